@@ -1,0 +1,67 @@
+/**
+ * Uses the package the way a user does: packs the build, installs it in an empty folder with nothing but Effect beside
+ * it, type-checks and runs the README's example there, and imports every subpath.
+ */
+import { execFileSync } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
+import manifest from "../package.json" with { type: "json" }
+import { codeBlocks } from "./markdown.ts"
+
+/** Subpaths that need an optional peer dependency. */
+const needPeers = ["./tool-selection"]
+
+if (!existsSync("dist/index.js")) throw new Error("dist/ is missing: run `npm run build` first.")
+const example = codeBlocks(readFileSync("README.md", "utf8")).find((block) => block.heading === "Example")
+if (example === undefined) throw new Error('README.md has no ```ts block under the heading "## Example".')
+
+const folder = mkdtempSync(join(tmpdir(), "effect-deepagents-pack-"))
+const run = (command: string, ...args: ReadonlyArray<string>) => {
+  console.log(`$ ${command.split("/").at(-1)} ${args.join(" ")}`)
+  execFileSync(command, args, { cwd: folder, stdio: ["ignore", "inherit", "inherit"], timeout: 120_000 })
+}
+const install = (...packages: ReadonlyArray<string>) =>
+  run("npm", "install", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error", ...packages)
+const installed = (name: string) =>
+  `${name}@${JSON.parse(readFileSync(`node_modules/${name}/package.json`, "utf8")).version}`
+const check = (name: string, code: string) => {
+  writeFileSync(join(folder, `${name}.ts`), code)
+  run(resolve("node_modules/.bin/tsc"), "-p", ".")
+  run(process.execPath, `${name}.ts`)
+}
+const imports = (subpaths: ReadonlyArray<string>) =>
+  subpaths
+    .map((path) => `import * as ${path.replaceAll(/\W+/g, "_")} from "${path.replace(".", manifest.name)}"\n`)
+    .join("") + `\nconsole.log(${subpaths.map((path) => `Object.keys(${path.replaceAll(/\W+/g, "_")})`).join(", ")})\n`
+
+try {
+  execFileSync("npm", ["pack", "--silent", "--pack-destination", folder])
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
+  writeFileSync(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({
+      compilerOptions: {
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noEmit: true,
+        target: "ES2023",
+        lib: ["ES2023", "ESNext.Disposable", "DOM", "DOM.AsyncIterable"],
+        module: "NodeNext",
+        types: []
+      },
+      include: ["*.ts"]
+    })
+  )
+  const subpaths = Object.keys(manifest.exports).filter((path) => path !== "./package.json")
+
+  install(`./${manifest.name}-${manifest.version}.tgz`, installed("effect"))
+  check("example", example.code)
+  check("subpaths", imports(subpaths.filter((path) => !needPeers.includes(path))))
+
+  install(...Object.keys(manifest.peerDependenciesMeta).map(installed))
+  check("with-peers", imports(needPeers))
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
+console.log("pack: the installed package type-checks and runs")

@@ -1,0 +1,70 @@
+/**
+ * Lint rules of this repository, loaded by oxlint (`jsPlugins` in `.oxlintrc.json`).
+ */
+
+interface Node {
+  readonly type: string
+  readonly name?: string
+  readonly object?: Node
+  readonly property?: Node
+  readonly callee?: Node
+  readonly arguments?: ReadonlyArray<Node>
+  readonly expression?: Node
+  readonly superClass?: Node | null
+}
+
+interface Context {
+  readonly report: (problem: { readonly node: Node; readonly message: string }) => void
+}
+
+const rule = (visitor: (report: (node: Node, message: string) => void) => Record<string, (node: Node) => void>) => ({
+  create: (context: Context) => visitor((node, message) => context.report({ node, message }))
+})
+
+/** `Schema.Class<A>("A")({})` is `Schema.Class`: peels the calls off. */
+const callee = (node: Node | null | undefined): Node | undefined =>
+  node?.type === "CallExpression" ? callee(node.callee) : (node ?? undefined)
+
+const isMemberOf = (node: Node | undefined, modules: ReadonlyArray<string>): boolean =>
+  node?.type === "MemberExpression" && modules.includes(node.object?.name ?? "")
+
+const isRun = (node: Node | undefined): boolean => {
+  const name = callee(node)
+  return isMemberOf(name, ["Effect"]) && (name?.property?.name ?? "").startsWith("run")
+}
+
+const noTry = rule((report) => ({
+  TryStatement: (node) =>
+    report(node, "No try statement in src: use Effect.try, Effect.tryPromise or Effect.acquireRelease.")
+}))
+
+const noThrow = rule((report) => ({
+  ThrowStatement: (node) => report(node, "No throw in src: a failure is a value (Effect.fail), a bug is Effect.die.")
+}))
+
+const classMessage =
+  "No class in src other than one that extends a Schema.* or Context.* constructor: use values and functions."
+
+const noClass = rule((report) => {
+  const check = (node: Node) => {
+    if (!isMemberOf(callee(node.superClass), ["Schema", "Context"])) report(node, classMessage)
+  }
+  return { ClassDeclaration: check, ClassExpression: check }
+})
+
+const noFloatingEffect = rule((report) => ({
+  ExpressionStatement: (node) => {
+    const call = node.expression
+    if (call?.type !== "CallExpression") return
+    const isPipe = call.callee?.type === "MemberExpression" && call.callee.property?.name === "pipe"
+    const isEffect = isMemberOf(callee(call), ["Effect", "Stream", "Layer"])
+    if (isPipe ? !isRun(call.arguments?.at(-1)) : isEffect && !isRun(call)) {
+      report(node, "This Effect, Stream or Layer is built and thrown away: yield* it, return it or run it.")
+    }
+  }
+}))
+
+export default {
+  meta: { name: "house" },
+  rules: { "no-try": noTry, "no-throw": noThrow, "no-class": noClass, "no-floating-effect": noFloatingEffect }
+}

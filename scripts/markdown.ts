@@ -1,0 +1,33 @@
+export interface CodeBlock {
+  /** The heading above it, without the number signs. */
+  readonly heading: string
+  /** Line of the page on which the code starts, counted from 1. */
+  readonly line: number
+  readonly code: string
+}
+
+/** The ```ts blocks of a page. */
+export const codeBlocks = (markdown: string): ReadonlyArray<CodeBlock> => {
+  const blocks: Array<CodeBlock> = []
+  let heading = ""
+  let fence: { readonly marker: string; readonly language: string; readonly line: number } | undefined
+  let code: Array<string> = []
+  for (const [index, line] of markdown.split("\n").entries()) {
+    const [, marker = "", language = ""] = /^\s*(`{3,}|~{3,})\s*(\S*)/.exec(line) ?? []
+    if (fence === undefined) {
+      if (marker !== "") {
+        fence = { marker, language, line: index + 2 }
+        code = []
+      } else if (line.startsWith("#")) {
+        heading = line.replace(/^#+\s*/, "").trim()
+      }
+    } else if (marker.startsWith(fence.marker) && language === "") {
+      if (fence.language === "ts") blocks.push({ heading, line: fence.line, code: code.join("\n") + "\n" })
+      fence = undefined
+    } else {
+      code.push(line)
+    }
+  }
+  if (fence !== undefined) throw new Error(`The code block of line ${fence.line - 1} is not closed.`)
+  return blocks
+}

@@ -1,0 +1,236 @@
+/**
+ * Agents: immutable values that are run, watched or steered.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ *
+ * const greeter = Agent.make({ name: "greeter", prompt: "Greet whoever writes." })
+ * const program = Effect.map(Agent.run(greeter, "Hello, I am Ada"), (result) => result.text)
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import { dual } from "effect/Function"
+import type * as Layer from "effect/Layer"
+import * as Pipeable from "effect/Pipeable"
+import type * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
+import type * as Types from "effect/Types"
+import type { AgentError } from "./AgentError.ts"
+import type { AgentEvent } from "./AgentEvent.ts"
+import type { AgentResult } from "./AgentResult.ts"
+import type { Snapshot } from "./AgentState.ts"
+import type { ChatModel } from "./ChatModel.ts"
+import type * as Content from "./Content.ts"
+import * as child from "./internal/child.ts"
+import { type Compiled, compile, type Definition } from "./internal/definition.ts"
+import * as handle from "./internal/handle.ts"
+import { fromSchema as outputFromSchema } from "./internal/output.ts"
+import type { JsonObject } from "./Json.ts"
+import type { HumanMessage, Message } from "./Message.ts"
+import type * as Middleware from "./Middleware.ts"
+import type { ModelError } from "./ModelError.ts"
+import type * as StopWhen from "./StopWhen.ts"
+import * as Tool from "./Tool.ts"
+import type { ToolContext } from "./ToolContext.ts"
+
+const TypeId = "~effect-deepagents/Agent"
+
+/**
+ * An agent that answers with `Output`, can fail with `E` and needs `R`. Values of this type are made by `Agent.make`.
+ */
+export interface Agent<out Output, out E, out R> extends Pipeable.Pipeable {
+  readonly [TypeId]: {
+    readonly Output: Types.Covariant<Output>
+    readonly E: Types.Covariant<E>
+    readonly R: Types.Covariant<R>
+    readonly compiled: Compiled
+  }
+  readonly name: string
+  readonly description: string
+}
+
+/** What an agent answers with. */
+export type Output<A> = A extends Agent<infer O, infer _E, infer _R> ? O : never
+
+/** What a run of an agent can fail with. */
+export type Error<A> = A extends Agent<infer _O, infer E, infer _R> ? E | AgentError : never
+
+/** What an agent needs. */
+export type Services<A> = A extends Agent<infer _O, infer _E, infer R> ? R : never
+
+const covariant = (value: never): never => value
+
+const fromDefinition = <O, E, R>(definition: Definition): Agent<O, E, R> => ({
+  [TypeId]: { Output: covariant, E: covariant, R: covariant, compiled: compile(definition) },
+  name: definition.name,
+  description: definition.description,
+  pipe() {
+    return Pipeable.pipeArguments(this, arguments)
+  }
+})
+
+const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => agent[TypeId].compiled.definition
+
+/** What an agent may be asked: a text, one message, or several. */
+export type Input = string | HumanMessage | ReadonlyArray<Message>
+
+/**
+ * What a run begins with beside its input. `history` is the conversation so far, `state` a snapshot to go on from, both
+ * as an earlier result gave them. Calls in the history that were never answered are answered as "not executed", so that
+ * any provider accepts it.
+ */
+export interface RunOptions {
+  readonly history?: ReadonlyArray<Message>
+  readonly state?: Snapshot
+  readonly threadId?: string
+}
+
+/**
+ * Makes an agent.
+ *
+ * `prompt` is the system prompt (or an effect that makes it, once a run). `output` makes the answer typed: by the
+ * model's JSON-schema mode where it has one, else by a `final_answer` tool; an answer that does not decode goes back to
+ * the model at most twice. `maxIterations` (50) bounds the rounds, after which the model answers once more without
+ * tools. `toolConcurrency` (8) bounds the tools that run at once. `stopWhen` ends the run after a round of tools.
+ * `parameters` go to the provider with each request.
+ */
+export const make = <
+  const Tools extends ReadonlyArray<Tool.Tool<unknown>> = readonly [],
+  const Stack extends ReadonlyArray<Middleware.Middleware<unknown, unknown>> = readonly [],
+  const Stops extends ReadonlyArray<StopWhen.StopWhen<unknown, unknown>> = readonly [],
+  Output = string,
+  PromptE = never,
+  PromptR = never
+>(options: {
+  readonly name: string
+  readonly description?: string
+  readonly prompt: string | Effect.Effect<string, PromptE, PromptR>
+  readonly tools?: Tools
+  readonly middleware?: Stack
+  readonly output?: Schema.ConstraintCodec<Output, unknown>
+  readonly maxIterations?: number
+  readonly toolConcurrency?: number
+  readonly stopWhen?: Stops
+  readonly parameters?: JsonObject
+}): Agent<
+  Output | Middleware.Suspension<Stack[number]>,
+  ModelError | Middleware.Error<Stack[number]> | StopWhen.Error<Stops[number]> | PromptE,
+  | ChatModel
+  | Exclude<
+      Tool.Services<Tools[number]> | Middleware.Services<Stack[number]> | StopWhen.Services<Stops[number]> | PromptR,
+      ToolContext
+    >
+> =>
+  fromDefinition({
+    name: options.name,
+    description: options.description ?? "",
+    prompt: options.prompt,
+    tools: options.tools ?? [],
+    middleware: options.middleware ?? [],
+    output: options.output === undefined ? undefined : outputFromSchema(options.output),
+    maxIterations: options.maxIterations ?? 50,
+    toolConcurrency: options.toolConcurrency ?? 8,
+    stopWhen: options.stopWhen ?? [],
+    parameters: options.parameters ?? {},
+    layers: []
+  })
+
+/** Runs an agent to its end. */
+export const run = <O, E, R>(
+  agent: Agent<O, E, R>,
+  input: Input,
+  options?: RunOptions
+): Effect.Effect<AgentResult<O>, E | AgentError, R> =>
+  // The definition was built from parts whose types `make` summed up in O, E and R.
+  handle.run(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
+
+/**
+ * Runs an agent as the stream of its events. The stream ends after the terminal event, failing if the run failed. A slow
+ * reader slows the run; leaving the stream interrupts it.
+ */
+export const stream = <O, E, R>(
+  agent: Agent<O, E, R>,
+  input: Input,
+  options?: RunOptions
+): Stream.Stream<AgentEvent, E | AgentError, R> =>
+  handle.stream(agent[TypeId].compiled, input, options ?? {}) as Stream.Stream<AgentEvent, E | AgentError, R>
+
+/**
+ * A running agent.
+ *
+ * `events` may be read any number of times at once; each reader gets everything from the moment it subscribed, and the
+ * slowest sets the pace. `steer` puts a message in at the next safe place (never between a call and its result),
+ * `followUp` after the final answer, which then is not the last one; both fail if the run is over. What was accepted but
+ * not delivered when a run was ended by force is in `undelivered`. `messages` is the conversation as it stands, valid
+ * for a next run as soon as the run is over, however it ended.
+ */
+export interface Handle<out O, out E> {
+  readonly runId: string
+  readonly events: Stream.Stream<AgentEvent>
+  readonly steer: (message: Content.Input | HumanMessage) => Effect.Effect<void, RunEnded>
+  readonly followUp: (message: Content.Input | HumanMessage) => Effect.Effect<void, RunEnded>
+  readonly interrupt: Effect.Effect<void>
+  readonly await: Effect.Effect<AgentResult<O>, E>
+  readonly messages: Effect.Effect<ReadonlyArray<Message>>
+  readonly undelivered: Effect.Effect<ReadonlyArray<HumanMessage>>
+}
+
+/** The run is over and takes no more messages. */
+export type RunEnded = handle.RunEnded
+
+/** Starts an agent in the background of the current scope. */
+export const start = <O, E, R>(
+  agent: Agent<O, E, R>,
+  input: Input,
+  options?: RunOptions
+): Effect.Effect<Handle<O, E | AgentError>, never, R | Scope.Scope> =>
+  handle.start(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<
+    Handle<O, E | AgentError>,
+    never,
+    R | Scope.Scope
+  >
+
+/**
+ * Gives an agent (part of) what it needs. A sub-agent gets its own model this way. The layer is built once a run and
+ * released at its end.
+ */
+export const provide: {
+  <A, E2, R2>(layer: Layer.Layer<A, E2, R2>): <O, E, R>(agent: Agent<O, E, R>) => Agent<O, E | E2, R2 | Exclude<R, A>>
+  <O, E, R, A, E2, R2>(agent: Agent<O, E, R>, layer: Layer.Layer<A, E2, R2>): Agent<O, E | E2, R2 | Exclude<R, A>>
+} = dual(2, (agent, layer) => {
+  const definition = definitionOf(agent)
+  return fromDefinition({ ...definition, layers: [...definition.layers, layer] })
+})
+
+/**
+ * Runs an agent as a sub-agent of the tool call that is being executed: its events come inline with a longer path, its
+ * usage counts for the parent, it runs under the parent's inherited middleware, and it starts with fresh messages and
+ * fresh state, shared slots excepted.
+ */
+export const delegate = <O, E, R>(
+  agent: Agent<O, E, R>,
+  input: Input,
+  options?: Omit<RunOptions, "threadId">
+): Effect.Effect<AgentResult<O>, E | AgentError, R | ToolContext> =>
+  child.delegate(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<
+    AgentResult<O>,
+    E | AgentError,
+    R | ToolContext
+  >
+
+/**
+ * An agent as a tool of another: it is given a task in words and answers with its text. A failure of the sub-agent is
+ * told to the parent's model.
+ */
+export const asTool = <O, E, R>(
+  agent: Agent<O, E, R>,
+  options?: { readonly name?: string; readonly description?: string; readonly annotations?: Tool.Annotations }
+): Tool.Tool<R | ToolContext> =>
+  Tool.make(options?.name ?? agent.name, {
+    description: options?.description ?? agent.description,
+    parameters: child.taskParameters,
+    ...(options?.annotations === undefined ? {} : { annotations: options.annotations }),
+    execute: ({ task }) => Effect.flatMap(delegate(agent, task), child.toOutput)
+  })

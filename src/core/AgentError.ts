@@ -1,0 +1,38 @@
+/**
+ * What can go wrong with a run itself, beside the model (`ModelError`) and the middleware (their own errors).
+ */
+import * as Schema from "effect/Schema"
+
+/**
+ * - `InvalidAgent`: the agent can't run as it was made (two tools of one name, two slots of one name)
+ * - `InvalidInput`: there is nothing to answer
+ * - `InvalidState`: a state to go on from does not decode; `slot` names the slot
+ * - `InvalidOutput`: the answer did not decode with the agent's `output` schema after its repairs; `raw` is its text
+ */
+export const Reason = Schema.Union([
+  Schema.TaggedStruct("InvalidAgent", { problem: Schema.String }),
+  Schema.TaggedStruct("InvalidInput", { problem: Schema.String }),
+  Schema.TaggedStruct("InvalidState", { slot: Schema.String, problem: Schema.String }),
+  Schema.TaggedStruct("InvalidOutput", { raw: Schema.String, problem: Schema.String })
+])
+export type Reason = typeof Reason.Type
+
+/** A run could not begin, or could not end with the output it promises. */
+export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
+  agent: Schema.String,
+  reason: Reason
+}) {
+  override get message(): string {
+    const { agent, reason } = this
+    switch (reason._tag) {
+      case "InvalidAgent":
+        return `Agent "${agent}" can't run: ${reason.problem}`
+      case "InvalidInput":
+        return `Agent "${agent}" has nothing to answer: ${reason.problem}`
+      case "InvalidState":
+        return `Agent "${agent}" can't go on from this state: slot "${reason.slot}": ${reason.problem}`
+      case "InvalidOutput":
+        return `Agent "${agent}" gave no valid output: ${reason.problem}`
+    }
+  }
+}

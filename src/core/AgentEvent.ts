@@ -1,0 +1,200 @@
+/**
+ * What happens in a run, as one tagged union that encodes to JSON.
+ *
+ * Events come in the order of `seq`, one at a time as they happen; a sub-agent's events come inline with a longer
+ * `path`. The last one is `RunCompleted`, `RunFailed` or `RunInterrupted` of the outermost run, and it is the only one
+ * of these with that path. What is in the events is enough to rebuild the transcript and the usage.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { decodeVersioned, version } from "./internal/encoding.ts"
+import type { InvalidEncoding } from "./InvalidEncoding.ts"
+import { Json, JsonObject } from "./Json.ts"
+import { Message, TurnStop } from "./Message.ts"
+import { StopReason } from "./StopReason.ts"
+import { add, Usage, zero } from "./Usage.ts"
+
+/** On every event: its place in the stream, the run it belongs to, the agents from the root to it, and when (ms). */
+const base = {
+  seq: Schema.Finite,
+  runId: Schema.String,
+  path: Schema.Array(Schema.String),
+  at: Schema.Finite
+}
+
+const event = <const Tag extends string, const Fields extends Schema.Struct.Fields>(tag: Tag, fields: Fields) =>
+  Schema.TaggedStruct(tag, { ...base, ...fields })
+
+const call = { callId: Schema.String, toolName: Schema.String }
+const usage = { usage: Usage }
+
+/** A run began; `depth` is the number of agents above it. */
+export const RunStarted = event("RunStarted", {
+  agent: Schema.String,
+  model: Schema.String,
+  provider: Schema.String,
+  threadId: Schema.optionalKey(Schema.String)
+})
+/** The model is about to be asked. The first round is 1. */
+export const RoundStarted = event("RoundStarted", { round: Schema.Finite })
+/** A piece of the answer. */
+export const TextDelta = event("TextDelta", { text: Schema.String })
+/** The model began to think. */
+export const ReasoningStarted = event("ReasoningStarted", {})
+/** A piece of its thoughts. */
+export const ReasoningDelta = event("ReasoningDelta", { text: Schema.String })
+/** It stopped thinking. */
+export const ReasoningCompleted = event("ReasoningCompleted", {})
+/** A tool call is being written: a piece of its arguments' JSON, empty at its start. */
+export const ToolCallDelta = event("ToolCallDelta", { ...call, delta: Schema.String })
+/** A tool is about to run. */
+export const ToolCalled = event("ToolCalled", { ...call, arguments: JsonObject })
+/** A running tool says how far it is. */
+export const ToolProgress = event("ToolProgress", { ...call, progress: Json })
+/** A tool is done. `text` is what the model reads; `details` are for people. */
+export const ToolCompleted = event("ToolCompleted", {
+  ...call,
+  text: Schema.String,
+  details: Schema.optionalKey(Json),
+  durationMillis: Schema.Finite
+})
+/** A call was answered with an error: `reason` is a `ToolError` reason, or `Failed` for a result with `isError`. */
+export const ToolFailed = event("ToolFailed", {
+  ...call,
+  reason: Schema.String,
+  text: Schema.String,
+  durationMillis: Schema.Finite
+})
+/** The parts of this turn so far are void; the same request is asked again. */
+export const TurnRestarted = event("TurnRestarted", { reason: Schema.String })
+/** A message is now part of the conversation. */
+export const MessageAppended = event("MessageAppended", { message: Message })
+/** A slot of the state has this value now. */
+export const StateChanged = event("StateChanged", { slot: Schema.String, value: Json })
+/** A message came in from outside and is about to be appended. */
+export const Steered = event("Steered", { messageId: Schema.String, kind: Schema.Literals(["steer", "followUp"]) })
+/** A tool call started a sub-agent. */
+export const SubagentStarted = event("SubagentStarted", {
+  callId: Schema.String,
+  agent: Schema.String,
+  childRunId: Schema.String
+})
+/** A sub-agent is done. `outcome` is its stop reason, `failed` or `interrupted`. */
+export const SubagentCompleted = event("SubagentCompleted", {
+  callId: Schema.String,
+  agent: Schema.String,
+  childRunId: Schema.String,
+  outcome: Schema.String,
+  ...usage
+})
+/** A call waits for a decision. */
+export const ApprovalRequested = event("ApprovalRequested", {
+  ...call,
+  arguments: JsonObject,
+  description: Schema.String
+})
+/** A decision came. */
+export const ApprovalResolved = event("ApprovalResolved", { ...call, decision: Schema.String })
+/** What the model sees of the history became shorter (tokens, estimated). */
+export const Compacted = event("Compacted", { tokensBefore: Schema.Finite, tokensAfter: Schema.Finite })
+/** The thread is stored up to here. */
+export const CheckpointSaved = event("CheckpointSaved", { threadId: Schema.String, step: Schema.Finite })
+/** The thread was read from its store. */
+export const CheckpointLoaded = event("CheckpointLoaded", { threadId: Schema.String, step: Schema.Finite })
+/** Something is worth knowing and did not stop the run. `code` is stable, `message` is for people. */
+export const Warning = event("Warning", { code: Schema.String, message: Schema.String })
+/** An event of a user's own. */
+export const Custom = event("Custom", { name: Schema.String, payload: Json })
+/** A round is over. `usage` is what this run spent since its last `RoundCompleted`; `stopReason` is the turn's. */
+export const RoundCompleted = event("RoundCompleted", { round: Schema.Finite, stopReason: TurnStop, ...usage })
+/** The run ended by itself; `stopReason` says why. `usage` is all of this run and its sub-agents. */
+export const RunCompleted = event("RunCompleted", { stopReason: StopReason, rounds: Schema.Finite, ...usage })
+/** The run failed: the error's tag and message. */
+export const RunFailed = event("RunFailed", {
+  error: Schema.Struct({ tag: Schema.String, message: Schema.String }),
+  rounds: Schema.Finite,
+  ...usage
+})
+/** The run was interrupted. What it had is in the transcript, which is valid. */
+export const RunInterrupted = event("RunInterrupted", { rounds: Schema.Finite, ...usage })
+
+const members = [
+  RunStarted,
+  RoundStarted,
+  TextDelta,
+  ReasoningStarted,
+  ReasoningDelta,
+  ReasoningCompleted,
+  ToolCallDelta,
+  ToolCalled,
+  ToolProgress,
+  ToolCompleted,
+  ToolFailed,
+  TurnRestarted,
+  MessageAppended,
+  StateChanged,
+  Steered,
+  SubagentStarted,
+  SubagentCompleted,
+  ApprovalRequested,
+  ApprovalResolved,
+  Compacted,
+  CheckpointSaved,
+  CheckpointLoaded,
+  Warning,
+  Custom,
+  RoundCompleted,
+  RunCompleted,
+  RunFailed,
+  RunInterrupted
+] as const
+
+/** Any event. */
+export const AgentEvent = Schema.Union(members)
+export type AgentEvent = typeof AgentEvent.Type
+
+/** The tags of all events. */
+export const tags: ReadonlyArray<AgentEvent["_tag"]> = members.map((member) => member.fields._tag.schema.literal)
+
+/** The events of one tag. */
+export type Of<Tag extends AgentEvent["_tag"]> = Extract<AgentEvent, { readonly _tag: Tag }>
+
+/** Whether an event is the last of its run. */
+export const isTerminal = (value: AgentEvent): value is Of<"RunCompleted" | "RunFailed" | "RunInterrupted"> =>
+  value._tag === "RunCompleted" || value._tag === "RunFailed" || value._tag === "RunInterrupted"
+
+const encodeEvent = Schema.encodeSync(AgentEvent)
+const decodeEvent = decodeVersioned("event", AgentEvent, tags)
+
+/** Encodes an event as versioned JSON: `{ "v": 1, "_tag": …, … }`. */
+export const encode = (value: AgentEvent): Json => ({ v: version, ...encodeEvent(value) })
+
+/** Decodes an event that came from outside. */
+export const decode = (input: unknown): Effect.Effect<AgentEvent, InvalidEncoding> =>
+  Effect.fromResult(decodeEvent(input))
+
+/** What was said in the run of these events' first event: the messages that were appended, in order. */
+export const transcript = (events: Iterable<AgentEvent>): ReadonlyArray<Message> => {
+  const messages: Array<Message> = []
+  let root: string | undefined
+  for (const one of events) {
+    root ??= one.runId
+    if (one._tag === "MessageAppended" && one.runId === root) messages.push(one.message)
+  }
+  return messages
+}
+
+/**
+ * What was spent in these events' runs, sub-agents included: what the last event says if the run is over, else the sum
+ * of the rounds so far.
+ */
+export const usageOf = (events: Iterable<AgentEvent>): Usage => {
+  let sum = zero
+  let root: string | undefined
+  for (const one of events) {
+    root ??= one.runId
+    if (one._tag === "RoundCompleted") sum = add(sum, one.usage)
+    else if (isTerminal(one) && one.runId === root) sum = one.usage
+  }
+  return sum
+}

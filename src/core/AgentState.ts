@@ -1,0 +1,112 @@
+/**
+ * Typed state of a run, in named slots that middleware and tools bring along.
+ *
+ * A slot is a value: whoever holds it can read and write its place in any run. Slots add up and never collide by
+ * accident; a sub-agent starts with fresh ones, except those that are `shared`, which the whole tree of agents works on
+ * together under a merge law.
+ *
+ * ```ts
+ * import { Effect, Schema } from "effect"
+ * import { AgentState, Tool, ToolContext } from "effect-deepagents"
+ *
+ * const visited = AgentState.slot("visited", { schema: Schema.Array(Schema.String), initial: [] })
+ *
+ * const visit = Tool.make("visit", {
+ *   description: "Remembers that a page was visited",
+ *   parameters: { url: Schema.String },
+ *   execute: Effect.fnUntraced(function*({ url }) {
+ *     const { state } = yield* ToolContext.ToolContext
+ *     yield* state.update(visited, (urls) => [...urls, url])
+ *     return "noted"
+ *   })
+ * })
+ * ```
+ */
+import type * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { at, brief, problems } from "./internal/issues.ts"
+import { InvalidEncoding } from "./InvalidEncoding.ts"
+import type { Json } from "./Json.ts"
+
+/**
+ * A named, typed place in the state. `initial` is where every run starts. `merge` is there when the slot is shared: a
+ * write by `set` becomes `merge(current, incoming)`, so that agents that run in parallel never overwrite each other.
+ * It must be associative, and give `current` back for what it already holds.
+ */
+export interface Slot<in out A> {
+  readonly name: string
+  readonly initial: A
+  readonly merge: ((current: A, incoming: A) => A) | undefined
+  readonly encode: (value: A) => Json
+  readonly decode: (json: unknown) => Result.Result<A, InvalidEncoding>
+}
+
+/** A slot of whatever type. */
+export type AnySlot = Pick<Slot<never>, "name"> & {
+  readonly decode: (json: unknown) => Result.Result<unknown, InvalidEncoding>
+}
+
+/** Makes a slot. Its schema must encode to JSON. */
+export const slot = <A, I>(
+  name: string,
+  options: {
+    readonly schema: Schema.Codec<A, I>
+    readonly initial: NoInfer<A>
+    readonly shared?: { readonly merge: (current: NoInfer<A>, incoming: NoInfer<A>) => NoInfer<A> }
+  }
+): Slot<A> => {
+  const codec = Schema.toCodecJson(options.schema)
+  const encode = Schema.encodeSync(codec)
+  const decode = Schema.decodeUnknownResult(codec)
+  return {
+    name,
+    initial: options.initial,
+    merge: options.shared?.merge,
+    encode,
+    decode: (json) =>
+      Result.mapError(decode(json), (error) => {
+        const first = problems(error.issue)[0]
+        return new InvalidEncoding({
+          what: "state",
+          path: [name, first?.path ?? ""].filter((part) => part !== "").join("."),
+          found: brief(at(json, first?.keys ?? [])),
+          expected: first?.expected ?? "a valid value"
+        })
+      })
+  }
+}
+
+/** A change to one slot, to be applied later (by a tool's output). */
+export type Update = (store: Store) => Effect.Effect<void>
+
+/** The update that sets a slot. */
+export const assign =
+  <A>(target: Slot<A>, value: A): Update =>
+  (store) =>
+    store.set(target, value)
+
+/** The update that changes a slot by a function of what is there. */
+export const change =
+  <A>(target: Slot<A>, f: (current: A) => A): Update =>
+  (store) =>
+    store.update(target, f)
+
+/**
+ * The live state of one run. `update` reads and writes in one step, so parallel tools can't lose each other's changes.
+ * Every write emits a `StateChanged` event.
+ */
+export interface Store {
+  readonly get: <A>(slot: Slot<A>) => Effect.Effect<A>
+  readonly set: <A>(slot: Slot<A>, value: A) => Effect.Effect<void>
+  readonly update: <A>(slot: Slot<A>, f: (current: A) => A) => Effect.Effect<void>
+}
+
+/** The state of a run at one moment, as plain JSON by slot name. It is what a checkpoint holds. */
+export type Snapshot = { readonly [slot: string]: Json }
+
+/** Reads a slot from a snapshot; a slot that was never written has its initial value. */
+export const read = <A>(snapshot: Snapshot, target: Slot<A>): Result.Result<A, InvalidEncoding> => {
+  const json = snapshot[target.name]
+  return json === undefined ? Result.succeed(target.initial) : target.decode(json)
+}

@@ -1,0 +1,108 @@
+/**
+ * The service behind which every model hides: a factory of sessions that turn a full history into one assistant turn.
+ *
+ * A model holds no conversation. A session is made once a run and gets the whole history each round, so middleware may
+ * rewrite what the model sees and a failed turn can be asked for again.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
+import * as internal from "./internal/asyncIterable.ts"
+import * as session from "./internal/session.ts"
+import type { JsonObject } from "./Json.ts"
+import type { AiMessage, Message } from "./Message.ts"
+import type { ModelError } from "./ModelError.ts"
+import type { Annotations } from "./Tool.ts"
+import type { Prices } from "./Usage.ts"
+
+/** A tool as the model is told about it. `parameters` is a JSON Schema (draft 2020-12) of an object. */
+export interface ToolDefinition {
+  readonly name: string
+  readonly description: string
+  readonly parameters: JsonObject
+  readonly annotations: Annotations
+}
+
+/** What the model may do with the tools: decide itself, call none, call at least one, or call this one. */
+export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string }
+
+/**
+ * One request for one turn.
+ *
+ * `messages` only ever grows at its end during a run, and is the run's own list: take a `slice()` to keep it.
+ * `purpose` tells a turn of the conversation from a call that a middleware makes for itself (a summary, a grade).
+ * `cacheHints` are the indices of messages after which a provider may set a cache breakpoint. `outputSchema` asks for an
+ * answer in that JSON Schema. `parameters` are the provider's own (temperature …).
+ */
+export interface ModelRequest {
+  readonly messages: ReadonlyArray<Message>
+  readonly systemPrompt: string
+  readonly tools: ReadonlyArray<ToolDefinition>
+  readonly toolChoice: ToolChoice
+  readonly outputSchema?: JsonObject
+  readonly parameters: JsonObject
+  readonly cacheHints: ReadonlyArray<number>
+  readonly purpose: string
+}
+
+/** The purpose of a request that is a turn of the conversation. */
+export const turnPurpose = "turn"
+
+/**
+ * A piece of a turn as it arrives. `TurnDone` is the last one and carries the whole message; what came before it is for
+ * watching. `TurnRestarted` is said by whoever asks again after pieces went out (a retry, a fallback): all pieces of
+ * this turn so far are void. A `ToolCallStart` with `providerExecuted` has had its effect already, so such a turn is
+ * never asked for again.
+ */
+export type TurnPart =
+  | { readonly _tag: "TextDelta"; readonly text: string }
+  | { readonly _tag: "ReasoningDelta"; readonly text: string }
+  | { readonly _tag: "ToolCallStart"; readonly id: string; readonly name: string; readonly providerExecuted?: boolean }
+  | { readonly _tag: "ToolCallDelta"; readonly id: string; readonly delta: string }
+  | { readonly _tag: "TurnRestarted"; readonly reason: string }
+  | { readonly _tag: "TurnDone"; readonly message: AiMessage }
+
+/** One run's line to a model. It may keep a cache as long as that can't be observed. */
+export interface ModelSession {
+  readonly nextTurn: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>
+}
+
+/**
+ * A model, as a service.
+ *
+ * `contextWindowTokens` is `undefined` when it is not known. `structuredOutput` says how an answer in a schema is had:
+ * `"native"` if the model honours `outputSchema`, else `"tool"`. `prices` put a cost on usage that comes without one.
+ */
+export class ChatModel extends Context.Service<
+  ChatModel,
+  {
+    readonly modelId: string
+    readonly provider: string
+    readonly supportsVision: boolean
+    readonly contextWindowTokens: number | undefined
+    readonly structuredOutput?: "native" | "tool"
+    readonly prices?: Prices
+    readonly makeSession: Effect.Effect<ModelSession, ModelError, Scope.Scope>
+  }
+>()("effect-deepagents/ChatModel") {}
+
+/** What a {@link ChatModel} layer provides. */
+export type Service = ChatModel["Service"]
+
+/**
+ * Opens a session as the loop does: images are taken out for a model without vision (with a note in their place), usage
+ * is priced, and a stream that ends before its `TurnDone` fails with `BadResponse`. Middleware that brings a model of
+ * its own opens it with this.
+ */
+export const open: (model: Service) => Effect.Effect<ModelSession, ModelError, Scope.Scope> = session.open
+
+/**
+ * Turns a provider's async iterable into a stream of parts: pumped in plain JavaScript, delivered in whatever arrays
+ * have gathered, at most 256 parts ahead of the reader. The iterator is returned (which closes an HTTP response) when
+ * the stream is left early.
+ */
+export const fromAsyncIterable: <A, E>(
+  make: (signal: AbortSignal) => AsyncIterable<A>,
+  onError: (cause: unknown) => E
+) => Stream.Stream<A, E> = internal.fromAsyncIterable

@@ -1,0 +1,97 @@
+/**
+ * What a message is made of: blocks of text, reasoning, images and files, in the order in which they were said.
+ */
+import * as Schema from "effect/Schema"
+import { JsonObject } from "./Json.ts"
+
+const providerData = Schema.optionalKey(JsonObject)
+
+/** Plain text. `providerData` is what a provider needs back verbatim with this block (item ids, citations). */
+export const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String, providerData })
+export type TextBlock = typeof TextBlock.Type
+
+/** What the model thought before it answered. Signatures and encrypted content live in `providerData`. */
+export const ReasoningBlock = Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String, providerData })
+export type ReasoningBlock = typeof ReasoningBlock.Type
+
+/** Where binary content is: a URL, base64 data with its media type, or a file that the provider already holds. */
+export const Source = Schema.Union([
+  Schema.Struct({ kind: Schema.Literal("url"), url: Schema.String }),
+  Schema.Struct({ kind: Schema.Literal("base64"), data: Schema.String, mimeType: Schema.String }),
+  Schema.Struct({ kind: Schema.Literal("fileId"), fileId: Schema.String })
+])
+export type Source = typeof Source.Type
+
+/** A picture. */
+export const ImageBlock = Schema.Struct({ type: Schema.Literal("image"), source: Source, providerData })
+export type ImageBlock = typeof ImageBlock.Type
+
+/** A document or a recording. */
+export const FileBlock = Schema.Struct({
+  type: Schema.Literal("file"),
+  source: Source,
+  name: Schema.optionalKey(Schema.String),
+  providerData
+})
+export type FileBlock = typeof FileBlock.Type
+
+/** One block of a message. */
+export const Block = Schema.Union([TextBlock, ReasoningBlock, ImageBlock, FileBlock])
+export type Block = typeof Block.Type
+
+/** The block types that this version of the encoding knows. */
+export const blockTypes: ReadonlyArray<Block["type"]> = ["text", "reasoning", "image", "file"]
+
+/** What constructors accept for content: a string is one text block. */
+export type Input = string | ReadonlyArray<Block>
+
+/** Makes a text block. */
+export const text = (value: string): TextBlock => ({ type: "text", text: value })
+
+/** Makes a reasoning block. */
+export const reasoning = (value: string, providerData?: JsonObject): ReasoningBlock =>
+  providerData === undefined ? { type: "reasoning", text: value } : { type: "reasoning", text: value, providerData }
+
+/** Makes an image block from a URL, base64 data or a provider's file id. */
+export const image = (
+  source:
+    | { readonly url: string }
+    | { readonly base64: string; readonly mimeType: string }
+    | { readonly fileId: string }
+): ImageBlock => ({ type: "image", source: toSource(source) })
+
+/** Makes a file block from a URL, base64 data or a provider's file id. */
+export const file = (
+  source: (
+    | { readonly url: string }
+    | { readonly base64: string; readonly mimeType: string }
+    | { readonly fileId: string }
+  ) & { readonly name?: string }
+): FileBlock => ({
+  type: "file",
+  source: toSource(source),
+  ...(source.name === undefined ? {} : { name: source.name })
+})
+
+const toSource = (
+  source:
+    | { readonly url: string }
+    | { readonly base64: string; readonly mimeType: string }
+    | { readonly fileId: string }
+): Source =>
+  "url" in source
+    ? { kind: "url", url: source.url }
+    : "base64" in source
+      ? { kind: "base64", data: source.base64, mimeType: source.mimeType }
+      : { kind: "fileId", fileId: source.fileId }
+
+/** Turns what a constructor accepts into blocks; an empty string gives no block. */
+export const fromInput = (input: Input): ReadonlyArray<Block> =>
+  typeof input === "string" ? (input === "" ? [] : [text(input)]) : input
+
+/** All text of some blocks, joined as it was streamed. */
+export const toText = (blocks: ReadonlyArray<Block>): string => {
+  let out = ""
+  for (const block of blocks) if (block.type === "text") out += block.text
+  return out
+}

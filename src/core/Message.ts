@@ -1,0 +1,178 @@
+/**
+ * Messages: what a conversation is made of, as plain readonly values with a role each.
+ *
+ * Constructing a message validates nothing and costs nothing; decoding happens where a message comes in from outside.
+ *
+ * ```ts
+ * import { Message } from "effect-deepagents"
+ *
+ * const question = Message.human("What is in this picture?", { images: [{ url: "https://example.com/cat.png" }] })
+ * const shown = Message.text(question)
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Content from "./Content.ts"
+import { decodeVersioned, version } from "./internal/encoding.ts"
+import type { InvalidEncoding } from "./InvalidEncoding.ts"
+import { type Json, JsonObject } from "./Json.ts"
+import { MalformedToolCall, ToolCall } from "./ToolCall.ts"
+import { Usage } from "./Usage.ts"
+
+const common = {
+  id: Schema.String,
+  content: Schema.Array(Content.Block),
+  source: Schema.optionalKey(Schema.String),
+  providerData: Schema.optionalKey(JsonObject)
+}
+
+/** Why a model's turn ended. `interrupted` marks a partial answer that was kept. */
+export const TurnStop = Schema.Literals([
+  "stop",
+  "toolCalls",
+  "length",
+  "contentFilter",
+  "refusal",
+  "pause",
+  "interrupted"
+])
+export type TurnStop = typeof TurnStop.Type
+
+/** An instruction inside the history. The agent's own prompt is not one: it travels in the request. */
+export const SystemMessage = Schema.Struct({ role: Schema.Literal("system"), ...common })
+export type SystemMessage = typeof SystemMessage.Type
+
+/** What the user said. `source` is set when something else said it in the user's place (a summary, a notice). */
+export const HumanMessage = Schema.Struct({ role: Schema.Literal("human"), ...common })
+export type HumanMessage = typeof HumanMessage.Type
+
+/** One turn of the model. */
+export const AiMessage = Schema.Struct({
+  role: Schema.Literal("ai"),
+  ...common,
+  toolCalls: Schema.Array(ToolCall),
+  malformedToolCalls: Schema.Array(MalformedToolCall),
+  stopReason: TurnStop,
+  usage: Schema.optionalKey(Usage),
+  model: Schema.optionalKey(Schema.String)
+})
+export type AiMessage = typeof AiMessage.Type
+
+/** The answer to one tool call. */
+export const ToolMessage = Schema.Struct({
+  role: Schema.Literal("tool"),
+  ...common,
+  toolCallId: Schema.String,
+  toolName: Schema.String,
+  isError: Schema.Boolean
+})
+export type ToolMessage = typeof ToolMessage.Type
+
+/** A message of any role. */
+export const Message = Schema.Union([SystemMessage, HumanMessage, AiMessage, ToolMessage])
+export type Message = typeof Message.Type
+
+/** Makes an id that no other message has. */
+export const makeId = (): string => globalThis.crypto.randomUUID()
+
+interface Common {
+  readonly id?: string
+  readonly source?: string
+  readonly providerData?: JsonObject
+}
+
+const rest = (options: Common | undefined) => ({
+  ...(options?.source === undefined ? {} : { source: options.source }),
+  ...(options?.providerData === undefined ? {} : { providerData: options.providerData })
+})
+
+/** Makes a system message. */
+export const system = (content: Content.Input, options?: Common): SystemMessage => ({
+  role: "system",
+  id: options?.id ?? makeId(),
+  content: Content.fromInput(content),
+  ...rest(options)
+})
+
+/** Makes a human message; `images` are put after the text. */
+export const human = (
+  content: Content.Input,
+  options?: Common & { readonly images?: ReadonlyArray<Parameters<typeof Content.image>[0]> }
+): HumanMessage => ({
+  role: "human",
+  id: options?.id ?? makeId(),
+  content:
+    options?.images === undefined
+      ? Content.fromInput(content)
+      : [...Content.fromInput(content), ...options.images.map(Content.image)],
+  ...rest(options)
+})
+
+/** Makes an ai message. The stop reason defaults to `toolCalls` when there are calls, else `stop`. */
+export const ai = (
+  content: Content.Input,
+  options?: Common & {
+    readonly toolCalls?: ReadonlyArray<ToolCall>
+    readonly malformedToolCalls?: ReadonlyArray<MalformedToolCall>
+    readonly stopReason?: TurnStop
+    readonly usage?: Usage
+    readonly model?: string
+  }
+): AiMessage => {
+  const toolCalls = options?.toolCalls ?? []
+  const malformedToolCalls = options?.malformedToolCalls ?? []
+  return {
+    role: "ai",
+    id: options?.id ?? makeId(),
+    content: Content.fromInput(content),
+    toolCalls,
+    malformedToolCalls,
+    stopReason: options?.stopReason ?? (toolCalls.length + malformedToolCalls.length > 0 ? "toolCalls" : "stop"),
+    ...(options?.usage === undefined ? {} : { usage: options.usage }),
+    ...(options?.model === undefined ? {} : { model: options.model }),
+    ...rest(options)
+  }
+}
+
+/** Makes a tool message, paired with its call by `toolCallId`. */
+export const tool = (
+  content: Content.Input,
+  options: Common & { readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean }
+): ToolMessage => ({
+  role: "tool",
+  id: options.id ?? makeId(),
+  content: Content.fromInput(content),
+  toolCallId: options.toolCallId,
+  toolName: options.toolName,
+  isError: options.isError ?? false,
+  ...rest(options)
+})
+
+/** All text of a message. */
+export const text = (message: Message): string => Content.toText(message.content)
+
+/** All reasoning of a message, blocks joined by a blank line; `undefined` when there is none. */
+export const reasoning = (message: Message): string | undefined => {
+  const parts = message.content.filter((block) => block.type === "reasoning").map((block) => block.text)
+  return parts.length === 0 ? undefined : parts.join("\n\n")
+}
+
+/** The images of a message, in order. */
+export const images = (message: Message): ReadonlyArray<Content.ImageBlock> =>
+  message.content.filter((block) => block.type === "image")
+
+/** The ids of everything in a message that must be answered by a tool message, in call order. */
+export const callIds = (message: AiMessage): ReadonlyArray<string> => [
+  ...message.toolCalls.map((call) => call.id),
+  ...message.malformedToolCalls.map((call) => call.id)
+]
+
+const encodeMessage = Schema.encodeSync(Message)
+const decodeMessage = decodeVersioned("message", Message)
+
+/** Encodes a message as versioned JSON: `{ "v": 1, "role": …, … }`. It is what sessions, logs and wires carry. */
+export const encode = (message: Message): Json => ({ v: version, ...encodeMessage(message) })
+
+/** Decodes a message that came from outside. An unknown version, role or block type is named in the error. */
+export const decode = (input: unknown): Effect.Effect<Message, InvalidEncoding> =>
+  Effect.fromResult(decodeMessage(input))

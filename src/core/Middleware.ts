@@ -1,0 +1,135 @@
+/**
+ * Middleware: plain values that transform what an agent does around its model and tool calls.
+ *
+ * The first registered is the outermost. For A and B registered in that order: `beforeAgent` A, B; `beforeModel` A, B;
+ * `wrapModelCall` A > B > model > B > A; `afterModel` B, A; `gateToolCalls` A, B; `wrapToolCall` A > B > tool > B > A;
+ * `afterAgent` B, A. What a middleware can fail with and what it needs appear in the agent's type.
+ *
+ * ```ts
+ * import { Effect, Stream } from "effect"
+ * import { Middleware } from "effect-deepagents"
+ *
+ * const polite = Middleware.make({
+ *   name: "polite",
+ *   prompt: "Always say please.",
+ *   wrapModelCall: (request, next) => next({ ...request, parameters: { ...request.parameters, temperature: 0 } }),
+ *   beforeModel: (run) => Effect.asVoid(Effect.logDebug(`round ${run.round}`))
+ * })
+ * ```
+ */
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import type { AnySlot } from "./AgentState.ts"
+import type { ModelRequest, TurnPart } from "./ChatModel.ts"
+import type { JsonObject } from "./Json.ts"
+import type { AiMessage } from "./Message.ts"
+import type { ModelError } from "./ModelError.ts"
+import type { Run } from "./Run.ts"
+import type { StopReason } from "./StopReason.ts"
+import type { Annotations, Tool } from "./Tool.ts"
+import type { ToolError } from "./ToolError.ts"
+import type { ToolOutput } from "./ToolOutput.ts"
+
+/** A tool call that was resolved and decoded. `name` is the tool's own spelling, `arguments` what it will be given. */
+export interface PreparedCall {
+  readonly id: string
+  readonly name: string
+  readonly arguments: JsonObject
+  readonly annotations: Annotations
+}
+
+/**
+ * What a before or after hook may ask of the loop instead of going on: to end the run now (with a message as the answer,
+ * if one is given), or to have the model called once more without tools, so that there is an answer.
+ */
+export type Directive =
+  | { readonly _tag: "End"; readonly stopReason: StopReason; readonly answer?: AiMessage }
+  | { readonly _tag: "ForceFinalAnswer"; readonly stopReason: StopReason }
+
+/** Ends the run. */
+export const end = (stopReason: StopReason, answer?: AiMessage): Directive =>
+  answer === undefined ? { _tag: "End", stopReason } : { _tag: "End", stopReason, answer }
+
+/** Has the model answer once more, without tools, and ends the run. */
+export const forceFinalAnswer = (stopReason: StopReason): Directive => ({ _tag: "ForceFinalAnswer", stopReason })
+
+/**
+ * What a gate says of one call of a round, before any call of it runs: let it run; answer in its place (a refusal is an
+ * answer with `isError`); run it with other arguments (which are decoded again); or suspend the run until somebody has
+ * decided (nothing of the round runs; only a {@link Suspending} middleware may say it).
+ */
+export type Gate =
+  | { readonly _tag: "Allow" }
+  | { readonly _tag: "Answer"; readonly output: ToolOutput }
+  | { readonly _tag: "Edit"; readonly arguments: JsonObject }
+  | { readonly _tag: "Suspend"; readonly description: string }
+
+/** The gate that lets a call run. */
+export const allow: Gate = { _tag: "Allow" }
+
+/** How an agent's run ended, as `afterAgent` sees it. */
+export interface Outcome {
+  readonly stopReason: StopReason
+  readonly text: string
+}
+
+/**
+ * A middleware. Every hook is optional.
+ *
+ * `inherit` makes sub-agents run under it too, outside of their own: for what must not be escaped by delegating.
+ * `prompt` adds a section to the system prompt, made once a run, after `beforeAgent`. `tools` are offered like the
+ * agent's own. `state` declares slots, so that a resumed run decodes them at its start.
+ *
+ * `gateToolCalls` sees all calls of a round at once and answers for each, in the same order. `wrapModelCall` may change
+ * the request, answer without `next`, or call `next` again (say `TurnRestarted` first if parts went out). A tool that it
+ * takes out of the request can't be dispatched in that round. `next` fails with `ModelError` only: what inner middleware
+ * fails with passes by outer middleware unseen and ends the run; the same holds for `wrapToolCall` and `ToolError`.
+ */
+export interface Middleware<out E = never, out R = never> {
+  readonly name: string
+  readonly inherit?: boolean
+  readonly state?: ReadonlyArray<AnySlot>
+  readonly tools?: ReadonlyArray<Tool<R>>
+  readonly prompt?: string | ((run: Run) => Effect.Effect<string, E, R>)
+  readonly beforeAgent?: (run: Run) => Effect.Effect<Directive | void, E, R>
+  readonly afterAgent?: (run: Run, outcome: Outcome) => Effect.Effect<void, E, R>
+  readonly beforeModel?: (run: Run) => Effect.Effect<Directive | void, E, R>
+  readonly afterModel?: (run: Run, message: AiMessage) => Effect.Effect<Directive | void, E, R>
+  readonly gateToolCalls?: (run: Run, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<ReadonlyArray<Gate>, E, R>
+  readonly wrapModelCall?: (
+    request: ModelRequest,
+    next: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>,
+    run: Run
+  ) => Stream.Stream<TurnPart, ModelError | E, R>
+  readonly wrapToolCall?: (
+    call: PreparedCall,
+    next: (call: PreparedCall) => Effect.Effect<ToolOutput, ToolError>,
+    run: Run
+  ) => Effect.Effect<ToolOutput, ToolError | E, R>
+}
+
+/**
+ * A middleware whose gate may say `Suspend`. An agent that has one may end without an answer, and its type says so:
+ * `output` may be `undefined` (then `stopReason` is `"suspended"` and `pending` says what it waits for).
+ */
+export interface Suspending<out E = never, out R = never> extends Middleware<E, R> {
+  readonly suspends: true
+}
+
+/** `undefined` for a middleware that may suspend a run, else `never`. */
+export type Suspension<M> = M extends { readonly suspends: true } ? undefined : never
+
+/** What a middleware adds to the failures of an agent. */
+export type Error<M> = M extends Middleware<infer E, infer _R> ? E : never
+
+/** What a middleware needs. */
+export type Services<M> = M extends Middleware<infer _E, infer R> ? R : never
+
+/** Makes a middleware; it is the identity, with inference. */
+export const make = <E = never, R = never>(middleware: Middleware<E, R>): Middleware<E, R> => middleware
+
+/** Makes a middleware whose gate may suspend the run. */
+export const suspending = <E = never, R = never>(middleware: Middleware<E, R>): Suspending<E, R> => ({
+  ...middleware,
+  suspends: true
+})

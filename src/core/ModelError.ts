@@ -1,0 +1,108 @@
+/**
+ * Everything that can go wrong with a model call, as one tagged error with a tagged reason.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { ModelError } from "effect-deepagents"
+ *
+ * declare const call: Effect.Effect<string, ModelError.ModelError>
+ *
+ * const patient = call.pipe(
+ *   Effect.catchReason("ModelError", "RateLimited", (reason) => Effect.succeed(`busy: ${reason._tag}`))
+ * )
+ * ```
+ */
+import type * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
+
+/**
+ * Why a model call failed.
+ *
+ * - `RateLimited`, `Overloaded`, `Timeout`, `Transport`: retryable; `retryAfter` is what the provider asked for
+ * - `Authentication`, `Permission`, `QuotaExhausted`: somebody must act
+ * - `InvalidRequest`, `Unsupported`: the request is wrong for this model
+ * - `ContextOverflow`: the history does not fit (`limit` and `used` in tokens)
+ * - `ContentFiltered`: the provider refused the content
+ * - `BadResponse`: the provider's answer is not what its protocol says (retryable: a cut stream is one)
+ * - `Unknown`: nothing above
+ */
+export const Reason = Schema.Union([
+  Schema.TaggedStruct("RateLimited", { retryAfter: Schema.optionalKey(Schema.Duration) }),
+  Schema.TaggedStruct("Overloaded", { retryAfter: Schema.optionalKey(Schema.Duration) }),
+  Schema.TaggedStruct("Timeout", {}),
+  Schema.TaggedStruct("Transport", {}),
+  Schema.TaggedStruct("Authentication", {}),
+  Schema.TaggedStruct("Permission", {}),
+  Schema.TaggedStruct("InvalidRequest", {}),
+  Schema.TaggedStruct("ContextOverflow", {
+    limit: Schema.optionalKey(Schema.Finite),
+    used: Schema.optionalKey(Schema.Finite)
+  }),
+  Schema.TaggedStruct("ContentFiltered", {}),
+  Schema.TaggedStruct("QuotaExhausted", {}),
+  Schema.TaggedStruct("BadResponse", {}),
+  Schema.TaggedStruct("Unsupported", {}),
+  Schema.TaggedStruct("Unknown", {})
+])
+export type Reason = typeof Reason.Type
+
+const advice: { readonly [Tag in Reason["_tag"]]: string } = {
+  RateLimited: "rate limited; wait and try again, or add ModelRetry",
+  Overloaded: "the provider is overloaded; try again, or add ModelFallback",
+  Timeout: "no answer in time; try again, or raise the limit of ModelTimeout",
+  Transport: "the connection failed; check the network and the base URL",
+  Authentication: "the API key was not accepted; check the key and where it is read from",
+  Permission: "this key may not use this model; check the account's access",
+  InvalidRequest: "the provider rejected the request",
+  ContextOverflow: "the conversation does not fit in the model's context window; shorten or summarise it",
+  ContentFiltered: "the provider's content filter stopped the answer",
+  QuotaExhausted: "the account's quota or credit is used up",
+  BadResponse: "the provider's answer was not valid",
+  Unsupported: "this model cannot do what was asked",
+  Unknown: "the model call failed"
+}
+
+const retryable: ReadonlySet<Reason["_tag"]> = new Set([
+  "RateLimited",
+  "Overloaded",
+  "Timeout",
+  "Transport",
+  "BadResponse"
+])
+
+/**
+ * A model call failed. `detail` is the provider's own message; neither it nor `cause` may hold a key or a request body:
+ * the adapter that makes the error sees to that.
+ */
+export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
+  provider: Schema.String,
+  model: Schema.optionalKey(Schema.String),
+  reason: Reason,
+  detail: Schema.optionalKey(Schema.String),
+  status: Schema.optionalKey(Schema.Finite),
+  requestId: Schema.optionalKey(Schema.String),
+  cause: Schema.optionalKey(Schema.Defect())
+}) {
+  /** Whether the same request may succeed later. */
+  get isRetryable(): boolean {
+    return retryable.has(this.reason._tag)
+  }
+
+  /** How long the provider asked to wait. */
+  get retryAfter(): Duration.Duration | undefined {
+    return "retryAfter" in this.reason ? this.reason.retryAfter : undefined
+  }
+
+  override get message(): string {
+    const where = this.model === undefined ? this.provider : `${this.provider}/${this.model}`
+    const facts = [
+      ...(this.status === undefined ? [] : [`status ${this.status}`]),
+      ...(this.requestId === undefined ? [] : [`request ${this.requestId}`])
+    ]
+    const detail = this.detail === undefined ? "" : `: ${this.detail}`
+    return `${where}: ${advice[this.reason._tag]}${facts.length === 0 ? "" : ` (${facts.join(", ")})`}${detail}`
+  }
+}
+
+/** Whether a value is a {@link ModelError}. */
+export const isModelError = (value: unknown): value is ModelError => value instanceof ModelError

@@ -1,0 +1,44 @@
+/**
+ * A run, as middleware and stop conditions see it.
+ */
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Store } from "./AgentState.ts"
+import type * as ChatModel from "./ChatModel.ts"
+import type { Json } from "./Json.ts"
+import type { AiMessage, Message } from "./Message.ts"
+import type { ModelError } from "./ModelError.ts"
+import type { Usage } from "./Usage.ts"
+
+/**
+ * One run of one agent. Everything on it that changes is read through it at the moment of reading: `round` (1 is the
+ * first), `messages` (the history and what was said since; it only ever grows at its end), `usage` (of this run and its
+ * sub-agents so far, retries and side calls included).
+ *
+ * `call` asks the model something on the side (a summary, a grade): through the same middleware, so budgets, retries and
+ * usage see it, but without events of its own and without touching the conversation. Give it a `purpose` other than
+ * `"turn"`, so that middleware that rewrites turns leaves it alone. It fails with `ModelError`, or ends the run with the
+ * failure of a middleware.
+ */
+export interface Run {
+  readonly agent: string
+  readonly path: ReadonlyArray<string>
+  readonly runId: string
+  readonly threadId: string | undefined
+  readonly model: ChatModel.Service
+  readonly round: number
+  readonly messages: ReadonlyArray<Message>
+  readonly usage: Usage
+  readonly state: Store
+  /** Milliseconds since the epoch at which the outermost run of this tree began. */
+  readonly startedAt: number
+  /** Closed when the run ends, however it ends: for what a middleware opens once a run. */
+  readonly scope: Scope.Scope
+  /** How many agents are above this one. */
+  readonly depth: number
+  readonly warn: (code: string, message: string) => Effect.Effect<void>
+  readonly custom: (name: string, payload: Json) => Effect.Effect<void>
+  readonly call: (
+    request: Partial<ChatModel.ModelRequest> & Pick<ChatModel.ModelRequest, "messages" | "purpose">
+  ) => Effect.Effect<AiMessage, ModelError>
+}

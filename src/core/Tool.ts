@@ -1,0 +1,113 @@
+/**
+ * Tools: what an agent can do, with typed arguments and typed needs.
+ *
+ * A failure of `execute`, of whatever type, is told to the model, which can act on it; it does not end the run. To end
+ * the run on one, fail in a middleware's `wrapToolCall`.
+ *
+ * ```ts
+ * import { Effect, Schema } from "effect"
+ * import { Tool } from "effect-deepagents"
+ *
+ * const add = Tool.make("add", {
+ *   description: "Adds two numbers",
+ *   parameters: { left: Schema.Finite, right: Schema.Finite },
+ *   execute: ({ left, right }) => Effect.succeed(String(left + right)),
+ *   annotations: { readOnly: true }
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { type Decoder, fromJsonSchema, fromSchema } from "./internal/arguments.ts"
+import type { JsonObject } from "./Json.ts"
+import { fromUnknown, type ToolError } from "./ToolError.ts"
+import { fromResult, type ToolOutput } from "./ToolOutput.ts"
+
+/**
+ * What a tool does to the world (MCP's hints): it only reads; it may destroy; doing it twice is doing it once; it
+ * touches things outside of the agent's own world. What is not said counts as not so.
+ */
+export interface Annotations {
+  readonly readOnly?: boolean
+  readonly destructive?: boolean
+  readonly idempotent?: boolean
+  readonly openWorld?: boolean
+}
+
+/** A call whose arguments were decoded: the arguments as they will be used (after coercion), and the work. */
+export interface Prepared<out R> {
+  readonly arguments: JsonObject
+  readonly execute: Effect.Effect<ToolOutput, ToolError, R>
+}
+
+/**
+ * A tool that needs `R` to run. `parameters` is a JSON Schema of an object; `outputLimit` is in characters of text and
+ * cuts longer results (head and tail stay).
+ */
+export interface Tool<out R = never> {
+  readonly name: string
+  readonly description: string
+  readonly parameters: JsonObject
+  readonly annotations: Annotations
+  readonly outputLimit: number | undefined
+  readonly prepare: (args: JsonObject) => Result.Result<Prepared<R>, ToolError>
+}
+
+/** What a tool needs. */
+export type Services<T> = T extends Tool<infer R> ? R : never
+
+interface Options {
+  readonly description: string
+  readonly annotations?: Annotations
+  readonly outputLimit?: number
+}
+
+const assemble = <A, E, R>(
+  name: string,
+  options: Options,
+  decoder: Decoder<A>,
+  execute: (args: A) => Effect.Effect<ToolOutput | string, E, R>
+): Tool<R> => ({
+  name,
+  description: options.description,
+  parameters: decoder.jsonSchema,
+  annotations: options.annotations ?? {},
+  outputLimit: options.outputLimit,
+  prepare: (args) =>
+    Result.map(decoder.decode(args), (decoded) => ({
+      arguments: decoded.json,
+      execute: Effect.mapBoth(
+        Effect.suspend(() => execute(decoded.value)),
+        { onSuccess: fromResult, onFailure: fromUnknown }
+      )
+    }))
+})
+
+/**
+ * Makes a tool from Schema fields. Arguments are decoded with them; what small models get wrong in form (a number as a
+ * string, one object where a list is expected, JSON inside a string) is coerced where the schema leaves no doubt.
+ */
+export const make = <const Fields extends { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown> }, E, R>(
+  name: string,
+  options: Options & {
+    readonly parameters: Fields
+    readonly execute: (args: Schema.Struct<Fields>["Type"]) => Effect.Effect<ToolOutput | string, E, R>
+  }
+): Tool<R> => assemble(name, options, fromSchema(Schema.Struct(options.parameters)), options.execute)
+
+/**
+ * Makes a tool from a JSON Schema, for tools that are only known at run time (MCP, OpenAPI). Arguments are checked
+ * against the schema as far as it can be interpreted, and arrive as JSON.
+ */
+export const dynamic = <E, R>(
+  name: string,
+  options: Options & {
+    readonly parameters: JsonObject
+    readonly execute: (args: JsonObject) => Effect.Effect<ToolOutput | string, E, R>
+  }
+): Tool<R> => assemble(name, options, fromJsonSchema(options.parameters), options.execute)
+
+/** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's. */
+export const run = <R>(tool: Tool<R>, args: JsonObject): Effect.Effect<ToolOutput, ToolError, R> =>
+  Effect.flatMap(Effect.fromResult(tool.prepare(args)), (prepared) => prepared.execute)

@@ -1,0 +1,67 @@
+/**
+ * What a model call consumed: tokens, and money when prices are known.
+ */
+import * as Schema from "effect/Schema"
+
+/**
+ * Token counts of one or more model calls. `inputTokens` counts everything that the provider read, cached tokens
+ * included; `cost` is in the currency of the prices (US dollars by convention), absent when no price is known.
+ */
+export const Usage = Schema.Struct({
+  inputTokens: Schema.Finite,
+  outputTokens: Schema.Finite,
+  cacheReadTokens: Schema.Finite,
+  cacheWriteTokens: Schema.Finite,
+  reasoningTokens: Schema.Finite,
+  cost: Schema.optionalKey(Schema.Finite)
+})
+export type Usage = typeof Usage.Type
+
+/** Price of one million tokens. A kind that is left out is charged as its plain counterpart (input or output). */
+export interface Prices {
+  readonly input: number
+  readonly output: number
+  readonly cacheRead?: number
+  readonly cacheWrite?: number
+}
+
+/** Nothing used. */
+export const zero: Usage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0
+}
+
+/** Makes a usage from the counts that are known. */
+export const make = (counts: Partial<Usage>): Usage => ({ ...zero, ...counts })
+
+/** Tokens in and out together. */
+export const totalTokens = (usage: Usage): number => usage.inputTokens + usage.outputTokens
+
+/** Adds two usages. The sum has a cost as soon as one of them has. */
+export const add = (left: Usage, right: Usage): Usage => {
+  const sum = {
+    inputTokens: left.inputTokens + right.inputTokens,
+    outputTokens: left.outputTokens + right.outputTokens,
+    cacheReadTokens: left.cacheReadTokens + right.cacheReadTokens,
+    cacheWriteTokens: left.cacheWriteTokens + right.cacheWriteTokens,
+    reasoningTokens: left.reasoningTokens + right.reasoningTokens
+  }
+  return left.cost === undefined && right.cost === undefined
+    ? sum
+    : { ...sum, cost: (left.cost ?? 0) + (right.cost ?? 0) }
+}
+
+/** Sets `cost` from prices, unless the provider already told it. */
+export const priced = (usage: Usage, prices: Prices): Usage => {
+  if (usage.cost !== undefined) return usage
+  const fresh = Math.max(0, usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens)
+  const cost =
+    fresh * prices.input +
+    usage.cacheReadTokens * (prices.cacheRead ?? prices.input) +
+    usage.cacheWriteTokens * (prices.cacheWrite ?? prices.input) +
+    usage.outputTokens * prices.output
+  return { ...usage, cost: cost / 1_000_000 }
+}

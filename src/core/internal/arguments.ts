@@ -1,0 +1,95 @@
+import type * as JsonSchema from "effect/JsonSchema"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaRepresentation from "effect/SchemaRepresentation"
+import { isObject, type JsonObject } from "../Json.ts"
+import { ToolError } from "../ToolError.ts"
+import { coerce } from "./coerce.ts"
+import { at, brief, problems } from "./issues.ts"
+
+/** Decodes the arguments of a tool call. `json` is what was decoded in the end: the arguments, perhaps coerced. */
+export interface Decoder<out A> {
+  readonly jsonSchema: JsonObject
+  readonly decode: (args: JsonObject) => Result.Result<{ readonly json: JsonObject; readonly value: A }, ToolError>
+}
+
+const problemLimit = 8
+
+const describe = (error: Schema.SchemaError, args: JsonObject): string => {
+  const found = problems(error.issue)
+  const lines = found.slice(0, problemLimit).map((one) => {
+    const value = at(args, one.keys)
+    const path = one.path === "" ? "the arguments" : `\`${one.path}\``
+    return value === undefined && one.keys.length > 0
+      ? `- ${path} is missing: expected ${one.expected === "required key" ? "a value" : one.expected}`
+      : `- ${path}: expected ${one.expected}, got ${brief(value)}`
+  })
+  const more = found.length - lines.length
+  return [
+    "The arguments are not valid. Correct them and call again:",
+    ...lines,
+    ...(more > 0 ? [`- and ${more} more`] : [])
+  ].join("\n")
+}
+
+const make = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<A>): Decoder<A> => {
+  const decode = Schema.decodeUnknownResult(schema)
+  const decodeAll = Schema.decodeUnknownResult(schema, { errors: "all" })
+  return {
+    jsonSchema,
+    decode: (args) => {
+      const first = decode(args)
+      if (Result.isSuccess(first)) return Result.succeed({ json: args, value: first.success })
+      const coerced = coerce(jsonSchema, args)
+      const second = decodeAll(coerced)
+      if (Result.isSuccess(second) && isObject(coerced)) {
+        return Result.succeed({ json: coerced, value: second.success })
+      }
+      const error = Result.isFailure(second) ? second.failure : first.failure
+      return Result.fail(
+        new ToolError({ reason: "InvalidArguments", message: describe(error, isObject(coerced) ? coerced : args) })
+      )
+    }
+  }
+}
+
+const inline = (document: JsonSchema.Document<"draft-2020-12">): JsonObject => {
+  const schema = document.schema
+  return Object.keys(document.definitions).length === 0
+    ? toJson(schema)
+    : toJson({ ...schema, $defs: document.definitions })
+}
+
+/** A JSON Schema is JSON by definition; its type is a loose record. */
+const toJson = (schema: JsonSchema.JsonSchema): JsonObject => {
+  const json: unknown = schema
+  return isObject(json) ? json : {}
+}
+
+/** The JSON Schema of what a schema encodes to. */
+export const jsonSchemaOf = (schema: Schema.Constraint): JsonObject => inline(Schema.toJsonSchemaDocument(schema))
+
+/** A decoder from an Effect schema, made once a tool. */
+export const fromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown>): Decoder<A> =>
+  make(jsonSchemaOf(schema), Schema.toCodecJson(schema))
+
+/**
+ * A decoder from a JSON Schema. What the importer can't express is left to the tool itself: a foreign schema must not
+ * make the tool unusable. Patterns are not applied, since a hostile one could hang the run.
+ */
+export const fromJsonSchema = (jsonSchema: JsonObject): Decoder<JsonObject> => {
+  const { $defs, ...schema } = jsonSchema
+  const definitions: { [name: string]: JsonSchema.JsonSchema } = {}
+  if (isObject($defs))
+    for (const [name, definition] of Object.entries($defs)) if (isObject(definition)) definitions[name] = definition
+  const imported = Result.try(() =>
+    SchemaRepresentation.fromJsonSchemaDocument(
+      { dialect: "draft-2020-12", schema, definitions },
+      { patterns: "ignore" }
+    )
+  )
+  if (Result.isFailure(imported)) return make(jsonSchema, Schema.JsonObject)
+  const checked = Schema.make<Schema.Codec<unknown>>(imported.success.ast)
+  const check = make<unknown>(jsonSchema, checked)
+  return { jsonSchema, decode: (args) => Result.map(check.decode(args), ({ json }) => ({ json, value: json })) }
+}

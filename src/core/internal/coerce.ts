@@ -1,0 +1,111 @@
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { isObject, type Json, type JsonObject } from "../Json.ts"
+
+const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
+
+const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+const resolve = (schema: Json | undefined, root: JsonObject): JsonObject => {
+  if (!isObject(schema)) return {}
+  const ref = schema["$ref"]
+  if (typeof ref !== "string") return schema
+  const name = ref.startsWith("#/$defs/") ? ref.slice("#/$defs/".length) : undefined
+  const definitions = root["$defs"]
+  const target = name !== undefined && isObject(definitions) ? definitions[name] : undefined
+  return isObject(target) ? target : {}
+}
+
+const allows = (schema: JsonObject, type: string): boolean => {
+  const own = schema["type"]
+  return own === type || (Array.isArray(own) && own.includes(type))
+}
+
+/** The one alternative that is meant by a union, when only one is left beside null. */
+const single = (schema: JsonObject, root: JsonObject): JsonObject => {
+  const union = schema["anyOf"] ?? schema["oneOf"]
+  if (!Array.isArray(union)) return schema
+  const members = union.map((member) => resolve(member, root)).filter((member) => !allows(member, "null"))
+  const [first, second] = members
+  return first !== undefined && (second === undefined || members.slice(1).every(isInfinity))
+    ? resolve(first, root)
+    : schema
+}
+
+/** `Schema.Number` is a number or one of three words; for a model it is a number. */
+const isInfinity = (schema: JsonObject): boolean => {
+  const values = schema["enum"]
+  return Array.isArray(values) && values.includes("Infinity")
+}
+
+const nullable = (schema: JsonObject, root: JsonObject): boolean => {
+  const union = schema["anyOf"] ?? schema["oneOf"]
+  return (
+    Object.keys(schema).length === 0 ||
+    allows(schema, "null") ||
+    (Array.isArray(union) && union.some((member) => nullable(resolve(member, root), root)))
+  )
+}
+
+const scalar = (schema: JsonObject, value: Json): Json => {
+  if (typeof value === "string") {
+    const text = value.trim()
+    if ((allows(schema, "number") || allows(schema, "integer")) && !allows(schema, "string") && number.test(text)) {
+      return Number(text)
+    }
+    if (allows(schema, "boolean") && !allows(schema, "string")) {
+      const word = text.toLowerCase()
+      return word === "true" ? true : word === "false" ? false : value
+    }
+    return value
+  }
+  if (
+    (typeof value === "number" || typeof value === "boolean") &&
+    allows(schema, "string") &&
+    !Array.isArray(schema["type"]) &&
+    schema["enum"] === undefined
+  ) {
+    return String(value)
+  }
+  return value
+}
+
+const within = (schema: JsonObject, value: Json, root: JsonObject): Json => {
+  if (Array.isArray(value)) {
+    const items = resolve(schema["items"], root)
+    return value.map((item) => visit(items, item, root))
+  }
+  if (!isObject(value)) return value
+  const properties = schema["properties"]
+  if (!isObject(properties)) return value
+  const required = Array.isArray(schema["required"]) ? schema["required"] : []
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, item]) => {
+      if (!Object.hasOwn(properties, key)) return [[key, item]]
+      const property = resolve(properties[key], root)
+      if (item === null && !required.includes(key) && !nullable(property, root)) return []
+      return [[key, visit(property, item, root)]]
+    })
+  )
+}
+
+const visit = (given: JsonObject, value: Json, root: JsonObject): Json => {
+  const schema = single(resolve(given, root), root)
+  const wantsArray = allows(schema, "array")
+  const wantsObject = allows(schema, "object")
+  if (typeof value === "string" && (wantsArray || wantsObject) && !allows(schema, "string")) {
+    const parsed = Option.getOrUndefined(parseJson(value))
+    if ((wantsArray && Array.isArray(parsed)) || (wantsObject && isObject(parsed))) return within(schema, parsed, root)
+  }
+  if (wantsArray && !wantsObject && !Array.isArray(value) && value !== null) {
+    return [visit(resolve(schema["items"], root), value, root)]
+  }
+  return Array.isArray(value) || isObject(value) ? within(schema, value, root) : scalar(schema, value)
+}
+
+/**
+ * Mends the form of arguments by their JSON Schema where it leaves no doubt what was meant: a number or a boolean in a
+ * string, a scalar where a string is expected, one value where a list is expected, JSON inside a string, `null` for an
+ * optional key that can't be null. What it does not understand it leaves as it is, for the decoder to refuse.
+ */
+export const coerce = (schema: JsonObject, value: JsonObject): Json => visit(schema, value, schema)

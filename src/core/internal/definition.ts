@@ -1,0 +1,145 @@
+import type * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type * as Result from "effect/Result"
+import type { AnySlot } from "../AgentState.ts"
+import type { ToolDefinition } from "../ChatModel.ts"
+import type { JsonObject } from "../Json.ts"
+import type { Middleware } from "../Middleware.ts"
+import type { StopWhen } from "../StopWhen.ts"
+import type { Tool } from "../Tool.ts"
+import { foldName } from "./names.ts"
+
+/**
+ * Inside the loop, what an agent may fail with and what it needs is `unknown`: the types were checked when the agent was
+ * made, and are put back where its run is handed out.
+ */
+export interface Output {
+  readonly jsonSchema: JsonObject
+  /** Whether the schema had to be put under a key, since a tool's arguments are an object. */
+  readonly wrapped: boolean
+  readonly decode: (json: unknown) => Result.Result<unknown, string>
+}
+
+/** What an agent is made of. */
+export interface Definition {
+  readonly name: string
+  readonly description: string
+  readonly prompt: string | Effect.Effect<string, unknown, unknown>
+  readonly tools: ReadonlyArray<Tool<unknown>>
+  readonly middleware: ReadonlyArray<Middleware<unknown, unknown>>
+  readonly output: Output | undefined
+  readonly maxIterations: number
+  readonly toolConcurrency: number
+  readonly stopWhen: ReadonlyArray<StopWhen<unknown, unknown>>
+  readonly parameters: JsonObject
+  readonly layers: ReadonlyArray<Layer.Layer<unknown, unknown, unknown>>
+}
+
+type Hook<Name extends keyof Middleware<unknown, unknown>> = NonNullable<Middleware<unknown, unknown>[Name]>
+
+/** A definition as the loop wants it: everything that does not change from run to run, worked out once. */
+export interface Compiled {
+  readonly definition: Definition
+  readonly problem: string | undefined
+  readonly tools: ReadonlyMap<string, Tool<unknown>>
+  readonly folded: ReadonlyMap<string, string | undefined>
+  readonly toolDefinitions: ReadonlyArray<ToolDefinition>
+  readonly slots: ReadonlyArray<AnySlot>
+  readonly beforeAgent: ReadonlyArray<Hook<"beforeAgent">>
+  readonly afterAgent: ReadonlyArray<Hook<"afterAgent">>
+  readonly beforeModel: ReadonlyArray<Hook<"beforeModel">>
+  readonly afterModel: ReadonlyArray<Hook<"afterModel">>
+  readonly gates: ReadonlyArray<{ readonly gate: Hook<"gateToolCalls">; readonly suspends: boolean }>
+  readonly wrapModelCall: ReadonlyArray<Hook<"wrapModelCall">>
+  readonly wrapToolCall: ReadonlyArray<Hook<"wrapToolCall">>
+  readonly prompts: ReadonlyArray<Hook<"prompt">>
+  readonly inherited: ReadonlyArray<Middleware<unknown, unknown>>
+}
+
+/** A tool that takes the answer of an agent whose model has no JSON-schema mode. */
+export const finalAnswerTool = "final_answer"
+
+const define = (tool: Tool<unknown>): ToolDefinition => ({
+  name: tool.name,
+  description: tool.description,
+  parameters: tool.parameters,
+  annotations: tool.annotations
+})
+
+const nameRule = /^[A-Za-z0-9_-]{1,64}$/
+
+const findProblem = (
+  definition: Definition,
+  tools: ReadonlyArray<Tool<unknown>>,
+  slots: ReadonlyArray<AnySlot>
+): string | undefined => {
+  const seen = new Set<string>()
+  for (const tool of tools) {
+    if (!nameRule.test(tool.name)) {
+      return `the tool name ${JSON.stringify(tool.name)} is not one that models accept (1 to 64 of A-Z a-z 0-9 _ -)`
+    }
+    if (seen.has(tool.name)) return `two tools are named "${tool.name}"; rename one of them`
+    seen.add(tool.name)
+  }
+  if (definition.output !== undefined && seen.has(finalAnswerTool)) {
+    return `an agent with an output schema can't have a tool named "${finalAnswerTool}"; rename it`
+  }
+  const byName = new Map<string, AnySlot>()
+  for (const slot of slots) {
+    const other = byName.get(slot.name)
+    if (other !== undefined && other !== slot) return `two state slots are named "${slot.name}"; rename one of them`
+    byName.set(slot.name, slot)
+  }
+  if (!Number.isInteger(definition.maxIterations) || definition.maxIterations < 1) {
+    return `maxIterations must be a whole number of at least 1, not ${definition.maxIterations}`
+  }
+  if (!Number.isInteger(definition.toolConcurrency) || definition.toolConcurrency < 1) {
+    return `toolConcurrency must be a whole number of at least 1, not ${definition.toolConcurrency}`
+  }
+  return undefined
+}
+
+const hooks = <Name extends keyof Middleware<unknown, unknown>>(
+  middleware: ReadonlyArray<Middleware<unknown, unknown>>,
+  name: Name
+): ReadonlyArray<Hook<Name>> =>
+  middleware.flatMap((one) => {
+    const hook = one[name]
+    return hook === undefined ? [] : [hook as Hook<Name>]
+  })
+
+/** Works a definition out. `inherited` is what comes down from the parents of a sub-agent: outermost. */
+export const compile = (
+  definition: Definition,
+  inherited: ReadonlyArray<Middleware<unknown, unknown>> = []
+): Compiled => {
+  const middleware = [...inherited.filter((one) => !definition.middleware.includes(one)), ...definition.middleware]
+  const tools = [...definition.tools, ...hooks(middleware, "tools").flat()]
+  const slots = hooks(middleware, "state").flat()
+  const folded = new Map<string, string | undefined>()
+  for (const { name } of tools) {
+    const key = foldName(name)
+    folded.set(key, folded.has(key) ? undefined : name)
+  }
+  return {
+    definition,
+    problem: findProblem(definition, tools, slots),
+    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    folded,
+    toolDefinitions: tools.map(define),
+    slots,
+    beforeAgent: hooks(middleware, "beforeAgent"),
+    afterAgent: hooks(middleware, "afterAgent").toReversed(),
+    beforeModel: hooks(middleware, "beforeModel"),
+    afterModel: hooks(middleware, "afterModel").toReversed(),
+    gates: middleware.flatMap((one) =>
+      one.gateToolCalls === undefined
+        ? []
+        : [{ gate: one.gateToolCalls, suspends: "suspends" in one && one.suspends === true }]
+    ),
+    wrapModelCall: hooks(middleware, "wrapModelCall"),
+    wrapToolCall: hooks(middleware, "wrapToolCall"),
+    prompts: hooks(middleware, "prompt"),
+    inherited: middleware.filter((one) => one.inherit === true)
+  }
+}

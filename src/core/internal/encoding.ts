@@ -1,0 +1,76 @@
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as SchemaIssue from "effect/SchemaIssue"
+import { blockTypes } from "../Content.ts"
+import { InvalidEncoding } from "../InvalidEncoding.ts"
+import { isObject } from "../Json.ts"
+import { at, brief, problems } from "./issues.ts"
+
+/** The version of the JSON encoding of messages and events that this library writes, and the only one it reads. */
+export const version = 1
+
+type What = InvalidEncoding["what"]
+
+const roles = ["system", "human", "ai", "tool"]
+
+/** A union's own error lists every member; a reader wants to know which tag it was that nobody knows. */
+const unknownTag = (
+  value: unknown,
+  tags: ReadonlyArray<string>
+): { readonly path: string; readonly found: unknown; readonly expected: string } | undefined => {
+  if (!isObject(value)) return undefined
+  const here = (key: string, known: ReadonlyArray<string>, path: string, tag: unknown) =>
+    typeof tag === "string" && !known.includes(tag)
+      ? { path: path === "" ? key : `${path}.${key}`, found: tag, expected: `one of ${known.join(", ")}` }
+      : undefined
+  const message = isObject(value["message"]) ? value["message"] : value
+  const prefix = message === value ? "" : "message"
+  const role = here("role", roles, prefix, message["role"])
+  if (role !== undefined) return role
+  const tag = tags.length > 0 ? here("_tag", tags, "", value["_tag"]) : undefined
+  if (tag !== undefined) return tag
+  const content = message["content"]
+  if (!Array.isArray(content)) return undefined
+  for (const [index, block] of content.entries()) {
+    const path = `${prefix === "" ? "" : `${prefix}.`}content[${index}]`
+    const found = isObject(block) ? here("type", blockTypes, path, block["type"]) : undefined
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** Makes a decoder of a versioned encoding. `tags` are the union's tags, named in the error of an unknown one. */
+export const decodeVersioned = <T>(
+  what: What,
+  schema: Schema.ConstraintDecoder<T>,
+  tags: ReadonlyArray<string> = []
+) => {
+  const decode = Schema.decodeUnknownResult(schema)
+  return (input: unknown): Result.Result<T, InvalidEncoding> => {
+    if (!isObject(input)) {
+      return Result.fail(new InvalidEncoding({ what, path: "", found: brief(input), expected: "an object" }))
+    }
+    if (input["v"] !== version) {
+      return Result.fail(
+        new InvalidEncoding({ what, path: "v", found: brief(input["v"]), expected: `version ${version}` })
+      )
+    }
+    return Result.mapError(decode(input), (error) => {
+      const tag = unknownTag(input, tags)
+      if (tag !== undefined) {
+        return new InvalidEncoding({ what, path: tag.path, found: brief(tag.found), expected: tag.expected })
+      }
+      return invalid(what, error.issue, input)
+    })
+  }
+}
+
+const invalid = (what: What, issue: SchemaIssue.Issue, input: unknown): InvalidEncoding => {
+  const first = problems(issue)[0]
+  return new InvalidEncoding({
+    what,
+    path: first?.path ?? "",
+    found: brief(at(input, first?.keys ?? [])),
+    expected: first?.expected ?? "a valid value"
+  })
+}

@@ -1,0 +1,94 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import type { Handle, Input, RunOptions } from "../Agent.ts"
+import type * as Content from "../Content.ts"
+import { IdGenerator } from "../IdGenerator.ts"
+import { human, type HumanMessage } from "../Message.ts"
+import type { Compiled } from "./definition.ts"
+import * as Hub from "./hub.ts"
+import { interpret } from "./interpret.ts"
+import type { Control, Live } from "./live.ts"
+
+/** The run is over and takes no more messages. */
+export class RunEnded extends Schema.TaggedError<RunEnded>()("RunEnded", { runId: Schema.String }) {
+  override get message(): string {
+    return `Run ${this.runId} is over and takes no more messages; start a new one with its messages as history`
+  }
+}
+
+/** Runs without anybody watching. */
+export const run = (compiled: Compiled, input: Input, options: RunOptions) =>
+  Effect.flatMap(IdGenerator, (makeId) =>
+    interpret(compiled, input, options, { runId: makeId(), hub: Hub.make(), control: undefined, parent: undefined })
+  )
+
+/** Reads a hub until it ends or the reader leaves. */
+const read = (hub: Hub.Hub) =>
+  Effect.map(
+    Effect.acquireRelease(Hub.subscribe(hub), ({ leave }) => leave),
+    ({ stream }) => stream
+  )
+
+/** Runs as a stream: one reader, there from the start, and gone with the run. */
+export const stream = (compiled: Compiled, input: Input, options: RunOptions) =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const makeId = yield* IdGenerator
+      const hub = Hub.make()
+      const events = yield* read(hub)
+      yield* interpret(compiled, input, options, { runId: makeId(), hub, control: undefined, parent: undefined }).pipe(
+        Effect.onExit((exit) => Effect.sync(() => Hub.end(hub, exit))),
+        Effect.forkScoped({ startImmediately: true })
+      )
+      return events
+    })
+  )
+
+const toHuman = (message: Content.Input | HumanMessage): HumanMessage =>
+  typeof message === "string" || !("role" in message) ? human(message) : message
+
+/** Starts in the background of the scope, with a handle. */
+export const start = Effect.fnUntraced(function* (compiled: Compiled, input: Input, options: RunOptions) {
+  const makeId = yield* IdGenerator
+  const runId = makeId()
+  const hub = Hub.make()
+  const control: Control = { open: true, steering: [], followUps: [] }
+  let live: Live | undefined
+  const fiber = yield* interpret(compiled, input, options, {
+    runId,
+    hub,
+    control,
+    parent: undefined,
+    onLive: (one) => {
+      live = one
+    }
+  }).pipe(
+    Effect.onExit(() =>
+      Effect.sync(() => {
+        control.open = false
+        Hub.end(hub, Exit.void)
+      })
+    ),
+    Effect.forkScoped
+  )
+  const put = (queue: Array<HumanMessage>) => (message: Content.Input | HumanMessage) =>
+    Effect.suspend(() => {
+      if (!control.open) return Effect.fail(new RunEnded({ runId }))
+      queue.push(toHuman(message))
+      return Effect.void
+    })
+  return {
+    runId,
+    // Readers of a handle are told how the run ended by its last event: their end is never a failure.
+    events: Stream.orDie(Stream.unwrap(read(hub))),
+    steer: put(control.steering),
+    followUp: put(control.followUps),
+    interrupt: Fiber.interrupt(fiber),
+    await: Fiber.join(fiber),
+    messages: Effect.sync(() => live?.messages.slice() ?? []),
+    undelivered: Effect.sync(() => (control.open ? [] : [...control.steering, ...control.followUps]))
+  } satisfies Handle<unknown, unknown>
+})

@@ -1,0 +1,213 @@
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import * as Scope from "effect/Scope"
+import type { Input, RunOptions } from "../Agent.ts"
+import { AgentError, type Reason } from "../AgentError.ts"
+import type { AgentResult } from "../AgentResult.ts"
+import { ChatModel, open } from "../ChatModel.ts"
+import { IdGenerator } from "../IdGenerator.ts"
+import type { Json } from "../Json.ts"
+import * as Message from "../Message.ts"
+import { MessageLog } from "../MessageLog.ts"
+import { zero } from "../Usage.ts"
+import type { Compiled } from "./definition.ts"
+import { mend } from "./history.ts"
+import type { Hub } from "./hub.ts"
+import { append, type Control, emit, flushLog, type Live, type Origin } from "./live.ts"
+import { type Ending, loop } from "./loop.ts"
+import { withAnswerTool } from "./output.ts"
+import * as Store from "./store.ts"
+import * as Tools from "./tools.ts"
+import { surface } from "./tunnel.ts"
+import { call, makeNextTurn, partialMessage } from "./turn.ts"
+
+/** Where a run stands: who watches it, who steers it, what is above it. */
+export interface Place {
+  readonly runId: string
+  readonly hub: Hub
+  readonly control: Control | undefined
+  readonly parent: Live | undefined
+  /** Told of the run as soon as it exists. */
+  readonly onLive?: (live: Live) => void
+}
+
+const invalid = (compiled: Compiled, reason: Reason): AgentError =>
+  new AgentError({ agent: compiled.definition.name, reason })
+
+const toMessages = (input: Input): ReadonlyArray<Message.Message> => {
+  if (typeof input === "string") return input === "" ? [] : [Message.human(input)]
+  return "role" in input ? [input] : input
+}
+
+/** What a run is given before it begins: input to answer, and a history that a provider accepts. */
+const prepare = (compiled: Compiled, input: Input, options: RunOptions) => {
+  if (compiled.problem !== undefined) {
+    return Result.fail(invalid(compiled, { _tag: "InvalidAgent", problem: compiled.problem }))
+  }
+  const inputs = toMessages(input)
+  const { messages, missing } = mend(options.history ?? [])
+  if (inputs.length === 0 && messages.length === 0) {
+    return Result.fail(
+      invalid(compiled, { _tag: "InvalidInput", problem: "the input is empty, and there is no history to go on from" })
+    )
+  }
+  return Result.succeed({ inputs: [...missing, ...inputs], messages })
+}
+
+const prompted = Effect.fnUntraced(function* (live: Live) {
+  const { definition, prompts } = live.compiled
+  const sections = [typeof definition.prompt === "string" ? definition.prompt : yield* definition.prompt]
+  for (const prompt of prompts) sections.push(typeof prompt === "string" ? prompt : yield* prompt(live))
+  return sections.filter((section) => section !== "").join("\n\n")
+})
+
+const result = (live: Live, ending: Ending): AgentResult<unknown> => ({
+  ...ending,
+  messages: live.messages,
+  newMessages: live.messages.slice(live.firstNew),
+  state: live.state.snapshot(),
+  usage: live.usage,
+  rounds: live.round
+})
+
+/** Everything before the first round, the rounds, and what comes after the last. */
+const body = Effect.fnUntraced(function* (live: Live, inputs: ReadonlyArray<Message.Message>) {
+  const { compiled } = live
+  for (const message of inputs) yield* append(live, message)
+  let ending: Ending | undefined
+  for (const hook of compiled.beforeAgent) {
+    const directive = yield* hook(live)
+    if (directive?._tag !== "End") continue
+    const { answer, stopReason } = directive
+    if (answer !== undefined) yield* append(live, answer)
+    const text = answer === undefined ? "" : Message.text(answer)
+    ending = { stopReason, text, output: text, pending: [] }
+    break
+  }
+  live.systemPrompt = yield* prompted(live)
+  live.tools = withAnswerTool(live, compiled.toolDefinitions)
+  ending ??= yield* loop(live)
+  for (const hook of compiled.afterAgent) yield* hook(live, { stopReason: ending.stopReason, text: ending.text })
+  return result(live, ending)
+})
+
+/** What was cut off by an interruption or a failure becomes valid history: a partial answer marked, calls answered. */
+const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
+  live.ending = true
+  const partial = interrupted ? partialMessage(live) : undefined
+  if (partial !== undefined) yield* append(live, partial)
+  yield* Tools.settle(live)
+  yield* flushLog(live)
+})
+
+const describe = (cause: Cause.Cause<unknown>): { readonly tag: string; readonly message: string } => {
+  const error = Cause.squash(cause)
+  const tag = Predicate.hasProperty(error, "_tag") && typeof error._tag === "string" ? error._tag : "Defect"
+  const message =
+    Predicate.hasProperty(error, "message") && typeof error.message === "string" ? error.message : String(error)
+  return { tag, message }
+}
+
+/** Says how the run ended: the one terminal event. */
+const announce = (origin: Origin, live: Live | undefined, exit: Exit.Exit<AgentResult<unknown>, unknown>) => {
+  origin.ending = true
+  const spent = { usage: live?.usage ?? zero, rounds: live?.round ?? 0 }
+  if (Exit.isSuccess(exit)) return emit(origin, { _tag: "RunCompleted", stopReason: exit.value.stopReason, ...spent })
+  if (Cause.hasInterrupts(exit.cause)) return emit(origin, { _tag: "RunInterrupted", ...spent })
+  return emit(origin, { _tag: "RunFailed", error: describe(exit.cause), ...spent })
+}
+
+/** The one interpreter behind `run`, `stream`, `start` and sub-agents. */
+export const interpret = Effect.fnUntraced(function* (
+  compiled: Compiled,
+  input: Input,
+  options: RunOptions,
+  place: Place
+) {
+  const { control, hub, parent, runId } = place
+  const { layers, name } = compiled.definition
+  const clock = yield* Clock.Clock
+  const makeId = yield* IdGenerator
+  const log = yield* MessageLog
+  const scope = Scope.makeUnsafe()
+  const origin: Origin = { runId, path: [...(parent?.path ?? []), name], hub, clock, ending: false }
+  let live: Live | undefined
+
+  const main = Effect.gen(function* () {
+    const { inputs, messages } = yield* Effect.fromResult(prepare(compiled, input, options))
+    const model = yield* ChatModel
+    const threadId = options.threadId ?? parent?.threadId
+    yield* emit(origin, {
+      _tag: "RunStarted",
+      agent: name,
+      model: model.modelId,
+      provider: model.provider,
+      ...(threadId === undefined ? {} : { threadId })
+    })
+    const session = yield* Scope.provide(open(model), scope)
+    const shared = parent?.state.shared ?? new Map()
+    const state = yield* Effect.fromResult(
+      Store.make(options.state ?? {}, compiled.slots, shared, (slot, value) =>
+        hub.watched ? emit(origin, { _tag: "StateChanged", slot, value: value() }) : Effect.void
+      )
+    ).pipe(
+      Effect.mapError((error) =>
+        invalid(compiled, { _tag: "InvalidState", slot: error.path.split(".")[0] ?? "", problem: error.message })
+      )
+    )
+    const own: Live = Object.assign(origin, {
+      agent: name,
+      threadId,
+      model,
+      round: 0,
+      messages,
+      usage: zero,
+      state,
+      startedAt: parent?.startedAt ?? clock.currentTimeMillisUnsafe(),
+      depth: parent === undefined ? 0 : parent.depth + 1,
+      warn: (code: string, message: string) => Effect.suspend(() => emit(origin, { _tag: "Warning", code, message })),
+      custom: (event: string, payload: Json) =>
+        Effect.suspend(() => emit(origin, { _tag: "Custom", name: event, payload })),
+      call: (request: Parameters<Live["call"]>[0]) => call(own, request),
+      compiled,
+      control,
+      parent,
+      makeId,
+      log,
+      scope,
+      logged: messages.length,
+      firstNew: messages.length,
+      session,
+      nextTurn: session.nextTurn,
+      systemPrompt: "",
+      tools: compiled.toolDefinitions,
+      offered: compiled.toolDefinitions,
+      partial: undefined,
+      batch: [],
+      usageSinceRound: zero
+    })
+    own.nextTurn = makeNextTurn(own)
+    live = own
+    place.onLive?.(own)
+    return yield* body(own, inputs)
+  })
+
+  const provided = layers.reduce<Effect.Effect<AgentResult<unknown>, unknown, unknown>>(
+    (effect, layer) => Effect.provide(effect, layer),
+    main
+  )
+  return yield* Effect.onExit(surface(provided), (exit) =>
+    Effect.suspend(() => {
+      const wound =
+        Exit.isFailure(exit) && live !== undefined ? windUp(live, Cause.hasInterrupts(exit.cause)) : Effect.void
+      return Effect.andThen(
+        Effect.andThen(wound, Scope.close(scope, exit)),
+        Effect.suspend(() => announce(origin, live, exit))
+      )
+    })
+  )
+})

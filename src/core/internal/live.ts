@@ -1,0 +1,127 @@
+import type * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import type { AgentEvent } from "../AgentEvent.ts"
+import type { ModelRequest, ModelSession, ToolDefinition, TurnPart } from "../ChatModel.ts"
+import type { HumanMessage, Message } from "../Message.ts"
+import type { MessageLog } from "../MessageLog.ts"
+import type { ModelError } from "../ModelError.ts"
+import type { Run } from "../Run.ts"
+import type { ToolError } from "../ToolError.ts"
+import type { ToolOutput } from "../ToolOutput.ts"
+import { add, type Usage } from "../Usage.ts"
+import type { Compiled } from "./definition.ts"
+import * as Hub from "./hub.ts"
+import type { StateStore } from "./store.ts"
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** What a handle puts into a run from outside. */
+export interface Control {
+  open: boolean
+  readonly steering: Array<HumanMessage>
+  readonly followUps: Array<HumanMessage>
+}
+
+/** One call of the round that is being worked on; `outcome` is there when it has one. */
+export interface OpenCall {
+  readonly id: string
+  readonly name: string
+  started: boolean
+  outcome: { readonly output: ToolOutput } | { readonly error: ToolError } | undefined
+}
+
+/** Where events come from. */
+export interface Origin {
+  readonly runId: string
+  readonly path: ReadonlyArray<string>
+  readonly hub: Hub.Hub
+  readonly clock: Clock.Clock
+  /** Whether the run is being wound up: nothing waits for slow readers any more. */
+  ending: boolean
+}
+
+/** A run from inside: what middleware sees of it (`Run`), and what only the loop touches. */
+export interface Live extends Origin, Mutable<Omit<Run, "messages" | "state" | "runId" | "path">> {
+  readonly messages: Array<Message>
+  readonly state: StateStore
+  readonly compiled: Compiled
+  readonly control: Control | undefined
+  readonly parent: Live | undefined
+  readonly makeId: () => string
+  readonly log: MessageLog | undefined
+  /** How many messages the log has. */
+  logged: number
+  /** Where what this run adds begins. */
+  firstNew: number
+  session: ModelSession
+  nextTurn: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>
+  systemPrompt: string
+  tools: ReadonlyArray<ToolDefinition>
+  /** What the model was really offered in this round. */
+  offered: ReadonlyArray<ToolDefinition>
+  /** What was streamed of a turn that is not done. */
+  partial: { text: string; reasoning: string } | undefined
+  /** The calls of a round that are not all in the history yet. */
+  batch: ReadonlyArray<OpenCall>
+  usageSinceRound: Usage
+}
+
+type Fields<E> = E extends AgentEvent ? Omit<E, "seq" | "runId" | "path" | "at"> : never
+
+const stamp = (live: Origin, fields: Fields<AgentEvent>): AgentEvent =>
+  // Spreading a union loses which member it was; the fields added are the same for all members.
+  ({
+    ...fields,
+    seq: live.hub.seq++,
+    runId: live.runId,
+    path: live.path,
+    at: live.clock.currentTimeMillisUnsafe()
+  }) as AgentEvent
+
+/**
+ * Says that something happened. The event is out when this returns; the effect only waits for slow readers. So call it
+ * where it happens, and run the effect at once.
+ */
+export const emit = (live: Origin, fields: Fields<AgentEvent>): Effect.Effect<void> => {
+  if (!live.hub.watched) return Effect.void
+  Hub.offer(live.hub, stamp(live, fields))
+  return live.ending ? Effect.void : Hub.wait(live.hub)
+}
+
+/** Says several things at once: one wait for all of them. */
+export const emitAll = (live: Origin, all: ReadonlyArray<Fields<AgentEvent>>): Effect.Effect<void> => {
+  if (!live.hub.watched) return Effect.void
+  for (const fields of all) Hub.offer(live.hub, stamp(live, fields))
+  return Hub.wait(live.hub)
+}
+
+/** Gives the log what it does not have. */
+export const flushLog = (live: Live): Effect.Effect<void> => {
+  const { log } = live
+  if (log === undefined || live.logged >= live.messages.length) return Effect.void
+  const messages = live.messages.slice(live.logged)
+  live.logged = live.messages.length
+  const context = {
+    agent: live.agent,
+    path: live.path,
+    runId: live.runId,
+    threadId: live.threadId,
+    round: live.round
+  }
+  return Effect.uninterruptible(Effect.forEach(messages, (message) => log.append(message, context), { discard: true }))
+}
+
+/** Adds a message to the conversation: history, event and log. Like `emit`, it has happened when this returns. */
+export const append = (live: Live, message: Message): Effect.Effect<void> => {
+  live.messages.push(message)
+  const told = emit(live, { _tag: "MessageAppended", message })
+  return live.log === undefined ? told : Effect.andThen(flushLog(live), told)
+}
+
+/** Counts what a model call used, here and in everything above. */
+export const count = (live: Live, usage: Usage | undefined): void => {
+  if (usage === undefined) return
+  live.usageSinceRound = add(live.usageSinceRound, usage)
+  for (let one: Live | undefined = live; one !== undefined; one = one.parent) one.usage = add(one.usage, usage)
+}

@@ -1,0 +1,299 @@
+import * as Effect from "effect/Effect"
+import type { PendingCall } from "../AgentResult.ts"
+import type { ModelRequest } from "../ChatModel.ts"
+import * as Content from "../Content.ts"
+import { canonical } from "../Json.ts"
+import * as Message from "../Message.ts"
+import type { Directive } from "../Middleware.ts"
+import type { StopReason } from "../StopReason.ts"
+import type { ToolOutput } from "../ToolOutput.ts"
+import { zero } from "../Usage.ts"
+import { finalAnswerTool } from "./definition.ts"
+import { append, emit, type Live } from "./live.ts"
+import * as Output from "./output.ts"
+import * as Tools from "./tools.ts"
+import { ask } from "./turn.ts"
+
+/** How a run ended by itself. */
+export interface Ending {
+  readonly stopReason: StopReason
+  readonly text: string
+  readonly output: unknown
+  readonly pending: ReadonlyArray<PendingCall>
+}
+
+/** What the loop remembers from round to round. */
+interface Memory {
+  /** Rounds since the last input. */
+  iteration: number
+  repairs: number
+  repeats: number
+  signature: string
+  /** Which calls of the last executed round failed, by their signature. */
+  failed: ReadonlySet<string>
+}
+
+/** Where a round leads: on to the next, or to an end. */
+type Step =
+  | { readonly _tag: "Next" }
+  | { readonly _tag: "Final"; readonly stopReason: StopReason }
+  | { readonly _tag: "End"; readonly ending: Ending }
+
+const next: Step = { _tag: "Next" }
+
+const stop = (
+  stopReason: StopReason,
+  text: string,
+  output: unknown = text,
+  pending: ReadonlyArray<PendingCall> = []
+): Step => ({ _tag: "End", ending: { stopReason, text, output, pending } })
+
+/** The last thing that the model said in this run. */
+const lastText = (live: Live): string => {
+  for (let index = live.messages.length - 1; index >= live.firstNew; index--) {
+    const message = live.messages[index]
+    if (message?.role !== "ai") continue
+    const text = Message.text(message)
+    if (text !== "") return text
+  }
+  return ""
+}
+
+/** An end without an answer of the model's: an agent that promises an output in a schema is asked for it first. */
+const endOrFinal = (live: Live, stopReason: StopReason, text: string): Step =>
+  live.compiled.definition.output === undefined ? stop(stopReason, text) : { _tag: "Final", stopReason }
+
+/** Asks the hooks of one kind, in their order, until one does not let the run go on. */
+const directed = Effect.fnUntraced(function* (
+  live: Live,
+  hooks: ReadonlyArray<() => Effect.Effect<Directive | void, unknown, unknown>>
+) {
+  for (const hook of hooks) {
+    const directive = yield* hook()
+    if (directive === undefined) continue
+    if (directive._tag === "ForceFinalAnswer") return { _tag: "Final", stopReason: directive.stopReason } satisfies Step
+    if (directive.answer === undefined) return endOrFinal(live, directive.stopReason, lastText(live))
+    yield* append(live, directive.answer)
+    return stop(directive.stopReason, Message.text(directive.answer))
+  }
+  return next
+})
+
+const startRound = (live: Live): Effect.Effect<void> => {
+  live.round++
+  live.offered = live.tools
+  return emit(live, { _tag: "RoundStarted", round: live.round })
+}
+
+const endRound = (live: Live, message: Message.AiMessage): Effect.Effect<void> => {
+  const usage = live.usageSinceRound
+  live.usageSinceRound = zero
+  return emit(live, { _tag: "RoundCompleted", round: live.round, stopReason: message.stopReason, usage })
+}
+
+const requestOf = (live: Live): ModelRequest => ({
+  messages: live.messages,
+  systemPrompt: live.systemPrompt,
+  tools: live.tools,
+  toolChoice: "auto",
+  parameters: live.compiled.definition.parameters,
+  cacheHints: [],
+  purpose: "turn",
+  ...Output.requestFields(live)
+})
+
+const callCount = (message: Message.AiMessage): number => message.toolCalls.length + message.malformedToolCalls.length
+
+/** Has the model answer without tools: through the same door as every turn. */
+const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopReason) {
+  const { output } = live.compiled.definition
+  for (let repairs = 0; ;) {
+    yield* startRound(live)
+    const message = yield* ask(live, { ...requestOf(live), ...Output.finalRequest(live) })
+    yield* append(live, message)
+    if (output === undefined) {
+      yield* Tools.decline(live, message, () => ({ text: "Not executed: tools are off now.", isError: true }))
+      yield* endRound(live, message)
+      return {
+        stopReason,
+        text: Message.text(message) || lastText(live),
+        output: lastText(live),
+        pending: []
+      } satisfies Ending
+    }
+    const answer = Output.read(live, output, message)
+    if (answer._tag === "Answer") {
+      yield* Output.answerCalls(live, message, undefined)
+      yield* endRound(live, message)
+      return { stopReason, text: answer.text, output: answer.output, pending: [] } satisfies Ending
+    }
+    const wrong =
+      answer._tag === "Wrong"
+        ? answer
+        : { _tag: "Wrong" as const, problem: "- there is no answer", raw: Message.text(message) }
+    repairs = yield* Output.repair(live, message, wrong, repairs)
+    yield* endRound(live, message)
+  }
+})
+
+/** Lets in what came from outside, where it can't part a call from its result. */
+const admit = Effect.fnUntraced(function* (live: Live, kind: "steer" | "followUp") {
+  const queue = kind === "steer" ? live.control?.steering : live.control?.followUps
+  const messages = queue === undefined ? [] : queue.splice(0, kind === "steer" ? queue.length : 1)
+  for (const message of messages) {
+    yield* emit(live, { _tag: "Steered", messageId: message.id, kind })
+    yield* append(live, message)
+  }
+  return messages.length > 0
+})
+
+/** A turn that called nothing: the answer, unless somebody has more to say or it is not what was promised. */
+const answered = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage, memory: Memory) {
+  if (message.stopReason === "pause") return next
+  const { output } = live.compiled.definition
+  const text = Message.text(message)
+  const refused = message.stopReason === "refusal" || message.stopReason === "contentFilter"
+  if (output !== undefined && !refused) {
+    const answer = Output.read(live, output, message)
+    if (answer._tag === "Answer") return yield* more(live, memory, stop("completed", answer.text, answer.output))
+    if (answer._tag === "Wrong") {
+      memory.repairs = yield* Output.repair(live, message, answer, memory.repairs)
+      return next
+    }
+  }
+  if (refused && output !== undefined) {
+    // There is no value of the promised type: say so in the type's own terms.
+    yield* Output.repair(
+      live,
+      message,
+      { _tag: "Wrong", problem: "- the model refused to answer", raw: text },
+      Infinity
+    )
+  }
+  return yield* more(
+    live,
+    memory,
+    stop(refused ? "refused" : message.stopReason === "length" ? "length" : "completed", text)
+  )
+})
+
+/** What was said meanwhile, or is to follow, keeps a run going that would end. */
+const more = Effect.fnUntraced(function* (live: Live, memory: Memory, end: Step) {
+  const steered = live.control !== undefined && live.control.steering.length > 0
+  const follows = steered || (yield* admit(live, "followUp"))
+  if (!follows) return end
+  memory.iteration = 0
+  memory.repairs = 0
+  return next
+})
+
+const cut: { readonly [Reason in Message.TurnStop]?: string } = {
+  length: "Not executed: your turn was cut by the output limit. Call again, with less in one turn.",
+  interrupted: "Not executed: your turn was interrupted."
+}
+
+/** A round that is the same as the last is not run again. Once the model is told what happened; then it must answer. */
+const repeated = Effect.fnUntraced(function* (
+  live: Live,
+  message: Message.AiMessage,
+  memory: Memory,
+  keys: ReadonlyMap<string, string>
+) {
+  memory.repeats++
+  yield* Tools.decline(live, message, (callId) =>
+    memory.failed.has(keys.get(callId) ?? "")
+      ? {
+          text: "Not executed again: you made the same call in the round before, and it failed; the error is above. Change the arguments, use another tool, or answer without it.",
+          isError: true
+        }
+      : {
+          text: "Not executed again: you made the same call in the round before, and its result is above. Use that result, make another call, or answer.",
+          isError: false
+        }
+  )
+  yield* emit(live, {
+    _tag: "Warning",
+    code: "duplicate-round",
+    message: "The model repeated its last round of calls."
+  })
+  return memory.repeats > 1 ? ({ _tag: "Final", stopReason: "duplicateRounds" } satisfies Step) : next
+})
+
+/** A turn that called tools. */
+const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage, memory: Memory) {
+  const { output, stopWhen } = live.compiled.definition
+  if (message.stopReason === "refusal" || message.stopReason === "contentFilter") {
+    yield* Tools.decline(live, message, () => ({ text: "Not executed: the turn was refused.", isError: true }))
+    return yield* answered(live, { ...message, toolCalls: [], malformedToolCalls: [] }, memory)
+  }
+  if (message.stopReason !== "toolCalls" && message.stopReason !== "stop") {
+    const text = cut[message.stopReason] ?? "Not executed: your turn was not complete."
+    yield* Tools.decline(live, message, () => ({ text, isError: true }))
+    return next
+  }
+  if (output !== undefined && message.toolCalls.some((call) => call.name === finalAnswerTool)) {
+    const answer = Output.read(live, output, message)
+    if (answer._tag === "Answer") {
+      yield* Output.answerCalls(live, message, undefined)
+      return yield* more(live, memory, stop("completed", answer.text, answer.output))
+    }
+    if (answer._tag === "Wrong") {
+      memory.repairs = yield* Output.repair(live, message, answer, memory.repairs)
+      return next
+    }
+  }
+  const keys = new Map(message.toolCalls.map((call) => [call.id, `${call.name} ${canonical(call.arguments)}`]))
+  const signature = [...keys.values()].sort().join("\n")
+  if (signature !== "" && signature === memory.signature) return yield* repeated(live, message, memory, keys)
+  const { direct, failed, pending } = yield* Tools.round(live, message)
+  if (pending.length > 0) return stop("suspended", Message.text(message), undefined, pending)
+  memory.signature = signature
+  memory.repeats = 0
+  memory.failed = new Set([...failed].map((id) => keys.get(id) ?? ""))
+  if (direct !== undefined && output === undefined) return stop("completed", directText(direct))
+  for (const condition of stopWhen) {
+    if (yield* condition(live)) return endOrFinal(live, "stopCondition", lastText(live))
+  }
+  return next
+})
+
+const directText = (output: ToolOutput): string => Content.toText(output.content)
+
+/**
+ * The loop: round after round until there is an answer or a reason to stop. Nothing in a round goes over the history.
+ */
+export const loop = Effect.fnUntraced(function* (live: Live) {
+  const { compiled } = live
+  const { maxIterations } = compiled.definition
+  const memory: Memory = { iteration: 0, repairs: 0, repeats: 0, signature: "", failed: new Set() }
+  const before = compiled.beforeModel.map((hook) => () => hook(live))
+  for (;;) {
+    if (live.control !== undefined && live.control.steering.length > 0) yield* admit(live, "steer")
+    if (memory.iteration >= maxIterations) return yield* finalAnswer(live, "maxIterations")
+    memory.iteration++
+    let step: Step = before.length === 0 ? next : yield* directed(live, before)
+    if (step._tag === "Next") {
+      yield* startRound(live)
+      const message = yield* ask(live, requestOf(live))
+      yield* append(live, message)
+      step =
+        compiled.afterModel.length === 0
+          ? next
+          : yield* directed(
+              live,
+              compiled.afterModel.map((hook) => () => hook(live, message))
+            )
+      if (step._tag === "Next") {
+        step = callCount(message) > 0 ? yield* called(live, message, memory) : yield* answered(live, message, memory)
+      } else {
+        yield* Tools.decline(live, message, () => ({
+          text: "Not executed: the run was stopped before it.",
+          isError: true
+        }))
+      }
+      yield* endRound(live, message)
+    }
+    if (step._tag === "End") return step.ending
+    if (step._tag === "Final") return yield* finalAnswer(live, step.stopReason)
+  }
+})

@@ -1,0 +1,173 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { AgentError } from "../AgentError.ts"
+import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
+import { isObject } from "../Json.ts"
+import * as Message from "../Message.ts"
+import { jsonSchemaOf } from "./arguments.ts"
+import { finalAnswerTool, type Output } from "./definition.ts"
+import { brief, problems, at } from "./issues.ts"
+import { append, type Live } from "./live.ts"
+
+/** How often an answer that does not decode is sent back. */
+const repairLimit = 2
+
+const wrapKey = "value"
+
+const parseJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
+
+const fence = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/
+
+/** What an agent with an `output` schema asks of its model. */
+export const fromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown>): Output => {
+  const root = jsonSchemaOf(schema)
+  const wrapped = root["type"] !== "object"
+  const { $defs, ...plain } = root
+  const decode = Schema.decodeUnknownResult(Schema.toCodecJson(schema), { errors: "all" })
+  return {
+    jsonSchema: wrapped
+      ? {
+          type: "object",
+          properties: { [wrapKey]: plain },
+          required: [wrapKey],
+          additionalProperties: false,
+          ...($defs === undefined ? {} : { $defs })
+        }
+      : root,
+    wrapped,
+    decode: (json) => {
+      const value = wrapped && isObject(json) && wrapKey in json ? json[wrapKey] : json
+      return Result.mapError(decode(value), (error) =>
+        problems(error.issue)
+          .slice(0, 8)
+          .map(
+            ({ expected, keys, path }) =>
+              `- ${path === "" ? "the answer" : `\`${path}\``}: expected ${expected}, got ${brief(at(value, keys))}`
+          )
+          .join("\n")
+      )
+    }
+  }
+}
+
+/** Whether the model is asked by its JSON-schema mode. */
+const isNative = (live: Live): boolean => live.model.structuredOutput === "native"
+
+const answerTool = (output: Output): ToolDefinition => ({
+  name: finalAnswerTool,
+  description: "Gives the final answer and ends the task. Call it once, when you are done, and nothing beside it.",
+  parameters: output.jsonSchema,
+  annotations: {}
+})
+
+/** The tools of an agent, with the one that takes its answer where that is how it is had. */
+export const withAnswerTool = (live: Live, tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<ToolDefinition> => {
+  const { output } = live.compiled.definition
+  return output === undefined || isNative(live) ? tools : [...tools, answerTool(output)]
+}
+
+/** A request's part of the output schema. */
+export const requestFields = (live: Live): Pick<ModelRequest, "outputSchema"> => {
+  const { output } = live.compiled.definition
+  return output !== undefined && isNative(live) ? { outputSchema: output.jsonSchema } : {}
+}
+
+/** What the last request of a run asks: no tools but the one that takes the answer. */
+export const finalRequest = (live: Live): Pick<ModelRequest, "tools" | "toolChoice" | "systemPrompt"> => {
+  const { output } = live.compiled.definition
+  const byTool = output !== undefined && !isNative(live)
+  const notice = byTool
+    ? `You can use no more tools. Call ${finalAnswerTool} now with what you know.`
+    : "You can use no more tools. Answer now, in full, with what you know."
+  return {
+    tools: byTool ? [answerTool(output)] : [],
+    toolChoice: byTool ? { tool: finalAnswerTool } : "none",
+    systemPrompt: live.systemPrompt === "" ? notice : `${live.systemPrompt}\n\n${notice}`
+  }
+}
+
+/** The structured answer of a turn. `None` is a turn that is none and need not be one. */
+export type Answer =
+  | { readonly _tag: "Answer"; readonly output: unknown; readonly text: string }
+  | { readonly _tag: "Wrong"; readonly problem: string; readonly raw: string }
+  | { readonly _tag: "None" }
+
+const parseText = (text: string): Result.Result<unknown, string> =>
+  Result.mapError(parseJson(fence.exec(text)?.[1] ?? text), () => "- the answer is not JSON")
+
+/** Reads the answer of a turn: the call of the answer tool, or the text of a turn without calls. */
+export const read = (live: Live, output: Output, message: Message.AiMessage): Answer => {
+  const call = message.toolCalls.find((one) => one.name === finalAnswerTool)
+  if (call !== undefined && !isNative(live)) {
+    const raw = JSON.stringify(call.arguments)
+    return Result.match(output.decode(call.arguments), {
+      onSuccess: (value): Answer => ({ _tag: "Answer", output: value, text: raw }),
+      onFailure: (problem): Answer => ({ _tag: "Wrong", problem, raw })
+    })
+  }
+  if (message.toolCalls.length + message.malformedToolCalls.length > 0) return { _tag: "None" }
+  const raw = Message.text(message)
+  return Result.match(Result.flatMap(parseText(raw), output.decode), {
+    onSuccess: (value): Answer => ({ _tag: "Answer", output: value, text: raw }),
+    onFailure: (problem): Answer => ({ _tag: "Wrong", problem, raw })
+  })
+}
+
+/** Answers the calls of a turn that gave (or tried to give) the final answer. */
+export const answerCalls = Effect.fnUntraced(function* (
+  live: Live,
+  message: Message.AiMessage,
+  problem: string | undefined
+) {
+  for (const call of message.toolCalls) {
+    const isAnswer = call.name === finalAnswerTool
+    const text = !isAnswer
+      ? `Not executed: ${finalAnswerTool} was called beside it.`
+      : problem === undefined
+        ? "The answer was accepted."
+        : `The answer is not valid. Correct it and call ${finalAnswerTool} again:\n${problem}`
+    yield* append(
+      live,
+      Message.tool(text, {
+        id: live.makeId(),
+        toolCallId: call.id,
+        toolName: call.name,
+        isError: !isAnswer || problem !== undefined
+      })
+    )
+  }
+})
+
+/**
+ * Sends a wrong answer back with what is wrong with it, or fails when that was done often enough. Says how often it was
+ * done by now.
+ */
+export const repair = Effect.fnUntraced(function* (
+  live: Live,
+  message: Message.AiMessage,
+  wrong: Extract<Answer, { readonly _tag: "Wrong" }>,
+  repairs: number
+) {
+  const called = message.toolCalls.length > 0
+  if (called) yield* answerCalls(live, message, wrong.problem)
+  if (repairs >= repairLimit) {
+    return yield* new AgentError({
+      agent: live.agent,
+      reason: { _tag: "InvalidOutput", raw: wrong.raw, problem: `after ${repairLimit} repairs:\n${wrong.problem}` }
+    })
+  }
+  if (!called) {
+    const how = isNative(live)
+      ? "Answer again, with JSON that fits the schema and nothing else."
+      : `Give the answer by calling ${finalAnswerTool}.`
+    yield* append(
+      live,
+      Message.human(`Your answer is not valid:\n${wrong.problem}\n${how}`, {
+        id: live.makeId(),
+        source: "output-repair"
+      })
+    )
+  }
+  return repairs + 1
+})

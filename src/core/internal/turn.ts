@@ -1,0 +1,166 @@
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { ModelRequest, TurnPart } from "../ChatModel.ts"
+import * as Content from "../Content.ts"
+import * as Message from "../Message.ts"
+import { isModelError, ModelError } from "../ModelError.ts"
+import type { Run } from "../Run.ts"
+import { count, emitAll, type Live } from "./live.ts"
+import { resolveName } from "./names.ts"
+import { tunnel } from "./tunnel.ts"
+
+type Next = Live["nextTurn"]
+
+type Said = Parameters<typeof emitAll>[1][number]
+
+/** A stream of which the type says what an outer middleware may know: a model's failures and no needs. */
+const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Stream.Stream<TurnPart, ModelError> =>
+  // What the middleware needs is in the context of the whole run: the agent's type saw to that.
+  Stream.catchIf(
+    turn,
+    (error) => !isModelError(error),
+    (error) => Stream.die(tunnel(error))
+  ) as Stream.Stream<TurnPart, ModelError>
+
+/** The one door to the model: every `wrapModelCall` around the session, built once a run. */
+export const makeNextTurn = (live: Live): Next => {
+  const door: Next = (request) => {
+    if (request.purpose === "turn") live.offered = request.tools
+    return live.session.nextTurn(request)
+  }
+  return live.compiled.wrapModelCall.reduceRight<Next>(
+    (next, hook) => (request) => hide(hook(request, next, live)),
+    door
+  )
+}
+
+/** A turn's message as the loop wants it: tool names as their tools spell them, ids that tell the calls apart. */
+const canonical = (live: Live, message: Message.AiMessage): Message.AiMessage => {
+  const { folded, tools } = live.compiled
+  const seen = new Set<string>()
+  let changed = false
+  const freshId = (id: string): string => {
+    const own = id === "" || seen.has(id) ? live.makeId() : id
+    seen.add(own)
+    changed ||= own !== id
+    return own
+  }
+  const toolCalls = message.toolCalls.map((call) => {
+    const name = resolveName(tools, folded, call.name) ?? call.name
+    const id = freshId(call.id)
+    if (name === call.name && id === call.id) return call
+    changed = true
+    return { ...call, id, name }
+  })
+  const malformedToolCalls = message.malformedToolCalls.map((call) => {
+    const id = freshId(call.id)
+    return id === call.id ? call : { ...call, id }
+  })
+  return changed ? { ...message, toolCalls, malformedToolCalls } : message
+}
+
+const incomplete = (live: Live): ModelError =>
+  new ModelError({
+    provider: live.model.provider,
+    model: live.model.modelId,
+    reason: { _tag: "BadResponse" },
+    detail: "the stream ended before the turn was complete"
+  })
+
+/**
+ * Asks the model for a turn of the conversation and says what comes, as it comes. What was said of a turn that is not
+ * done stays in `live.partial`, for an interruption to keep.
+ */
+export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.AiMessage, unknown, unknown> =>
+  Effect.suspend(() => {
+    const partial = { text: "", reasoning: "" }
+    live.partial = partial
+    const names = new Map<string, string>()
+    let thinking = false
+    let done: Message.AiMessage | undefined
+
+    const take = (part: TurnPart, said: Array<Said>): void => {
+      if (thinking && part._tag !== "ReasoningDelta") {
+        thinking = false
+        said.push({ _tag: "ReasoningCompleted" })
+      }
+      switch (part._tag) {
+        case "TextDelta":
+          partial.text += part.text
+          said.push(part)
+          return
+        case "ReasoningDelta":
+          if (!thinking) {
+            thinking = true
+            said.push({ _tag: "ReasoningStarted" })
+          }
+          partial.reasoning += part.text
+          said.push(part)
+          return
+        case "ToolCallStart":
+          names.set(part.id, part.name)
+          said.push({ _tag: "ToolCallDelta", callId: part.id, toolName: part.name, delta: "" })
+          return
+        case "ToolCallDelta":
+          said.push({ _tag: "ToolCallDelta", callId: part.id, toolName: names.get(part.id) ?? "", delta: part.delta })
+          return
+        case "TurnRestarted":
+          partial.text = ""
+          partial.reasoning = ""
+          done = undefined
+          said.push(part)
+          return
+        case "TurnDone":
+          count(live, part.message.usage)
+          done = part.message
+      }
+    }
+
+    return Effect.flatMap(
+      Stream.runForEachArray(live.nextTurn(request), (parts) => {
+        const said: Array<Said> = []
+        for (const part of parts) take(part, said)
+        return said.length === 0 ? Effect.void : emitAll(live, said)
+      }),
+      () => {
+        if (done === undefined) return Effect.fail(incomplete(live))
+        live.partial = undefined
+        return Effect.succeed(canonical(live, done))
+      }
+    )
+  })
+
+/** Asks the model something on the side: the same door, no events, nothing appended. */
+export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnType<Run["call"]> =>
+  Effect.suspend(() => {
+    let done: Message.AiMessage | undefined
+    const turn = live.nextTurn({
+      systemPrompt: "",
+      tools: [],
+      toolChoice: "none",
+      parameters: {},
+      cacheHints: [],
+      ...request
+    })
+    const take = (part: TurnPart): void => {
+      if (part._tag === "TurnRestarted") done = undefined
+      if (part._tag !== "TurnDone") return
+      count(live, part.message.usage)
+      done = part.message
+    }
+    return Effect.flatMap(
+      Stream.runForEachArray(turn, (parts) => Effect.sync(() => parts.forEach(take))),
+      () => (done === undefined ? Effect.fail(incomplete(live)) : Effect.succeed(done))
+    )
+  })
+
+/** The partial answer of a turn that was cut off, if it had said anything. */
+export const partialMessage = (live: Live): Message.AiMessage | undefined => {
+  const { partial } = live
+  if (partial === undefined || (partial.text === "" && partial.reasoning === "")) return undefined
+  const content = [
+    ...(partial.reasoning === "" ? [] : [Content.reasoning(partial.reasoning)]),
+    ...(partial.text === "" ? [] : [Content.text(partial.text)])
+  ]
+  return Message.ai(content, { id: live.makeId(), stopReason: "interrupted", model: live.model.modelId })
+}

@@ -1,0 +1,82 @@
+import { Context, Effect, Layer, Schema, Stream } from "effect"
+import {
+  Agent,
+  type AgentError,
+  type AgentResult,
+  type ChatModel,
+  Middleware,
+  type ModelError,
+  StopWhen,
+  Tool,
+  type ToolContext
+} from "effect-deepagents"
+import { expectTypeOf } from "vitest"
+
+class OrderNotFound extends Schema.TaggedError<OrderNotFound>()("OrderNotFound", { orderId: Schema.String }) {}
+class Orders extends Context.Service<Orders, { readonly find: (id: string) => Effect.Effect<string, OrderNotFound> }>()(
+  "test/Orders"
+) {}
+class Audit extends Context.Service<Audit, { readonly note: Effect.Effect<void> }>()("test/Audit") {}
+class Denied extends Schema.TaggedError<Denied>()("Denied", {}) {}
+
+const lookup = Tool.make("lookup_order", {
+  description: "Find an order by its id",
+  parameters: { orderId: Schema.String },
+  execute: ({ orderId }) => Orders.use((orders) => orders.find(orderId))
+})
+expectTypeOf(lookup).toEqualTypeOf<Tool.Tool<Orders>>()
+
+const support = Agent.make({ name: "support", prompt: "You help customers.", tools: [lookup] })
+expectTypeOf(support).toEqualTypeOf<Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Orders>>()
+
+expectTypeOf(Agent.run(support, "Where is order 42?")).toEqualTypeOf<
+  Effect.Effect<
+    AgentResult.AgentResult<string>,
+    ModelError.ModelError | AgentError.AgentError,
+    ChatModel.ChatModel | Orders
+  >
+>()
+
+expectTypeOf<Stream.Error<ReturnType<typeof stream>>>().toEqualTypeOf<ModelError.ModelError | AgentError.AgentError>()
+const stream = () => Agent.stream(support, "x")
+
+const audited = Middleware.make({
+  name: "audited",
+  beforeModel: () => Audit.use((audit) => audit.note),
+  wrapToolCall: (call, next) => (call.name === "rm" ? Effect.fail(new Denied()) : next(call))
+})
+expectTypeOf(audited).toEqualTypeOf<Middleware.Middleware<Denied, Audit>>()
+
+const bounded = Agent.make({
+  name: "bounded",
+  prompt: Effect.succeed("hi"),
+  tools: [lookup],
+  middleware: [audited],
+  stopWhen: [StopWhen.rounds(3)],
+  output: Schema.Struct({ city: Schema.String })
+})
+expectTypeOf(bounded).toEqualTypeOf<
+  Agent.Agent<{ readonly city: string }, ModelError.ModelError | Denied, ChatModel.ChatModel | Orders | Audit>
+>()
+
+declare const ordersLayer: Layer.Layer<Orders, "orders down", Audit>
+expectTypeOf(Agent.provide(support, ordersLayer)).toEqualTypeOf<
+  Agent.Agent<string, ModelError.ModelError | "orders down", ChatModel.ChatModel | Audit>
+>()
+
+const approval = Middleware.suspending({
+  name: "approval",
+  gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.allow))
+})
+expectTypeOf(Agent.make({ name: "a", prompt: "", middleware: [approval] })).toEqualTypeOf<
+  Agent.Agent<string | undefined, ModelError.ModelError, ChatModel.ChatModel>
+>()
+
+expectTypeOf(Agent.asTool(support)).toEqualTypeOf<Tool.Tool<ChatModel.ChatModel | Orders | ToolContext.ToolContext>>()
+
+// @ts-expect-error a tool's parameters may not need services to decode
+Tool.make("x", {
+  description: "",
+  parameters: { a: null as unknown as Schema.Codec<string, string, Orders> },
+  execute: () => Effect.succeed("")
+})

@@ -1,0 +1,19 @@
+import { defaultServerConditions } from "vite"
+import { defineConfig } from "vitest/config"
+
+// Type tests are plain modules, `test/**/*.types.ts`, checked by `npm run typecheck` and never run: vitest's own
+// typecheck mode drives tsc by parsing its output. They assert with `expectTypeOf` from vitest or `@ts-expect-error`.
+const conditions = ["@effect-deepagents/source", ...defaultServerConditions]
+const results = process.env["VITEST_RESULTS"]
+
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: {
+    environment: "node",
+    include: ["test/**/*.test.ts"],
+    exclude: ["test/bench/**"],
+    // .ci/run counts the tests from this file.
+    reporters: results ? ["default", ["json", { outputFile: results }]] : ["default"]
+  }
+})
