@@ -5,7 +5,7 @@
  * rewrite what the model sees and a failed turn can be asked for again.
  */
 import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import * as internal from "./internal/asyncIterable.ts"

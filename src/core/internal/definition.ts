@@ -105,7 +105,7 @@ const hooks = <Name extends keyof Middleware<unknown, unknown>>(
 ): ReadonlyArray<Hook<Name>> =>
   middleware.flatMap((one) => {
     const hook = one[name]
-    return hook === undefined ? [] : [hook as Hook<Name>]
+    return hook === undefined ? [] : [hook]
   })
 
 /** Works a definition out. `inherited` is what comes down from the parents of a sub-agent: outermost. */

@@ -77,7 +77,7 @@ const stamp = (live: Origin, fields: Fields<AgentEvent>): AgentEvent =>
     runId: live.runId,
     path: live.path,
     at: live.clock.currentTimeMillisUnsafe()
-  }) as AgentEvent
+  })
 
 /**
  * Says that something happened. The event is out when this returns; the effect only waits for slow readers. So call it

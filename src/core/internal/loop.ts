@@ -41,12 +41,15 @@ type Step =
 
 const next: Step = { _tag: "Next" }
 
-const stop = (
-  stopReason: StopReason,
-  text: string,
-  output: unknown = text,
-  pending: ReadonlyArray<PendingCall> = []
-): Step => ({ _tag: "End", ending: { stopReason, text, output, pending } })
+const stop = (stopReason: StopReason, text: string, output: unknown = text): Step => ({
+  _tag: "End",
+  ending: { stopReason, text, output, pending: [] }
+})
+
+const suspend = (text: string, pending: ReadonlyArray<PendingCall>): Step => ({
+  _tag: "End",
+  ending: { stopReason: "suspended", text, output: undefined, pending }
+})
 
 /** The last thing that the model said in this run. */
 const lastText = (live: Live): string => {
@@ -246,7 +249,7 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
   const signature = [...keys.values()].sort().join("\n")
   if (signature !== "" && signature === memory.signature) return yield* repeated(live, message, memory, keys)
   const { direct, failed, pending } = yield* Tools.round(live, message)
-  if (pending.length > 0) return stop("suspended", Message.text(message), undefined, pending)
+  if (pending.length > 0) return suspend(Message.text(message), pending)
   memory.signature = signature
   memory.repeats = 0
   memory.failed = new Set([...failed].map((id) => keys.get(id) ?? ""))

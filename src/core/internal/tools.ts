@@ -66,6 +66,11 @@ const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>
   annotations: tool.annotations
 })
 
+const forgotten: Gate = {
+  _tag: "Answer",
+  output: ToolOutput.make("This call was not allowed.", { isError: true })
+}
+
 const undecided = "This call needs a decision that nobody here can give, so it was not executed."
 
 /** Asks every gate about every call that would run. Gives the calls that somebody must decide on. */
@@ -84,8 +89,9 @@ const gate = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Call>
       asked.map((one) => one.prepared)
     )
     for (const [index, { call, prepared, tool }] of asked.entries()) {
-      const decision = gates[index]
-      switch (decision?._tag) {
+      // A gate that forgot a call has not allowed it.
+      const decision: Gate = gates[index] ?? forgotten
+      switch (decision._tag) {
         case "Allow":
           break
         case "Edit":
@@ -104,9 +110,6 @@ const gate = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Call>
             })
           } else call.outcome = { error: new ToolError({ reason: "Rejected", message: undecided }) }
           break
-        default:
-          // A gate that forgot a call has not allowed it.
-          call.outcome = { error: new ToolError({ reason: "Rejected", message: "This call was not allowed." }) }
       }
     }
   }

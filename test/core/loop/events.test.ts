@@ -1,0 +1,514 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Logger, Ref, Schema, Stream } from "effect"
+import { Agent, AgentEvent, type ChatModel, Message, Middleware, Tool, ToolContext } from "effect-deepagents"
+import { AgentTest, TestChatModel } from "effect-deepagents/testing"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
+
+const step = Tool.make("step", {
+  description: "One step",
+  parameters: { n: Schema.Int },
+  execute: ({ n }) => Effect.succeed(`did ${n}`)
+})
+
+const stepCall = (n: number) => TestChatModel.calls([{ name: "step", arguments: { n } }])
+
+const tags = (events: ReadonlyArray<AgentEvent.AgentEvent>) => events.map((event) => event._tag)
+
+const inOrder = (events: ReadonlyArray<AgentEvent.AgentEvent>) =>
+  assert.deepStrictEqual(
+    events.map((event) => event.seq),
+    events.map((_, index) => index)
+  )
+
+describe("invariant 3: order", () => {
+  it.effect("a run's events, in order, with one terminal event at the end", () =>
+    Effect.gen(function* () {
+      const { events } = yield* AgentTest.collect(Agent.make({ name: "a", prompt: "", tools: [step] }), "go")
+      assert.deepStrictEqual(tags(events), [
+        "RunStarted",
+        "MessageAppended",
+        "RoundStarted",
+        "ReasoningStarted",
+        "ReasoningDelta",
+        "ReasoningCompleted",
+        "TextDelta",
+        "ToolCallDelta",
+        "ToolCallDelta",
+        "MessageAppended",
+        "ToolCalled",
+        "ToolCompleted",
+        "MessageAppended",
+        "RoundCompleted",
+        "RoundStarted",
+        "TextDelta",
+        "MessageAppended",
+        "RoundCompleted",
+        "RunCompleted"
+      ])
+      inOrder(events)
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls([{ name: "step", arguments: { n: 1 } }], { text: "let me see", reasoning: "hm" }),
+          "done"
+        ])
+      )
+    )
+  )
+
+  it.effect("a reader that stops reading stops the run, with a bounded number of events ahead of it", () =>
+    Effect.gen(function* () {
+      const said = yield* Ref.make(0)
+      const gate = yield* Deferred.make<void>()
+      const seen: Array<AgentEvent.AgentEvent> = []
+      const endless = TestChatModel.reactive((_, index) => {
+        Effect.runSync(Ref.set(said, index))
+        return index < 500 ? stepCall(index) : TestChatModel.text("done")
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [step], maxIterations: 1000 })
+      const reading = yield* Agent.stream(agent, "go").pipe(
+        Stream.rechunk(1),
+        Stream.runForEach((event) =>
+          Effect.sync(() => seen.push(event)).pipe(
+            Effect.andThen(seen.length === 1 ? Deferred.await(gate) : Effect.void)
+          )
+        ),
+        Effect.provide(endless),
+        Effect.forkChild
+      )
+      for (let tick = 0; tick < 2000; tick++) yield* Effect.yieldNow
+      const ahead = yield* Ref.get(said)
+      assert.isBelow(ahead, 40)
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(reading)
+      assert.strictEqual(yield* Ref.get(said), 500)
+      inOrder(seen)
+      assert.strictEqual(seen.at(-1)?._tag, "RunCompleted")
+    })
+  )
+
+  it.effect("leaving the stream early interrupts the run at once", () =>
+    Effect.gen(function* () {
+      const released = yield* Deferred.make<void>()
+      const slow = Tool.make("slow", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.never.pipe(Effect.ensuring(Deferred.succeed(released, undefined)))
+      })
+      const first = yield* Agent.stream(Agent.make({ name: "a", prompt: "", tools: [slow] }), "go").pipe(
+        Stream.filter((event) => event._tag === "ToolCalled"),
+        Stream.runHead
+      )
+      assert.isTrue(first._tag === "Some")
+      assert.isTrue(yield* Deferred.isDone(released))
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "slow", arguments: {} }])])))
+  )
+
+  it.effect("a failed run says RunFailed last, and the stream fails with the same error", () =>
+    Effect.gen(function* () {
+      const { error, events } = yield* AgentTest.collect(Agent.make({ name: "a", prompt: "" }), "go")
+      assert.isTrue(error?._tag === "ModelError" && error.reason._tag === "Authentication")
+      assert.deepStrictEqual(tags(events).slice(-2), ["RoundStarted", "RunFailed"])
+      assert.strictEqual(events.filter(AgentEvent.isTerminal).length, 1)
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.fail({ _tag: "Authentication" })])))
+  )
+
+  it.effect("a stream that ends before its turn is done is a failure, however much text came", () =>
+    Effect.gen(function* () {
+      const { error } = yield* AgentTest.collect(Agent.make({ name: "a", prompt: "" }), "go")
+      assert.isTrue(error?._tag === "ModelError" && error.reason._tag === "BadResponse")
+    }).pipe(
+      Effect.provide(TestChatModel.script([TestChatModel.parts([{ _tag: "TextDelta", text: "I was going to" }])]))
+    )
+  )
+
+  it.effect("a sub-agent's events come inline with a longer path", () =>
+    Effect.gen(function* () {
+      const child = Agent.make({ name: "child", description: "", prompt: "" })
+      const { events } = yield* AgentTest.collect(
+        Agent.make({ name: "parent", prompt: "", tools: [Agent.asTool(child)] }),
+        "go"
+      )
+      inOrder(events)
+      const started = events.find((event) => event._tag === "SubagentStarted")
+      const inner = events.filter((event) => event.path.length === 2)
+      assert.isTrue(inner.every((event) => event.runId === started?.childRunId))
+      assert.deepStrictEqual(tags(inner), [
+        "RunStarted",
+        "MessageAppended",
+        "RoundStarted",
+        "TextDelta",
+        "MessageAppended",
+        "RoundCompleted",
+        "RunCompleted"
+      ])
+      const completed = events.find((event) => event._tag === "SubagentCompleted")
+      assert.deepStrictEqual([completed?.outcome, completed?.usage.inputTokens], ["completed", 5])
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls([{ name: "child", arguments: { task: "t" } }], { usage: { inputTokens: 3 } }),
+          TestChatModel.text("found", { usage: { inputTokens: 5 } }),
+          TestChatModel.text("done", { usage: { inputTokens: 7 } })
+        ])
+      )
+    )
+  )
+
+  it.effect("a sub-agent's failure is its parent's tool result", () =>
+    Effect.gen(function* () {
+      const child = Agent.make({ name: "child", description: "", prompt: "" })
+      const { events } = yield* AgentTest.collect(
+        Agent.make({ name: "parent", prompt: "", tools: [Agent.asTool(child)] }),
+        "go"
+      )
+      const failed = events.find((event) => event._tag === "ToolFailed")
+      assert.include(failed?.text, "ModelError")
+      assert.strictEqual(events.at(-1)?._tag, "RunCompleted")
+      const completed = events.find((event) => event._tag === "SubagentCompleted")
+      assert.strictEqual(completed?.outcome, "failed")
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls([{ name: "child", arguments: { task: "t" } }]),
+          TestChatModel.fail({ _tag: "Overloaded" }),
+          "done"
+        ])
+      )
+    )
+  )
+})
+
+describe("invariant 9: interruption", () => {
+  const interruptedAt = (
+    agent: Agent.Agent<string, never, never> | Agent.Agent<string, unknown, ChatModel.ChatModel>,
+    when: (event: AgentEvent.AgentEvent) => boolean
+  ) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const handle = yield* Agent.start(agent, "go")
+        const events: Array<AgentEvent.AgentEvent> = []
+        const reached = yield* Deferred.make<void>()
+        const reading = yield* handle.events.pipe(
+          Stream.runForEach((event) =>
+            Effect.suspend(() => {
+              events.push(event)
+              return when(event) ? Deferred.succeed(reached, undefined) : Effect.void
+            })
+          ),
+          Effect.forkChild({ startImmediately: true })
+        )
+        yield* Deferred.await(reached)
+        yield* handle.interrupt
+        yield* Fiber.join(reading)
+        return { events, exit: yield* Effect.exit(handle.await), messages: yield* handle.messages }
+      })
+    )
+
+  it.effect("in the model stream: the partial answer is kept and marked, and the run can go on from it", () =>
+    Effect.gen(function* () {
+      const agent = Agent.make({ name: "a", prompt: "" })
+      const { events, exit, messages } = yield* interruptedAt(agent, (event) => event._tag === "TextDelta")
+      assert.isTrue(Exit.hasInterrupts(exit))
+      const last = messages.at(-1)
+      assert.isTrue(last?.role === "ai" && last.stopReason === "interrupted")
+      assert.deepStrictEqual(last === undefined ? "" : Message.text(last), "Once upon a")
+      assert.deepStrictEqual(tags(events).slice(-2), ["MessageAppended", "RunInterrupted"])
+      assert.deepStrictEqual(AgentEvent.transcript(events), messages)
+      const resumed = yield* Agent.run(agent, "go on", { history: messages })
+      assert.strictEqual(resumed.text, " time")
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.hangAfter("Once upon a"), " time"])))
+  )
+
+  it.effect("in parallel tools: finalizers run, what finished keeps its result, the rest is answered honestly", () =>
+    Effect.gen(function* () {
+      const released = yield* Ref.make(0)
+      const slow = Tool.make("slow", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.never.pipe(Effect.ensuring(Ref.update(released, (count) => count + 1)))
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [slow, step], toolConcurrency: 2 })
+      const { events, messages } = yield* interruptedAt(agent, (event) => event._tag === "ToolCompleted")
+      assert.strictEqual(yield* Ref.get(released), 1)
+      assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
+      const answers = messages.filter((message) => message.role === "tool").map(Message.text)
+      assert.include(answers[0], "interrupted. Whether it had an effect is not known")
+      assert.strictEqual(answers[1], "did 1")
+      assert.deepStrictEqual(AgentEvent.transcript(events), messages)
+      assert.deepStrictEqual(tags(events).at(-1), "RunInterrupted")
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls([
+            { name: "slow", arguments: {} },
+            { name: "step", arguments: { n: 1 } }
+          ])
+        ])
+      )
+    )
+  )
+
+  it.effect("in a sub-agent: it is interrupted with its parent, and says so", () =>
+    Effect.gen(function* () {
+      const child = Agent.make({ name: "child", description: "", prompt: "" })
+      const agent = Agent.make({ name: "parent", prompt: "", tools: [Agent.asTool(child)] })
+      const { events, messages } = yield* interruptedAt(
+        agent,
+        (event) => event._tag === "TextDelta" && event.path.length === 2
+      )
+      assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
+      assert.deepStrictEqual(
+        events.filter(AgentEvent.isTerminal).map((event) => [event._tag, event.path.length]),
+        [
+          ["RunInterrupted", 2],
+          ["RunInterrupted", 1]
+        ]
+      )
+      const completed = events.find((event) => event._tag === "SubagentCompleted")
+      assert.strictEqual(completed?.outcome, "interrupted")
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls([{ name: "child", arguments: { task: "t" } }]),
+          TestChatModel.hangAfter("thinking")
+        ])
+      )
+    )
+  )
+
+  it.effect("between rounds, in a hook", () =>
+    Effect.gen(function* () {
+      const waiting = Middleware.make({
+        name: "waiting",
+        beforeModel: (run) => (run.round === 1 ? Effect.andThen(run.custom("here", null), Effect.never) : Effect.void)
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [step], middleware: [waiting] })
+      const { messages } = yield* interruptedAt(agent, (event) => event._tag === "Custom")
+      assert.deepStrictEqual(
+        messages.map((message) => message.role),
+        ["human", "ai", "tool"]
+      )
+    }).pipe(Effect.provide(TestChatModel.script([stepCall(1)])))
+  )
+
+  it.effect("while the run waits for a reader that does not read", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const agent = Agent.make({ name: "a", prompt: "", tools: [step], maxIterations: 1000 })
+        const handle = yield* Agent.start(agent, "go")
+        yield* handle.events.pipe(
+          Stream.runForEach(() => Effect.never),
+          Effect.forkChild({ startImmediately: true })
+        )
+        for (let tick = 0; tick < 500; tick++) yield* Effect.yieldNow
+        yield* handle.interrupt
+        const messages = yield* handle.messages
+        assert.isAbove(messages.length, 3)
+        assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
+      })
+    ).pipe(Effect.provide(TestChatModel.reactive((_, index) => stepCall(index))))
+  )
+})
+
+describe("invariant 11: retries", () => {
+  it.effect("TurnRestarted voids what was said of a turn, in events and in the partial answer", () =>
+    Effect.gen(function* () {
+      const twice = Middleware.make({
+        name: "twice",
+        wrapModelCall: (request, next) =>
+          Stream.catch(next(request), () =>
+            Stream.concat(
+              Stream.make<[ChatModel.TurnPart]>({ _tag: "TurnRestarted", reason: "overloaded" }),
+              next(request)
+            )
+          )
+      })
+      const agent = Agent.make({ name: "a", prompt: "", middleware: [twice] })
+      const { events } = yield* AgentTest.collect(agent, "go")
+      assert.deepStrictEqual(
+        events.flatMap((event) =>
+          event._tag === "TextDelta" ? [event.text] : event._tag === "TurnRestarted" ? ["|"] : []
+        ),
+        ["wrong ", "|", "right"]
+      )
+      const last = AgentEvent.transcript(events).at(-1)
+      assert.strictEqual(last === undefined ? "" : Message.text(last), "right")
+    }).pipe(
+      Effect.provide(TestChatModel.script([TestChatModel.fail({ _tag: "Overloaded" }, { after: "wrong " }), "right"]))
+    )
+  )
+})
+
+describe("steering", () => {
+  it.effect("steer enters at the next seam, never between a call and its result; followUp after the answer", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const gate = yield* Deferred.make<void>()
+        const waiting = Tool.make("wait", {
+          description: "",
+          parameters: {},
+          execute: () => Effect.as(Deferred.await(gate), "waited")
+        })
+        const handle = yield* Agent.start(Agent.make({ name: "a", prompt: "", tools: [waiting] }), "go")
+        const events = yield* handle.events.pipe(Stream.runCollect, Effect.forkChild({ startImmediately: true }))
+        yield* Effect.yieldNow
+        yield* handle.steer("look left")
+        yield* handle.followUp("and then?")
+        yield* handle.followUp(Message.human("and after that?"))
+        yield* Deferred.succeed(gate, undefined)
+        const result = yield* handle.await
+        assert.deepStrictEqual(
+          result.messages.map((message) => `${message.role}: ${Message.text(message)}`),
+          [
+            "human: go",
+            "ai: ",
+            "tool: waited",
+            "human: look left",
+            "ai: one",
+            "human: and then?",
+            "ai: two",
+            "human: and after that?",
+            "ai: three"
+          ]
+        )
+        assert.strictEqual(result.text, "three")
+        const kinds = (yield* Fiber.join(events)).flatMap((event) => (event._tag === "Steered" ? [event.kind] : []))
+        assert.deepStrictEqual(kinds, ["steer", "followUp", "followUp"])
+        const late = yield* Effect.flip(handle.steer("too late"))
+        assert.strictEqual(late._tag, "RunEnded")
+      })
+    ).pipe(
+      Effect.provide(
+        TestChatModel.script([TestChatModel.calls([{ name: "wait", arguments: {} }]), "one", "two", "three"])
+      )
+    )
+  )
+
+  it.effect("a message that comes while the final answer streams keeps the run going", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const handle = yield* Agent.start(Agent.make({ name: "a", prompt: "" }), "go")
+        yield* Effect.yieldNow
+        yield* handle.steer("wait, one more thing")
+        yield* TestClock.adjust("1 second")
+        const result = yield* handle.await
+        assert.deepStrictEqual(result.messages.map(Message.text), ["go", "done", "wait, one more thing", "that too"])
+      })
+    ).pipe(Effect.provide(TestChatModel.script([TestChatModel.text("done", { delay: "500 millis" }), "that too"])))
+  )
+
+  it.effect("what was accepted and never delivered is not lost", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const handle = yield* Agent.start(Agent.make({ name: "a", prompt: "" }), "go")
+        yield* Effect.yieldNow
+        yield* handle.steer("hello?")
+        yield* handle.interrupt
+        const left = yield* handle.undelivered
+        assert.deepStrictEqual(left.map(Message.text), ["hello?"])
+      })
+    ).pipe(Effect.provide(TestChatModel.script([TestChatModel.hang])))
+  )
+
+  it.effect("several readers each get everything from their subscription on; a late one gets the end", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const agent = Agent.make({ name: "a", prompt: "", tools: [step] })
+        const handle = yield* Agent.start(agent, "go")
+        const read = handle.events.pipe(Stream.runCollect, Effect.forkChild({ startImmediately: true }))
+        const one = yield* read
+        const two = yield* read
+        yield* handle.await
+        const [first, second] = [yield* Fiber.join(one), yield* Fiber.join(two)]
+        assert.deepStrictEqual(first, second)
+        inOrder(first)
+        assert.deepStrictEqual(yield* Stream.runCollect(handle.events), [])
+      })
+    ).pipe(Effect.provide(TestChatModel.script([stepCall(1), "done"])))
+  )
+})
+
+describe("the transcript and the usage can be rebuilt from the events alone", () => {
+  const noisy = Tool.make("noisy", {
+    description: "",
+    parameters: { mode: Schema.Literals(["ok", "fail", "die", "progress"]) },
+    execute: Effect.fnUntraced(function* ({ mode }) {
+      const context = yield* ToolContext.ToolContext
+      if (mode === "progress") yield* context.emit({ step: 1 })
+      if (mode === "fail") return yield* Effect.fail("no")
+      if (mode === "die") return yield* Effect.die("bug")
+      return mode
+    })
+  })
+  const child = Agent.make({ name: "child", description: "", prompt: "child", tools: [noisy], maxIterations: 2 })
+  const parent = Agent.make({
+    name: "parent",
+    prompt: "parent",
+    tools: [noisy, Agent.asTool(child)],
+    maxIterations: 3
+  })
+
+  const call = fc.oneof(
+    fc.record({
+      name: fc.constant("noisy"),
+      arguments: fc.record({ mode: fc.constantFrom("ok", "fail", "die", "progress", "?") })
+    }),
+    fc.record({ name: fc.constant("child"), arguments: fc.record({ task: fc.string({ minLength: 1 }) }) }),
+    fc.record({ name: fc.constantFrom("Noisy", "ghost"), arguments: fc.constant({}) })
+  )
+  const usage = fc.record({ inputTokens: fc.nat(100), outputTokens: fc.nat(100) })
+  const turn = fc.oneof(
+    fc
+      .tuple(fc.array(call, { minLength: 1, maxLength: 3 }), usage)
+      .map(([calls, usage]) => TestChatModel.calls(calls, { usage })),
+    fc.tuple(fc.string(), usage).map(([text, usage]) => TestChatModel.text(text, { usage })),
+    fc.constant(TestChatModel.malformed("{")),
+    fc.constant(TestChatModel.fail({ _tag: "Overloaded" }, { after: "half" }))
+  )
+
+  it.effect("(property)", () =>
+    Effect.promise(() =>
+      fc.assert(
+        fc.asyncProperty(fc.array(turn, { maxLength: 12 }), (turns) =>
+          Effect.runPromise(
+            Effect.scoped(
+              Effect.gen(function* () {
+                const handle = yield* Agent.start(parent, "go")
+                const reading = yield* handle.events.pipe(
+                  Stream.runCollect,
+                  Effect.forkChild({ startImmediately: true })
+                )
+                yield* Effect.exit(handle.await)
+                const events = yield* Fiber.join(reading)
+                inOrder(events)
+                assert.deepStrictEqual(AgentEvent.transcript(events), yield* handle.messages)
+                assert.deepStrictEqual(AgentTest.pairingProblems(AgentEvent.transcript(events)), [])
+                const roots = events.filter((event) => event.path.length === 1)
+                assert.strictEqual(roots.filter(AgentEvent.isTerminal).length, 1)
+                const last = events.at(-1)
+                assert.isTrue(last !== undefined && AgentEvent.isTerminal(last) && last.path.length === 1)
+                if (last?._tag === "RunCompleted") {
+                  // The rounds of all runs add up to what the last event says, and through JSON too.
+                  const wire = yield* Effect.forEach(events, (event) =>
+                    AgentEvent.decode(JSON.parse(JSON.stringify(AgentEvent.encode(event))))
+                  )
+                  const failedRuns = events.some((event) => event._tag === "RunFailed")
+                  if (!failedRuns) {
+                    assert.deepStrictEqual(AgentEvent.usageOf(wire.slice(0, -1)), last.usage)
+                  }
+                  assert.deepStrictEqual(AgentEvent.usageOf(wire), last.usage)
+                }
+              })
+            ).pipe(
+              Effect.provide(TestChatModel.script([...turns, "end", "end"], { exhaustive: false })),
+              Effect.provide(Logger.layer([]))
+            )
+          )
+        ),
+        { numRuns: 150 }
+      )
+    )
+  )
+})
