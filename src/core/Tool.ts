@@ -88,7 +88,11 @@ const assemble = <A, E, R>(
  * Makes a tool from Schema fields. Arguments are decoded with them; what small models get wrong in form (a number as a
  * string, one object where a list is expected, JSON inside a string) is coerced where the schema leaves no doubt.
  */
-export const make = <const Fields extends { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown> }, E, R>(
+export const make = <
+  const Fields extends { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown> },
+  E = never,
+  R = never
+>(
   name: string,
   options: Options & {
     readonly parameters: Fields
@@ -100,7 +104,7 @@ export const make = <const Fields extends { readonly [name: string]: Schema.Cons
  * Makes a tool from a JSON Schema, for tools that are only known at run time (MCP, OpenAPI). Arguments are checked
  * against the schema as far as it can be interpreted, and arrive as JSON.
  */
-export const dynamic = <E, R>(
+export const dynamic = <E = never, R = never>(
   name: string,
   options: Options & {
     readonly parameters: JsonObject

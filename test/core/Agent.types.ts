@@ -1,4 +1,4 @@
-import { Context, Effect, Layer, Schema, Stream } from "effect"
+import { Context, Effect, type Layer, Schema, type Stream } from "effect"
 import {
   Agent,
   type AgentError,
@@ -74,9 +74,10 @@ expectTypeOf(Agent.make({ name: "a", prompt: "", middleware: [approval] })).toEq
 
 expectTypeOf(Agent.asTool(support)).toEqualTypeOf<Tool.Tool<ChatModel.ChatModel | Orders | ToolContext.ToolContext>>()
 
-// @ts-expect-error a tool's parameters may not need services to decode
+declare const needsOrders: Schema.Codec<string, string, Orders>
 Tool.make("x", {
   description: "",
-  parameters: { a: null as unknown as Schema.Codec<string, string, Orders> },
+  // @ts-expect-error a tool's parameters may not need services to decode
+  parameters: { a: needsOrders },
   execute: () => Effect.succeed("")
 })

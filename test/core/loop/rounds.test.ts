@@ -3,7 +3,7 @@ import { Effect, Schema, Stream } from "effect"
 import {
   Agent,
   AgentState,
-  ChatModel,
+  type ChatModel,
   Message,
   Middleware,
   StopWhen,

@@ -271,14 +271,14 @@ describe("invariant 5: batch preflight", () => {
           Effect.succeed(
             calls.map((call, index) => ({
               _tag: "Edit" as const,
-              arguments: index === 0 ? { text: `${String(call.arguments["text"])}!` } : { text: [] }
+              arguments: index === 0 ? { text: `${JSON.stringify(call.arguments["text"])}!` } : { text: [] }
             }))
           )
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [echo], middleware: [edit] })
       const result = yield* Agent.run(agent, "go")
       const [first, second] = answers(result.messages)
-      assert.strictEqual(first?.[2], "hi!")
+      assert.strictEqual(first?.[2], '"hi"!')
       assert.include(second?.[2], "`text`: expected string, got []")
     }).pipe(
       Effect.provide(
@@ -681,7 +681,7 @@ describe("arguments", () => {
       // A schema that can't be interpreted does not make the tool unusable.
       const odd = Tool.dynamic("odd", {
         description: "",
-        parameters: { type: "object", if: { required: ["a"] }, then: { required: ["b"] } },
+        parameters: { type: "object", dependentRequired: { a: ["b"] } },
         execute: (args) => Effect.succeed(JSON.stringify(args))
       })
       assert.strictEqual(ToolOutput.text(yield* Tool.run(odd, { a: 1 })), '{"a":1}')
