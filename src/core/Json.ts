@@ -19,13 +19,15 @@ export const JsonObject: Schema.Codec<JsonObject> = Schema.JsonObject
 /** Whether a value is a JSON object and not an array or null. */
 export const isObject = (value: unknown): value is JsonObject => Predicate.isObject(value) && !Array.isArray(value)
 
-const sorted = (_key: string, value: unknown): unknown =>
-  isObject(value)
-    ? Object.fromEntries(Object.entries(value).sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0)))
-    : value
-
 /**
  * Renders a value with the keys of every object in order, so that two equal values give the same text whatever order
  * their keys came in. It tells `1` from `"1"` and `null` from `"null"`.
  */
-export const canonical = (value: Json): string => JSON.stringify(value, sorted)
+export const canonical = (value: Json): string => {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
+  if (!isObject(value)) return JSON.stringify(value)
+  return `{${Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonical(value[key] ?? null)}`)
+    .join(",")}}`
+}

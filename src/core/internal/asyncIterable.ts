@@ -1,9 +1,14 @@
 import * as Cause from "effect/Cause"
+import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 
 const ahead = 256
+
+/** A reason that costs nothing to make: without one, `abort()` makes an exception with a stack trace. */
+const left = "the reader left"
 
 /**
  * One fiber step per element is what makes `Stream.fromAsyncIterable` slow, so the iterator is drained by a plain loop
@@ -13,46 +18,54 @@ export const fromAsyncIterable = <A, E>(
   make: (signal: AbortSignal) => AsyncIterable<A>,
   onError: (cause: unknown) => E
 ): Stream.Stream<A, E> =>
-  Stream.unwrap(
-    Effect.gen(function* () {
-      const queue = yield* Queue.unbounded<A, E | Cause.Done>()
-      const controller = new AbortController()
-      let resume: (() => void) | undefined
-      let left = false
-      const pump = async (): Promise<void> => {
-        const iterator = make(controller.signal)[Symbol.asyncIterator]()
-        controller.signal.addEventListener("abort", () => void iterator.return?.()?.then(undefined, () => undefined))
-        for (;;) {
-          const next = await iterator.next()
-          if (left) return
-          if (next.done === true) {
-            Queue.endUnsafe(queue)
-            return
-          }
-          Queue.offerUnsafe(queue, next.value)
-          if (Queue.sizeUnsafe(queue) >= ahead) {
-            await new Promise<void>((resolve) => {
-              resume = resolve
-            })
+  Stream.fromChannel(
+    Channel.fromTransform((_, scope) =>
+      Effect.flatMap(Queue.unbounded<A, E | Cause.Done>(), (queue) => {
+        const controller = new AbortController()
+        let iterator: AsyncIterator<A> | undefined
+        let resume: (() => void) | undefined
+        let over = false
+
+        const pump = async (): Promise<void> => {
+          iterator = make(controller.signal)[Symbol.asyncIterator]()
+          while (!over) {
+            const next = await iterator.next()
+            if (over) return
+            if (next.done === true) {
+              over = true
+              Queue.endUnsafe(queue)
+              return
+            }
+            Queue.offerUnsafe(queue, next.value)
+            if (Queue.sizeUnsafe(queue) >= ahead) {
+              await new Promise<void>((wake) => {
+                resume = wake
+              })
+            }
           }
         }
-      }
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          left = true
-          controller.abort()
-          resume?.()
+
+        pump().then(undefined, (cause: unknown) => {
+          if (over) return
+          over = true
+          Queue.failCauseUnsafe(queue, Cause.fail(onError(cause)))
         })
-      )
-      pump().then(undefined, (cause: unknown) => {
-        if (!left) Queue.failCauseUnsafe(queue, Cause.fail(onError(cause)))
+
+        const leave = Effect.sync(() => {
+          if (over) return
+          over = true
+          controller.abort(left)
+          resume?.()
+          // What the source does with that is its own affair; nobody reads it any more.
+          iterator?.return?.().then(undefined, () => undefined)
+        })
+        const pull = Effect.map(Queue.takeAll(queue), (items) => {
+          const wake = resume
+          resume = undefined
+          wake?.()
+          return items
+        })
+        return Effect.as(Scope.addFinalizer(scope, leave), pull)
       })
-      const pull = Effect.map(Queue.takeAll(queue), (items) => {
-        const waiting = resume
-        resume = undefined
-        waiting?.()
-        return items
-      })
-      return Stream.fromPull(Effect.succeed(pull))
-    })
+    )
   )

@@ -6,6 +6,7 @@ import { canonical } from "../Json.ts"
 import * as Message from "../Message.ts"
 import type { Directive } from "../Middleware.ts"
 import type { StopReason } from "../StopReason.ts"
+import type { ToolCall } from "../ToolCall.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
 import { zero } from "../Usage.ts"
 import { finalAnswerTool } from "./definition.ts"
@@ -28,8 +29,8 @@ interface Memory {
   iteration: number
   repairs: number
   repeats: number
-  signature: string
-  /** Which calls of the last executed round failed, by their signature. */
+  /** The calls of the last round that was executed, and the ids of those that failed. */
+  calls: ReadonlyArray<ToolCall>
   failed: ReadonlySet<string>
 }
 
@@ -195,16 +196,23 @@ const cut: { readonly [Reason in Message.TurnStop]?: string } = {
   interrupted: "Not executed: your turn was interrupted."
 }
 
+const signature = (call: ToolCall): string => `${call.name} ${canonical(call.arguments)}`
+
+/** Whether two rounds call the same with the same, in whatever order. */
+const isRepeat = (before: ReadonlyArray<ToolCall>, now: ReadonlyArray<ToolCall>): boolean => {
+  if (now.length === 0 || before.length !== now.length) return false
+  const [first] = now
+  if (now.length === 1 && before[0]?.name !== first?.name) return false
+  return before.map(signature).sort().join("\n") === now.map(signature).sort().join("\n")
+}
+
 /** A round that is the same as the last is not run again. Once the model is told what happened; then it must answer. */
-const repeated = Effect.fnUntraced(function* (
-  live: Live,
-  message: Message.AiMessage,
-  memory: Memory,
-  keys: ReadonlyMap<string, string>
-) {
+const repeated = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage, memory: Memory) {
   memory.repeats++
+  const failed = new Set(memory.calls.filter((call) => memory.failed.has(call.id)).map(signature))
+  const failedNow = new Set(message.toolCalls.filter((call) => failed.has(signature(call))).map((call) => call.id))
   yield* Tools.decline(live, message, (callId) =>
-    memory.failed.has(keys.get(callId) ?? "")
+    failedNow.has(callId)
       ? {
           text: "Not executed again: you made the same call in the round before, and it failed; the error is above. Change the arguments, use another tool, or answer without it.",
           isError: true
@@ -245,14 +253,12 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
       return next
     }
   }
-  const keys = new Map(message.toolCalls.map((call) => [call.id, `${call.name} ${canonical(call.arguments)}`]))
-  const signature = [...keys.values()].sort().join("\n")
-  if (signature !== "" && signature === memory.signature) return yield* repeated(live, message, memory, keys)
+  if (isRepeat(memory.calls, message.toolCalls)) return yield* repeated(live, message, memory)
   const { direct, failed, pending } = yield* Tools.round(live, message)
   if (pending.length > 0) return suspend(Message.text(message), pending)
-  memory.signature = signature
+  memory.calls = message.toolCalls
   memory.repeats = 0
-  memory.failed = new Set([...failed].map((id) => keys.get(id) ?? ""))
+  memory.failed = failed
   if (direct !== undefined && output === undefined) return stop("completed", directText(direct))
   for (const condition of stopWhen) {
     if (yield* condition(live)) return endOrFinal(live, "stopCondition", lastText(live))
@@ -268,7 +274,7 @@ const directText = (output: ToolOutput): string => Content.toText(output.content
 export const loop = Effect.fnUntraced(function* (live: Live) {
   const { compiled } = live
   const { maxIterations } = compiled.definition
-  const memory: Memory = { iteration: 0, repairs: 0, repeats: 0, signature: "", failed: new Set() }
+  const memory: Memory = { iteration: 0, repairs: 0, repeats: 0, calls: [], failed: new Set() }
   const before = compiled.beforeModel.map((hook) => () => hook(live))
   for (;;) {
     if (live.control !== undefined && live.control.steering.length > 0) yield* admit(live, "steer")

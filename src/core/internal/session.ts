@@ -1,5 +1,7 @@
 import * as Array from "effect/Array"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Pull from "effect/Pull"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { ModelRequest, ModelSession, Service, TurnPart } from "../ChatModel.ts"
@@ -40,23 +42,11 @@ const makeImageRemover = () => {
 const whole =
   (model: Service) =>
   (turn: Stream.Stream<TurnPart, ModelError>): Stream.Stream<TurnPart, ModelError> =>
-    Stream.suspend(() => {
-      let done = false
-      const end = Stream.suspend(() =>
-        done
-          ? Stream.empty
-          : Stream.fail(
-              new ModelError({
-                provider: model.provider,
-                model: model.modelId,
-                reason: { _tag: "BadResponse" },
-                detail: "the stream ended before the turn was complete"
-              })
-            )
-      )
-      const { prices } = model
-      return Stream.concat(
-        Stream.mapArray(turn, (parts) => {
+    Stream.transformPull(turn, (pull) =>
+      Effect.sync(() => {
+        const { prices } = model
+        let done = false
+        const checked = Effect.map(pull, (parts) => {
           const last = parts[parts.length - 1]
           if (last?._tag !== "TurnDone") return parts
           done = true
@@ -64,10 +54,21 @@ const whole =
           if (usage === undefined || prices === undefined) return parts
           const message = { ...last.message, usage: priced(usage, prices) }
           return Array.map(parts, (part) => (part === last ? { ...last, message } : part))
-        }),
-        end
-      )
-    })
+        })
+        return Pull.catchDone(checked, (): Effect.Effect<never, ModelError | Cause.Done> =>
+          done ? Cause.done() : Effect.fail(incomplete(model))
+        )
+      })
+    )
+
+/** The failure of a turn that ended without its last part. */
+export const incomplete = (model: Service): ModelError =>
+  new ModelError({
+    provider: model.provider,
+    model: model.modelId,
+    reason: { _tag: "BadResponse" },
+    detail: "the stream ended before the turn was complete"
+  })
 
 /** Opens a session with everything around it that holds for any model. */
 export const open = (model: Service): Effect.Effect<ModelSession, ModelError, Scope.Scope> =>

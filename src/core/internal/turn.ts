@@ -3,10 +3,11 @@ import * as Stream from "effect/Stream"
 import type { ModelRequest, TurnPart } from "../ChatModel.ts"
 import * as Content from "../Content.ts"
 import * as Message from "../Message.ts"
-import { isModelError, ModelError } from "../ModelError.ts"
+import { isModelError, type ModelError } from "../ModelError.ts"
 import type { Run } from "../Run.ts"
 import { count, emitAll, type Live } from "./live.ts"
 import { resolveName } from "./names.ts"
+import { incomplete } from "./session.ts"
 import { tunnel } from "./tunnel.ts"
 
 type Next = Live["nextTurn"]
@@ -58,14 +59,6 @@ const canonical = (live: Live, message: Message.AiMessage): Message.AiMessage =>
   })
   return changed ? { ...message, toolCalls, malformedToolCalls } : message
 }
-
-const incomplete = (live: Live): ModelError =>
-  new ModelError({
-    provider: live.model.provider,
-    model: live.model.modelId,
-    reason: { _tag: "BadResponse" },
-    detail: "the stream ended before the turn was complete"
-  })
 
 /**
  * Asks the model for a turn of the conversation and says what comes, as it comes. What was said of a turn that is not
@@ -123,7 +116,7 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
         return said.length === 0 ? Effect.void : emitAll(live, said)
       }),
       () => {
-        if (done === undefined) return Effect.fail(incomplete(live))
+        if (done === undefined) return Effect.fail(incomplete(live.model))
         live.partial = undefined
         return Effect.succeed(canonical(live, done))
       }
@@ -150,7 +143,7 @@ export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnTyp
     }
     return Effect.flatMap(
       Stream.runForEachArray(turn, (parts) => Effect.sync(() => parts.forEach(take))),
-      () => (done === undefined ? Effect.fail(incomplete(live)) : Effect.succeed(done))
+      () => (done === undefined ? Effect.fail(incomplete(live.model)) : Effect.succeed(done))
     )
   })
 

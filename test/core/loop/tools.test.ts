@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger, Ref, Schema, Stream } from "effect"
-import { Agent, Message, Middleware, Tool, ToolError, ToolOutput } from "effect-deepagents"
+import { Agent, Message, Middleware, Tool, ToolContext, ToolError, ToolOutput } from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
@@ -721,7 +721,6 @@ describe("returnDirect", () => {
 describe("tool context", () => {
   it.effect("a tool sees its run and its progress becomes events", () =>
     Effect.gen(function* () {
-      const { ToolContext } = yield* Effect.promise(() => import("effect-deepagents"))
       const look = Tool.make("look", {
         description: "",
         parameters: {},
