@@ -1,10 +1,10 @@
 /**
- * Runs every examples/*.ts against the sources, without API keys, and fails if one does not end well within a minute.
+ * Runs every examples/{*.ts,*/main.ts} against the sources, without API keys, and fails if one does not end well within a minute.
  */
 import { spawnSync } from "node:child_process"
 import { globSync } from "node:fs"
 
-const examples = globSync("examples/*.ts").sort()
+const examples = globSync("examples/{*.ts,*/main.ts}").sort()
 if (examples.length === 0) throw new Error("No examples found: this check would check nothing.")
 
 const { HOME, PATH, TMPDIR } = process.env

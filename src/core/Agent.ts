@@ -97,9 +97,9 @@ export interface RunOptions {
  * `parameters` go to the provider with each request.
  */
 export const make = <
-  const Tools extends ReadonlyArray<Tool.Tool<unknown>> = readonly [],
-  const Stack extends ReadonlyArray<Middleware.Middleware<unknown, unknown>> = readonly [],
-  const Stops extends ReadonlyArray<StopWhen.StopWhen<unknown, unknown>> = readonly [],
+  const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<never>,
+  const Stack extends ReadonlyArray<Middleware.Middleware<unknown, unknown>> = ReadonlyArray<never>,
+  const Stops extends ReadonlyArray<StopWhen.StopWhen<unknown, unknown>> = ReadonlyArray<never>,
   Output = string,
   PromptE = never,
   PromptR = never

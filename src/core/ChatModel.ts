@@ -52,8 +52,8 @@ export const turnPurpose = "turn"
 /**
  * A piece of a turn as it arrives. `TurnDone` is the last one and carries the whole message; what came before it is for
  * watching. `TurnRestarted` is said by whoever asks again after pieces went out (a retry, a fallback): all pieces of
- * this turn so far are void. A `ToolCallStart` with `providerExecuted` has had its effect already, so such a turn is
- * never asked for again.
+ * this turn so far are void. A call that the provider executes itself is streamed with `providerExecuted` and is not
+ * among the `toolCalls` of the message, or the loop would run it again; a turn with one is never asked for again.
  */
 export type TurnPart =
   | { readonly _tag: "TextDelta"; readonly text: string }

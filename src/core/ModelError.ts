@@ -53,7 +53,7 @@ const advice: { readonly [Tag in Reason["_tag"]]: string } = {
   Transport: "the connection failed; check the network and the base URL",
   Authentication: "the API key was not accepted; check the key and where it is read from",
   Permission: "this key may not use this model; check the account's access",
-  InvalidRequest: "the provider rejected the request",
+  InvalidRequest: "the request is wrong for this model",
   ContextOverflow: "the conversation does not fit in the model's context window; shorten or summarise it",
   ContentFiltered: "the provider's content filter stopped the answer",
   QuotaExhausted: "the account's quota or credit is used up",

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { AgentEvent, Content, type Json, Message, ToolCall, Usage } from "effect-deepagents"
+import { AgentEvent, type Content, type Json, Message, ToolCall, Usage } from "effect-deepagents"
 import * as fc from "fast-check"
 
 const text = fc.oneof(

@@ -21,7 +21,7 @@ const describe = (error: Schema.SchemaError, args: JsonObject): string => {
     const value = at(args, one.keys)
     const path = one.path === "" ? "the arguments" : `\`${one.path}\``
     return value === undefined && one.keys.length > 0
-      ? `- ${path} is missing: expected ${one.expected === "required key" ? "a value" : one.expected}`
+      ? `- ${path} is missing`
       : `- ${path}: expected ${one.expected}, got ${brief(value)}`
   })
   const more = found.length - lines.length

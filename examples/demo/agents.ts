@@ -1,0 +1,26 @@
+/**
+ * The demo's agents: one that writes a report about the workspace, and one that it delegates questions to.
+ */
+import { Agent, type ChatModel, type ModelError } from "effect-deepagents"
+import { listFiles, readFile, searchFiles, writeReport, writeTodos } from "./tools.ts"
+import type { Workspace } from "./workspace.ts"
+
+const researcher = Agent.make({
+  name: "researcher",
+  description: "Answers one question about the code. It searches and reads by itself and starts without any context.",
+  prompt: "You answer one question about the code in this folder. Search, read what you found, name your sources.",
+  tools: [listFiles, searchFiles, readFile],
+  maxIterations: 10
+})
+
+/** Its type says all that it needs: a model, and the workspace that its tools work on. */
+export const reporter: Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Workspace> = Agent.make({
+  name: "reporter",
+  prompt: [
+    "You write a short report about the code in this folder, with numbers that you have read or counted yourself.",
+    "Plan with write_todos first. Call tools that don't need each other's results in one turn.",
+    "Delegate questions that need a search of their own to the researcher. Finish by write_report, then say what you found."
+  ].join("\n"),
+  tools: [writeTodos, listFiles, readFile, searchFiles, writeReport, Agent.asTool(researcher)],
+  maxIterations: 20
+})

@@ -1,0 +1,151 @@
+/**
+ * Records what a real model answers to a file, and replays it: tests that are fast, free and the same every time.
+ *
+ * A request is known by what the provider is told (system prompt, tools, messages, tool choice, output schema,
+ * parameters); ids that differ from run to run do not count. The n-th of several identical requests gets the n-th
+ * recording. A request that was not recorded fails with a `ModelError` that names the file and what differs.
+ *
+ * What looks like a key (API keys, bearer tokens, passwords in URLs …) is never written, neither of the request nor of
+ * the turn; a replayed turn has `[redacted]` in its place. `redact` takes out more; it must be a function that changes
+ * nothing if applied twice, and it is also the place to take out what differs in every run (dates, temporary folders).
+ *
+ * ```ts
+ * import { Layer } from "effect"
+ * import type { ChatModel } from "effect-deepagents"
+ * import { Cassette } from "effect-deepagents/testing"
+ *
+ * declare const live: Layer.Layer<ChatModel.ChatModel>
+ * declare const recording: boolean
+ *
+ * const file = "test/cassettes/support.jsonl"
+ * const model = recording ? Cassette.record(file).pipe(Layer.provide(live)) : Cassette.replay(file)
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { ChatModel, type ModelRequest, type ModelSession, type TurnPart } from "../core/ChatModel.ts"
+import type { ModelError } from "../core/ModelError.ts"
+import { nearest } from "./internal/cassette/difference.ts"
+import * as Fingerprint from "./internal/cassette/fingerprint.ts"
+import * as Redact from "./internal/cassette/redact.ts"
+import * as Tape from "./internal/cassette/tape.ts"
+
+/** `redact` is applied to every text before it is compared or written. Record and replay need the same one. */
+export interface Options {
+  readonly redact?: (text: string) => string
+}
+
+/**
+ * Asks the model that the layer is given, and records its turns. The file is begun anew when the layer is built; its
+ * folder must exist. (`Agent.provide` builds it for each run: there, use {@link auto}.) Only whole turns are recorded:
+ * failures pass through.
+ */
+export const record = (
+  file: string,
+  options?: Options
+): Layer.Layer<ChatModel, ModelError, ChatModel | FileSystem.FileSystem> =>
+  Layer.effect(
+    ChatModel,
+    Effect.gen(function* () {
+      const model = yield* ChatModel
+      const redact = Redact.withBuiltIn(options?.redact)
+      yield* Tape.create(file, model)
+      const write = yield* Tape.writer(file, [], redact)
+      return {
+        ...model,
+        makeSession: Effect.map(model.makeSession, (session) => ({
+          nextTurn: (request: ModelRequest) =>
+            Stream.unwrap(
+              Effect.map(Fingerprint.make(Redact.request(request, redact)), (print) =>
+                Tape.recording(session.nextTurn(request), print, write)
+              )
+            )
+        }))
+      }
+    })
+  )
+
+/**
+ * Replays a file; no model is needed, and its facts (id, context window, prices …) are those of the recorded one. Fails
+ * when it is built if the file can't be read or is no cassette.
+ */
+export const replay = (file: string, options?: Options): Layer.Layer<ChatModel, ModelError, FileSystem.FileSystem> =>
+  Layer.effect(
+    ChatModel,
+    Effect.gen(function* () {
+      const recorded = yield* Tape.read(file)
+      const redact = Redact.withBuiltIn(options?.redact)
+      const find = Tape.finder(recorded)
+      const nextTurn = (request: ModelRequest) =>
+        Stream.unwrap(
+          Effect.map(
+            Fingerprint.make(Redact.request(request, redact)),
+            (print): Stream.Stream<TurnPart, ModelError> => {
+              const { recordings, turn } = find(print.key)
+              if (turn !== undefined) return Stream.fromArray(turn.parts)
+              const why =
+                recordings === 0
+                  ? `has no recording of this request; ${nearest(recorded, print)}`
+                  : `has ${recordings} recording${recordings === 1 ? "" : "s"} of this request, which was made once more`
+              return Stream.fail(Tape.problem(`${file} ${why}. If that is meant, record it anew with Cassette.record`))
+            }
+          )
+        )
+      const { type: _type, v: _v, ...facts } = recorded.model
+      return { contextWindowTokens: undefined, ...facts, makeSession: Effect.succeed({ nextTurn }) }
+    })
+  )
+
+/**
+ * Replays what the file has, and asks the model for the rest and appends it. The model's session is only made when it
+ * is needed. Fails when it is built if the file is of another model.
+ */
+export const auto = (
+  file: string,
+  options?: Options
+): Layer.Layer<ChatModel, ModelError, ChatModel | FileSystem.FileSystem> =>
+  Layer.effect(
+    ChatModel,
+    Effect.gen(function* () {
+      const model = yield* ChatModel
+      const redact = Redact.withBuiltIn(options?.redact)
+      yield* Tape.prepare(file, model)
+      const recorded = yield* Tape.read(file)
+      if (recorded.model.modelId !== model.modelId || recorded.model.provider !== model.provider) {
+        const names = `${recorded.model.provider}/${recorded.model.modelId}, not of ${model.provider}/${model.modelId}`
+        return yield* Effect.fail(Tape.problem(`${file} is of ${names}. Record it anew with Cassette.record`))
+      }
+      const find = Tape.finder(recorded)
+      const write = yield* Tape.writer(file, recorded.values.keys(), redact)
+      return {
+        ...model,
+        makeSession: Effect.gen(function* () {
+          const scope = yield* Effect.scope
+          let opened: ModelSession | undefined
+          const session = Effect.suspend(() =>
+            opened === undefined
+              ? Effect.tap(Scope.provide(model.makeSession, scope), (made) =>
+                  Effect.sync(() => {
+                    opened = made
+                  })
+                )
+              : Effect.succeed(opened)
+          )
+          return {
+            nextTurn: (request: ModelRequest) =>
+              Stream.unwrap(
+                Effect.flatMap(Fingerprint.make(Redact.request(request, redact)), (print) => {
+                  const { turn } = find(print.key)
+                  return turn !== undefined
+                    ? Effect.succeed<Stream.Stream<TurnPart, ModelError>>(Stream.fromArray(turn.parts))
+                    : Effect.map(session, (live) => Tape.recording(live.nextTurn(request), print, write))
+                })
+              )
+          }
+        })
+      }
+    })
+  )

@@ -1,0 +1,236 @@
+/**
+ * A model that says what a test tells it to: turn by turn from a script, or as a function of what it is asked.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { TestChatModel } from "effect-deepagents/testing"
+ *
+ * const greeter = Agent.make({ name: "greeter", prompt: "Greet whoever writes." })
+ *
+ * const test = Effect.gen(function* () {
+ *   const result = yield* Agent.run(greeter, "I am Ada")
+ *   const [first] = yield* TestChatModel.requests
+ *   return [result.text, first?.systemPrompt]
+ * }).pipe(Effect.provide(TestChatModel.script(["Hello, Ada!"])))
+ * ```
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import { ChatModel, type ModelRequest, type TurnPart } from "../core/ChatModel.ts"
+import { IdGenerator } from "../core/IdGenerator.ts"
+import * as Message from "../core/Message.ts"
+import { ModelError, type Reason } from "../core/ModelError.ts"
+import type { Prices } from "../core/Usage.ts"
+import * as turns from "./internal/turn.ts"
+
+/**
+ * One turn of the model: a text is an answer; the constructors of this module make the others; a function is given the
+ * request and makes the turn.
+ */
+export type Turn = turns.Turn
+
+/** How a turn is timed: `delay` comes before its first part, `chunkDelay` between parts. Both are of the `Clock`. */
+export type Pacing = turns.Pacing
+
+/** How a turn is cut: at most `chunkSize` characters a delta, of texts and of tool arguments. Uncut by default. */
+export type Chunking = turns.Chunking
+
+/**
+ * What an answer has beside its text and calls. `stopReason` is `toolCalls` when there are calls, else `stop`; counts
+ * that are left out of `usage` are zero, and without it the turn has no usage.
+ */
+export type AnswerOptions = turns.AnswerOptions
+
+/**
+ * A call in a turn. `id` defaults to `call-1`, `call-2` …, counted over the whole script. One that the provider executes
+ * itself is streamed only: it is not among the calls of the message. One with `raw` is malformed.
+ */
+export type Call = turns.Call
+
+/** A text answer. Given in pieces, each piece is a delta. */
+export const text = (value: string | ReadonlyArray<string>, options?: AnswerOptions): Turn => ({
+  _tag: "Answer",
+  text: value,
+  calls: [],
+  options: options ?? {}
+})
+
+/** A turn that calls tools, with a text before the calls if one is given. */
+export const calls = (
+  value: ReadonlyArray<Call>,
+  options?: AnswerOptions & { readonly text?: string | ReadonlyArray<string> }
+): Turn => ({ _tag: "Answer", text: options?.text ?? "", calls: value, options: options ?? {} })
+
+/** A turn with one tool call that does not parse: `raw` is what the model wrote. */
+export const malformed = (
+  raw: string,
+  options?: AnswerOptions & { readonly name?: string; readonly id?: string; readonly problem?: string }
+): Turn => {
+  const { id, name, problem, ...rest } = options ?? {}
+  const call = {
+    raw,
+    ...(id === undefined ? {} : { id }),
+    ...(name === undefined ? {} : { name }),
+    ...(problem === undefined ? {} : { problem })
+  }
+  return calls([call], rest)
+}
+
+/** A turn that ends in exactly this message. */
+export const message = (value: Message.AiMessage, options?: Chunking): Turn => ({
+  _tag: "Message",
+  message: value,
+  options: options ?? {}
+})
+
+/** Exactly these parts. Without a `TurnDone` at their end it is a stream that was cut. */
+export const parts = (value: ReadonlyArray<TurnPart>, options?: Pacing): Turn => ({
+  _tag: "Parts",
+  parts: value,
+  end: "end",
+  options: options ?? {}
+})
+
+const said = (after: string | ReadonlyArray<TurnPart> | undefined): ReadonlyArray<TurnPart> =>
+  typeof after === "string" ? [{ _tag: "TextDelta", text: after }] : (after ?? [])
+
+/**
+ * A turn that fails, once what is in `after` (a text, or parts) was streamed. A reason alone makes an error of this
+ * model: `TestChatModel.fail({ _tag: "Overloaded" })`.
+ */
+export const fail = (
+  error: ModelError | Reason,
+  options?: Pacing & { readonly after?: string | ReadonlyArray<TurnPart> }
+): Turn => ({ _tag: "Parts", parts: said(options?.after), end: error, options: options ?? {} })
+
+/** A turn that streams this and then goes on forever. */
+export const hangAfter = (after: string | ReadonlyArray<TurnPart>, options?: Pacing): Turn => ({
+  _tag: "Parts",
+  parts: said(after),
+  end: "hang",
+  options: options ?? {}
+})
+
+/** A turn that never says anything and never ends: for interruption and time-outs. */
+export const hang: Turn = hangAfter([])
+
+/** What the model says of itself. */
+export interface Options {
+  /** `"scripted"` by default. */
+  readonly modelId?: string
+  /** `"test"` by default. */
+  readonly provider?: string
+  /** `true` by default. */
+  readonly supportsVision?: boolean
+  readonly contextWindowTokens?: number
+  /** `"native"` by default: the model is asked for JSON. `"tool"` has it call `final_answer`. */
+  readonly structuredOutput?: "native" | "tool"
+  readonly prices?: Prices
+}
+
+/** What the scripted model was asked so far, in order, and how many turns of its script nobody asked for. */
+export class TestModel extends Context.Service<
+  TestModel,
+  {
+    readonly requests: Effect.Effect<ReadonlyArray<ModelRequest>>
+    readonly unused: Effect.Effect<number>
+  }
+>()("effect-deepagents/testing/TestModel") {}
+
+/** The requests that the scripted model got so far, as they were when they came. */
+export const requests: Effect.Effect<ReadonlyArray<ModelRequest>, never, TestModel> = TestModel.use(
+  (model) => model.requests
+)
+
+/** How many turns of the script were not asked for yet; 0 for {@link reactive}. */
+export const unused: Effect.Effect<number, never, TestModel> = TestModel.use((model) => model.unused)
+
+const describe = (last: Message.Message | undefined): string => {
+  if (last === undefined) return "there was no message"
+  const shown = Message.text(last)
+  const by = last.role === "tool" ? `tool "${last.toolName}"` : last.role
+  return `the last message was (${by}): ${shown.length > 200 ? `${shown.slice(0, 200)}…` : shown}`
+}
+
+const make = (options: Options, next: (request: ModelRequest, index: number) => Turn | undefined, total: number) =>
+  Effect.gen(function* () {
+    const modelId = options.modelId ?? "scripted"
+    const provider = options.provider ?? "test"
+    const seen: Array<ModelRequest> = []
+    let callCount = 0
+
+    const nextTurn = (request: ModelRequest): Stream.Stream<TurnPart, ModelError> =>
+      Stream.unwrap(
+        Effect.map(IdGenerator, (messageId) => {
+          const recorded = { ...request, messages: request.messages.slice() }
+          const turn = next(recorded, seen.length)
+          seen.push(recorded)
+          if (turn === undefined) {
+            return Stream.fail(
+              new ModelError({
+                provider,
+                model: modelId,
+                reason: { _tag: "InvalidRequest" },
+                detail: `the script has ${total} turn${total === 1 ? "" : "s"} and was asked for turn ${seen.length}; ${describe(recorded.messages.at(-1))}`
+              })
+            )
+          }
+          return turns.play(turn, recorded, { modelId, provider, messageId, callId: () => `call-${++callCount}` })
+        })
+      )
+
+    const unused = Effect.sync(() => Math.max(0, total - seen.length))
+    const model = ChatModel.of({
+      modelId,
+      provider,
+      supportsVision: options.supportsVision ?? true,
+      contextWindowTokens: options.contextWindowTokens,
+      structuredOutput: options.structuredOutput ?? "native",
+      ...(options.prices === undefined ? {} : { prices: options.prices }),
+      makeSession: Effect.succeed({ nextTurn })
+    })
+    const recorder = TestModel.of({ requests: Effect.sync(() => seen.slice()), unused })
+    return { context: Context.make(ChatModel, model).pipe(Context.add(TestModel, recorder)), unused }
+  })
+
+/**
+ * A model that plays these turns, one a request, in the order in which requests come (of whichever agent). A request
+ * too many fails with a `ModelError` that says so. A turn too many is a defect when the layer is released, so that the
+ * test fails, unless it already did; `exhaustive: false` allows it.
+ *
+ * The script begins anew each time the layer is built: with `Effect.provide` once a test, with `Agent.provide` once a
+ * run of that agent.
+ */
+export const script = (
+  value: ReadonlyArray<Turn>,
+  options?: Options & { readonly exhaustive?: boolean }
+): Layer.Layer<ChatModel | TestModel> =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const { context, unused } = yield* make(options ?? {}, (_, index) => value[index], value.length)
+      if (options?.exhaustive === false) return context
+      yield* Effect.addFinalizer((exit) =>
+        Effect.flatMap(unused, (count) =>
+          count === 0 || Exit.isFailure(exit)
+            ? Effect.void
+            : Effect.die(
+                new Error(
+                  `TestChatModel: ${count} of the script's ${value.length} turns were never asked for. Take them out, or give the script { exhaustive: false }.`
+                )
+              )
+        )
+      )
+      return context
+    })
+  )
+
+/** A model that answers each request with the turn that this function makes of it; `index` counts requests from 0. */
+export const reactive = (
+  respond: (request: ModelRequest, index: number) => Turn,
+  options?: Options
+): Layer.Layer<ChatModel | TestModel> =>
+  Layer.effectContext(Effect.map(make(options ?? {}, respond, 0), (it) => it.context))

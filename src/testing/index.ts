@@ -1,0 +1,8 @@
+/**
+ * What agents are tested with: a model that follows a script, recordings of real models, ids that can be foretold,
+ * and what a test looks at.
+ */
+export * as AgentTest from "./AgentTest.ts"
+export * as Cassette from "./Cassette.ts"
+export * as TestChatModel from "./TestChatModel.ts"
+export * as TestIds from "./TestIds.ts"

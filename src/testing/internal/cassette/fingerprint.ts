@@ -1,0 +1,79 @@
+import * as Effect from "effect/Effect"
+import type { ModelRequest } from "../../../core/ChatModel.ts"
+import { canonical, type Json } from "../../../core/Json.ts"
+import { callIds, type Message } from "../../../core/Message.ts"
+import type { Address } from "./format.ts"
+
+/** A request as a cassette knows it: what tells it from others, and the values that its hashes stand for. */
+export interface Fingerprint {
+  readonly key: string
+  readonly address: Address
+  readonly values: ReadonlyMap<string, Json>
+}
+
+/** 64 bits of SHA-256 tell the few thousand values of a file apart. */
+const hashOf = (text: string): Effect.Effect<string> =>
+  Effect.map(
+    Effect.promise(() => globalThis.crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))),
+    (digest) => Array.from(new Uint8Array(digest, 0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("")
+  )
+
+/** What a provider is told of a message, with its calls numbered: ids that the loop makes up differ in every run. */
+const describeMessage = (message: Message, numbers: ReadonlyMap<string, number>): Json => {
+  const { content, providerData, role } = message
+  const common = { role, content, ...(providerData === undefined ? {} : { providerData }) }
+  const numberOf = (id: string) => `call ${numbers.get(id) ?? "of nobody"}`
+  switch (message.role) {
+    case "ai":
+      return {
+        ...common,
+        toolCalls: message.toolCalls.map((call) => ({ ...call, id: numberOf(call.id) })),
+        malformedToolCalls: message.malformedToolCalls.map((call) => ({ ...call, id: numberOf(call.id) }))
+      }
+    case "tool":
+      return {
+        ...common,
+        answers: numberOf(message.toolCallId),
+        toolName: message.toolName,
+        isError: message.isError
+      }
+    case "human":
+    case "system":
+      return common
+  }
+}
+
+const numbersOf = (messages: ReadonlyArray<Message>): ReadonlyMap<string, number> => {
+  const numbers = new Map<string, number>()
+  for (const message of messages) {
+    if (message.role !== "ai") continue
+    for (const id of callIds(message)) if (!numbers.has(id)) numbers.set(id, numbers.size + 1)
+  }
+  return numbers
+}
+
+/**
+ * The fingerprint of a request that was redacted. Message ids, usage, labels, cache hints and the purpose are left out:
+ * no provider's answer depends on them.
+ */
+export const make = (request: ModelRequest): Effect.Effect<Fingerprint> =>
+  Effect.gen(function* () {
+    const values = new Map<string, Json>()
+    const store = (value: Json) =>
+      Effect.map(hashOf(canonical(value)), (hash) => {
+        values.set(hash, value)
+        return hash
+      })
+    const numbers = numbersOf(request.messages)
+    const address: Address = {
+      systemPrompt: yield* store(request.systemPrompt),
+      tools: yield* Effect.forEach(request.tools, ({ description, name, parameters }) =>
+        store({ name, description, parameters })
+      ),
+      toolChoice: request.toolChoice,
+      outputSchema: request.outputSchema === undefined ? null : yield* store(request.outputSchema),
+      parameters: yield* store(request.parameters),
+      messages: yield* Effect.forEach(request.messages, (message) => store(describeMessage(message, numbers)))
+    }
+    return { key: yield* hashOf(canonical({ ...address })), address, values }
+  })

@@ -1,0 +1,182 @@
+import type { ModelRequest, TurnPart } from "../../../core/ChatModel.ts"
+import type * as Content from "../../../core/Content.ts"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import type { AiMessage, Message } from "../../../core/Message.ts"
+
+/** Redacting twice must be redacting once: a replayed turn comes back in the next request. */
+export type Redact = (text: string) => string
+
+const mark = "[redacted]"
+
+const patterns: ReadonlyArray<readonly [RegExp, string]> = [
+  [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, mark],
+  // OpenAI, Anthropic and those who copied them; Google; GitHub; Slack; AWS; a JSON Web Token
+  [/\b[sr]k[-_][A-Za-z0-9_-]{16,}/g, mark],
+  [/\bAIza[A-Za-z0-9_-]{30,}/g, mark],
+  [/\b(?:gh[a-z]_|github_pat_|glpat-|hf_)[A-Za-z0-9_-]{16,}/g, mark],
+  [/\bxox[a-z]-[A-Za-z0-9-]{10,}/g, mark],
+  [/\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g, mark],
+  [/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/g, mark],
+  // English has no word of twenty letters after "bearer", and none with a digit
+  [/\b(Bearer\s+)(?:[A-Za-z0-9._~+/=-]{20,}|(?=[A-Za-z._~+/=-]{0,40}\d)[A-Za-z0-9._~+/=-]{8,})/gi, `$1${mark}`],
+  [/\b(Authorization\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?(?:(?:Bearer|Basic|Token)\s+)?)[^\s"'\\,;]{8,}/gi, `$1${mark}`],
+  // The password of a URL
+  [/\b([a-z][a-z0-9+.-]{1,20}:\/\/[^\s/:@]{0,200}:)[^\s/@]{1,200}@/gi, `$1${mark}@`],
+  // name=value and "name": "value"
+  [
+    /\b((?:[a-z0-9]{1,40}[-_]){0,4}(?:api[-_]?key|client[-_]?secret|secret[-_]?key|access[-_]?key|private[-_]?key|access[-_]?token|refresh[-_]?token|auth[-_]?token|password|passwd)\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)[^\s"'\\,;&]{8,}/gi,
+    `$1${mark}`
+  ]
+]
+
+/** Takes out what looks like a key, after what the user takes out. */
+export const withBuiltIn =
+  (own: Redact | undefined): Redact =>
+  (text) => {
+    let out = own === undefined ? text : own(text)
+    for (const [pattern, replacement] of patterns) out = out.replace(pattern, replacement)
+    return out
+  }
+
+const secretKeys: ReadonlySet<string> = new Set([
+  "apikey",
+  "xapikey",
+  "authorization",
+  "password",
+  "passwd",
+  "secret",
+  "clientsecret",
+  "secretkey",
+  "secretaccesskey",
+  "privatekey",
+  "accesstoken",
+  "refreshtoken",
+  "authtoken"
+])
+
+const json = (value: Json, redact: Redact): Json => {
+  if (typeof value === "string") return redact(value)
+  if (Array.isArray(value)) return value.map((item) => json(item, redact))
+  return isObject(value) ? jsonObject(value, redact) : value
+}
+
+/** Redacts every string of an object, its keys too, and whatever text is under a key that names a secret. */
+const jsonObject = (value: JsonObject, redact: Redact): JsonObject =>
+  Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      redact(key),
+      typeof item === "string" && item !== "" && secretKeys.has(key.toLowerCase().replaceAll(/[-_]/g, ""))
+        ? mark
+        : json(item, redact)
+    ])
+  )
+
+const providerData = (value: { readonly providerData?: JsonObject }, redact: Redact) =>
+  value.providerData === undefined ? {} : { providerData: jsonObject(value.providerData, redact) }
+
+const source = (value: Content.Source, redact: Redact): Content.Source =>
+  value.kind === "url" ? { ...value, url: redact(value.url) } : value
+
+const block = (value: Content.Block, redact: Redact): Content.Block => {
+  switch (value.type) {
+    case "text":
+    case "reasoning":
+      return { ...value, text: redact(value.text), ...providerData(value, redact) }
+    case "image":
+      return { ...value, source: source(value.source, redact), ...providerData(value, redact) }
+    case "file":
+      return {
+        ...value,
+        source: source(value.source, redact),
+        ...(value.name === undefined ? {} : { name: redact(value.name) }),
+        ...providerData(value, redact)
+      }
+  }
+}
+
+const common = <M extends Message>(value: M, redact: Redact): M => ({
+  ...value,
+  content: value.content.map((one) => block(one, redact)),
+  ...providerData(value, redact)
+})
+
+const aiMessage = (value: AiMessage, redact: Redact): AiMessage => ({
+  ...common(value, redact),
+  toolCalls: value.toolCalls.map((call) => ({
+    ...call,
+    arguments: jsonObject(call.arguments, redact),
+    ...providerData(call, redact)
+  })),
+  malformedToolCalls: value.malformedToolCalls.map((call) => ({
+    ...call,
+    raw: redact(call.raw),
+    problem: redact(call.problem)
+  }))
+})
+
+/** Redacts a message. */
+const message = (value: Message, redact: Redact): Message =>
+  value.role === "ai" ? aiMessage(value, redact) : common(value, redact)
+
+/** Redacts all of a request that a cassette keeps. */
+export const request = (value: ModelRequest, redact: Redact): ModelRequest => ({
+  ...value,
+  systemPrompt: redact(value.systemPrompt),
+  messages: value.messages.map((one) => message(one, redact)),
+  tools: value.tools.map((tool) => ({
+    ...tool,
+    description: redact(tool.description),
+    parameters: jsonObject(tool.parameters, redact)
+  })),
+  parameters: jsonObject(value.parameters, redact),
+  ...(value.outputSchema === undefined ? {} : { outputSchema: jsonObject(value.outputSchema, redact) })
+})
+
+const channelOf = (part: TurnPart): string | undefined =>
+  part._tag === "TextDelta" || part._tag === "ReasoningDelta"
+    ? part._tag
+    : part._tag === "ToolCallDelta"
+      ? `ToolCallDelta ${part.id}`
+      : undefined
+
+const piece = (part: TurnPart): string =>
+  part._tag === "TextDelta" || part._tag === "ReasoningDelta"
+    ? part.text
+    : part._tag === "ToolCallDelta"
+      ? part.delta
+      : ""
+
+const withPiece = (part: TurnPart, text: string): TurnPart =>
+  part._tag === "TextDelta" || part._tag === "ReasoningDelta"
+    ? { ...part, text }
+    : part._tag === "ToolCallDelta"
+      ? { ...part, delta: text }
+      : part
+
+/**
+ * Redacts a turn. A secret may be cut over several deltas, so what is redacted is their whole text; where that changes
+ * it, the first delta becomes all of it and the others go.
+ */
+export const turn = (parts: ReadonlyArray<TurnPart>, redact: Redact): ReadonlyArray<TurnPart> => {
+  const whole = new Map<string, string>()
+  for (const part of parts) {
+    const channel = channelOf(part)
+    if (channel !== undefined) whole.set(channel, (whole.get(channel) ?? "") + piece(part))
+  }
+  const changed = new Map<string, string>()
+  for (const [channel, text] of whole) {
+    const clean = redact(text)
+    if (clean !== text) changed.set(channel, clean)
+  }
+  const said = new Set<string>()
+  return parts.flatMap((part): ReadonlyArray<TurnPart> => {
+    if (part._tag === "TurnDone") return [{ ...part, message: aiMessage(part.message, redact) }]
+    if (part._tag === "TurnRestarted") return [{ ...part, reason: redact(part.reason) }]
+    const channel = channelOf(part)
+    const clean = channel === undefined ? undefined : changed.get(channel)
+    if (channel === undefined || clean === undefined) return [part]
+    if (said.has(channel)) return []
+    said.add(channel)
+    return [withPiece(part, clean)]
+  })
+}

@@ -1,0 +1,186 @@
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { ModelRequest, TurnPart } from "../../core/ChatModel.ts"
+import * as Content from "../../core/Content.ts"
+import type { JsonObject } from "../../core/Json.ts"
+import * as Message from "../../core/Message.ts"
+import * as ModelError from "../../core/ModelError.ts"
+import * as Usage from "../../core/Usage.ts"
+
+export interface Pacing {
+  readonly delay?: Duration.Input
+  readonly chunkDelay?: Duration.Input
+}
+
+export interface Chunking extends Pacing {
+  readonly chunkSize?: number
+}
+
+export interface AnswerOptions extends Chunking {
+  readonly reasoning?: string
+  readonly stopReason?: Message.TurnStop
+  readonly usage?: Partial<Usage.Usage>
+  readonly providerData?: JsonObject
+}
+
+interface GoodCall {
+  readonly name: string
+  readonly arguments?: JsonObject
+  readonly id?: string
+  readonly providerExecuted?: boolean
+}
+
+interface BadCall {
+  readonly raw: string
+  readonly name?: string
+  readonly id?: string
+  readonly problem?: string
+}
+
+export type Call = GoodCall | BadCall
+
+type WithId<C> = C & { readonly id: string }
+
+const isBad = (call: WithId<Call>): call is WithId<BadCall> => "raw" in call
+
+const isGood = (call: WithId<Call>): call is WithId<GoodCall> => !isBad(call)
+
+export type Turn =
+  | string
+  | {
+      readonly _tag: "Answer"
+      readonly text: string | ReadonlyArray<string>
+      readonly calls: ReadonlyArray<Call>
+      readonly options: AnswerOptions
+    }
+  | { readonly _tag: "Message"; readonly message: Message.AiMessage; readonly options: Chunking }
+  | {
+      readonly _tag: "Parts"
+      readonly parts: ReadonlyArray<TurnPart>
+      readonly end: "end" | "hang" | ModelError.ModelError | ModelError.Reason
+      readonly options: Pacing
+    }
+  | ((request: ModelRequest) => Turn | Effect.Effect<Turn>)
+
+/** What a turn takes from the model that it is a turn of. */
+export interface Origin {
+  readonly modelId: string
+  readonly provider: string
+  readonly messageId: () => string
+  readonly callId: () => string
+}
+
+/** By code points: half of a surrogate pair is not text. */
+const split = (text: string, size: number | undefined): ReadonlyArray<string> => {
+  if (text === "") return []
+  if (size === undefined) return [text]
+  const points = Array.from(text)
+  const pieces: Array<string> = []
+  for (let start = 0; start < points.length; start += Math.max(1, size)) {
+    pieces.push(points.slice(start, start + Math.max(1, size)).join(""))
+  }
+  return pieces
+}
+
+const callParts = (id: string, name: string, raw: string, size: number | undefined): ReadonlyArray<TurnPart> => [
+  { _tag: "ToolCallStart", id, name },
+  ...split(raw, size).map((delta): TurnPart => ({ _tag: "ToolCallDelta", id, delta }))
+]
+
+const blockParts = (block: Content.Block, pieces: (text: string) => ReadonlyArray<string>, size: number | undefined) =>
+  block.type === "text"
+    ? pieces(block.text).map((text): TurnPart => ({ _tag: "TextDelta", text }))
+    : block.type === "reasoning"
+      ? split(block.text, size).map((text): TurnPart => ({ _tag: "ReasoningDelta", text }))
+      : []
+
+const messageParts = (
+  message: Message.AiMessage,
+  size: number | undefined,
+  pieces: (text: string) => ReadonlyArray<string> = (text) => split(text, size)
+): ReadonlyArray<TurnPart> => [
+  ...message.content.flatMap((block) => blockParts(block, pieces, size)),
+  ...message.toolCalls.flatMap((call) => callParts(call.id, call.name, JSON.stringify(call.arguments), size)),
+  ...message.malformedToolCalls.flatMap((call) => callParts(call.id, call.name ?? "", call.raw, size)),
+  { _tag: "TurnDone", message }
+]
+
+const answerParts = (turn: Extract<Turn, { readonly _tag: "Answer" }>, origin: Origin): ReadonlyArray<TurnPart> => {
+  const { chunkSize, providerData, reasoning, stopReason, usage } = turn.options
+  const calls = turn.calls.map((call): WithId<Call> => ({ ...call, id: call.id ?? origin.callId() }))
+  const wellFormed = calls.filter(isGood)
+  const text = typeof turn.text === "string" ? turn.text : turn.text.join("")
+  const message = Message.ai(
+    [...(reasoning === undefined ? [] : [Content.reasoning(reasoning)]), ...(text === "" ? [] : [Content.text(text)])],
+    {
+      id: origin.messageId(),
+      model: origin.modelId,
+      toolCalls: wellFormed
+        .filter((call) => call.providerExecuted !== true)
+        .map((call) => ({ id: call.id, name: call.name, arguments: call.arguments ?? {} })),
+      malformedToolCalls: calls.filter(isBad).map((call) => ({
+        id: call.id,
+        raw: call.raw,
+        problem: call.problem ?? "the arguments are not a JSON object",
+        ...(call.name === undefined ? {} : { name: call.name })
+      })),
+      ...(stopReason === undefined ? {} : { stopReason }),
+      ...(usage === undefined ? {} : { usage: Usage.make(usage) }),
+      ...(providerData === undefined ? {} : { providerData })
+    }
+  )
+  const hosted = wellFormed
+    .filter((call) => call.providerExecuted === true)
+    .flatMap(({ arguments: args, id, name }): ReadonlyArray<TurnPart> => [
+      { _tag: "ToolCallStart", id, name, providerExecuted: true },
+      ...split(JSON.stringify(args ?? {}), chunkSize).map((delta): TurnPart => ({ _tag: "ToolCallDelta", id, delta }))
+    ])
+  const { text: given } = turn
+  return [...hosted, ...messageParts(message, chunkSize, typeof given === "string" ? undefined : () => given)]
+}
+
+const paced = (parts: ReadonlyArray<TurnPart>, pacing: Pacing): Stream.Stream<TurnPart> => {
+  const { chunkDelay, delay } = pacing
+  const stream =
+    chunkDelay === undefined
+      ? Stream.fromArray(parts)
+      : Stream.mapEffect(Stream.fromArray(parts), (part, index) =>
+          index === 0 ? Effect.succeed(part) : Effect.as(Effect.sleep(chunkDelay), part)
+        )
+  return delay === undefined ? stream : Stream.unwrap(Effect.as(Effect.sleep(delay), stream))
+}
+
+const toError = (failure: ModelError.ModelError | ModelError.Reason, origin: Origin): ModelError.ModelError =>
+  ModelError.isModelError(failure)
+    ? failure
+    : new ModelError.ModelError({ provider: origin.provider, model: origin.modelId, reason: failure })
+
+/** Plays one turn. */
+export const play = (
+  turn: Turn,
+  request: ModelRequest,
+  origin: Origin
+): Stream.Stream<TurnPart, ModelError.ModelError> => {
+  if (typeof turn === "function") {
+    return Stream.unwrap(
+      Effect.suspend(() => {
+        const next = turn(request)
+        return Effect.map(Effect.isEffect(next) ? next : Effect.succeed(next), (made) => play(made, request, origin))
+      })
+    )
+  }
+  if (typeof turn === "string")
+    return paced(answerParts({ _tag: "Answer", text: turn, calls: [], options: {} }, origin), {})
+  switch (turn._tag) {
+    case "Answer":
+      return paced(answerParts(turn, origin), turn.options)
+    case "Message":
+      return paced(messageParts(turn.message, turn.options.chunkSize), turn.options)
+    case "Parts": {
+      const said = paced(turn.parts, turn.options)
+      if (turn.end === "end") return said
+      return Stream.concat(said, turn.end === "hang" ? Stream.never : Stream.fail(toError(turn.end, origin)))
+    }
+  }
+}

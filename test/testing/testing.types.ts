@@ -1,0 +1,50 @@
+import { Effect, type FileSystem, Layer } from "effect"
+import { Agent, type AgentError, type ChatModel, type Message, type ModelError } from "effect-deepagents"
+import { AgentTest, Cassette, TestChatModel, TestIds } from "effect-deepagents/testing"
+import { expectTypeOf } from "vitest"
+
+const greeter = Agent.make({ name: "greeter", prompt: "Greet whoever writes." })
+
+expectTypeOf(TestChatModel.script(["Hello"])).toEqualTypeOf<
+  Layer.Layer<ChatModel.ChatModel | TestChatModel.TestModel>
+>()
+
+// One layer gives the agent its model and the test its record of it.
+expectTypeOf(
+  Effect.gen(function* () {
+    yield* Agent.run(greeter, "Hi")
+    return yield* TestChatModel.requests
+  }).pipe(Effect.provide(TestChatModel.script(["Hello"])))
+).toEqualTypeOf<Effect.Effect<ReadonlyArray<ChatModel.ModelRequest>, ModelError.ModelError | AgentError.AgentError>>()
+
+// Recording needs a model, replaying does not.
+expectTypeOf(Cassette.record("x").pipe(Layer.provide(TestChatModel.script([])))).toEqualTypeOf<
+  Layer.Layer<ChatModel.ChatModel, ModelError.ModelError, FileSystem.FileSystem>
+>()
+expectTypeOf(Cassette.replay("x")).toEqualTypeOf<
+  Layer.Layer<ChatModel.ChatModel, ModelError.ModelError, FileSystem.FileSystem>
+>()
+
+// A turn may be of any kind, or a function of the request.
+TestChatModel.script([
+  "text",
+  TestChatModel.text(["in ", "pieces"], { chunkDelay: "10 millis", usage: { inputTokens: 1 } }),
+  TestChatModel.calls([{ name: "f" }, { raw: "{" }]),
+  TestChatModel.hang,
+  (request) => request.systemPrompt,
+  (request) => Effect.succeed(TestChatModel.text(request.purpose))
+])
+// @ts-expect-error a call needs a name, or what the model wrote
+TestChatModel.calls([{ arguments: {} }])
+// @ts-expect-error a turn can need nothing
+TestChatModel.script([() => Effect.map(TestChatModel.unused, String)])
+
+expectTypeOf(AgentTest.collect(greeter, "Hi")).toExtend<
+  Effect.Effect<
+    { readonly error: ModelError.ModelError | AgentError.AgentError | undefined },
+    never,
+    ChatModel.ChatModel
+  >
+>()
+expectTypeOf(AgentTest.pairingProblems).parameter(0).toEqualTypeOf<ReadonlyArray<Message.Message>>()
+expectTypeOf(TestIds.layer()).toEqualTypeOf<Layer.Layer<never>>()
