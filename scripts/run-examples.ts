@@ -1,5 +1,5 @@
 /**
- * Runs every examples/{*.ts,*/main.ts} against the sources, without API keys, and fails if one does not end well within a minute.
+ * Runs every example, and the demo, against the sources without API keys; fails if one does not end well in a minute.
  */
 import { spawnSync } from "node:child_process"
 import { globSync } from "node:fs"
