@@ -9,7 +9,7 @@ import { make as toolError } from "../ToolError.ts"
 import { zero } from "../Usage.ts"
 import { type Compiled, compile } from "./definition.ts"
 import { interpret } from "./interpret.ts"
-import { emit, type Live } from "./live.ts"
+import { emit, type Live, offer } from "./live.ts"
 
 /** What a sub-agent is asked, as a tool. */
 export const taskParameters = {
@@ -29,8 +29,6 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
   const childRunId = parent.makeId()
   let live: Live | undefined
   yield* emit(parent, { _tag: "SubagentStarted", callId, agent, childRunId })
-  const completed = (outcome: string) =>
-    emit(parent, { _tag: "SubagentCompleted", callId, agent, childRunId, outcome, usage: live?.usage ?? zero })
   return yield* Effect.onExit(
     interpret(under, input, options, {
       runId: childRunId,
@@ -42,11 +40,15 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
       }
     }),
     (exit) =>
-      Effect.suspend(() =>
-        Exit.isSuccess(exit)
-          ? completed(exit.value.stopReason)
-          : completed(Cause.hasInterrupts(exit.cause) ? "interrupted" : "failed")
-      )
+      Effect.sync(() => {
+        const outcome = Exit.isSuccess(exit)
+          ? exit.value.stopReason
+          : Cause.hasInterrupts(exit.cause)
+            ? "interrupted"
+            : "failed"
+        const usage = live?.usage ?? zero
+        offer(parent, { _tag: "SubagentCompleted", callId, agent, childRunId, outcome, usage })
+      })
   )
 })
 

@@ -69,31 +69,37 @@ export interface Live extends Origin, Mutable<Omit<Run, "messages" | "state" | "
 
 type Fields<E> = E extends AgentEvent ? Omit<E, "seq" | "runId" | "path" | "at"> : never
 
-const stamp = (live: Origin, fields: Fields<AgentEvent>): AgentEvent =>
-  // Spreading a union loses which member it was; the fields added are the same for all members.
-  ({
-    ...fields,
-    seq: live.hub.seq++,
-    runId: live.runId,
-    path: live.path,
-    at: live.clock.currentTimeMillisUnsafe()
-  })
+const stamp = (origin: Origin, fields: Fields<AgentEvent>): AgentEvent => ({
+  ...fields,
+  seq: origin.hub.seq++,
+  runId: origin.runId,
+  path: origin.path,
+  at: origin.clock.currentTimeMillisUnsafe()
+})
+
+/** Says that something happened, without waiting for readers: for what comes in one go with others. */
+export const offer = (origin: Origin, fields: Fields<AgentEvent>): void => {
+  if (origin.hub.watched) Hub.offer(origin.hub, stamp(origin, fields))
+}
+
+/** Says a piece of text. It is what is said most often, so it is made in one step. */
+export const offerDelta = (origin: Origin, tag: "TextDelta" | "ReasoningDelta", text: string, at: number): void => {
+  const { hub, path, runId } = origin
+  if (hub.watched) Hub.offer(hub, { _tag: tag, text, seq: hub.seq++, runId, path, at })
+}
+
+/** Waits for slow readers, unless the run is being wound up. */
+export const settleReaders = (origin: Origin): Effect.Effect<void> =>
+  origin.hub.watched && !origin.ending ? Hub.wait(origin.hub) : Effect.void
 
 /**
  * Says that something happened. The event is out when this returns; the effect only waits for slow readers. So call it
  * where it happens, and run the effect at once.
  */
-export const emit = (live: Origin, fields: Fields<AgentEvent>): Effect.Effect<void> => {
-  if (!live.hub.watched) return Effect.void
-  Hub.offer(live.hub, stamp(live, fields))
-  return live.ending ? Effect.void : Hub.wait(live.hub)
-}
-
-/** Says several things at once: one wait for all of them. */
-export const emitAll = (live: Origin, all: ReadonlyArray<Fields<AgentEvent>>): Effect.Effect<void> => {
-  if (!live.hub.watched) return Effect.void
-  for (const fields of all) Hub.offer(live.hub, stamp(live, fields))
-  return Hub.wait(live.hub)
+export const emit = (origin: Origin, fields: Fields<AgentEvent>): Effect.Effect<void> => {
+  if (!origin.hub.watched) return Effect.void
+  Hub.offer(origin.hub, stamp(origin, fields))
+  return settleReaders(origin)
 }
 
 /** Gives the log what it does not have. */

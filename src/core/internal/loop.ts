@@ -114,9 +114,9 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
   for (let repairs = 0; ;) {
     yield* startRound(live)
     const message = yield* ask(live, { ...requestOf(live), ...Output.finalRequest(live) })
-    yield* append(live, message)
+    yield* Tools.appendTurn(live, message)
     if (output === undefined) {
-      yield* Tools.decline(live, message, () => ({ text: "Not executed: tools are off now.", isError: true }))
+      yield* Tools.decline(live, () => ({ text: "Not executed: tools are off now.", isError: true }))
       yield* endRound(live, message)
       return {
         stopReason,
@@ -127,7 +127,7 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
     }
     const answer = Output.read(live, output, message)
     if (answer._tag === "Answer") {
-      yield* Output.answerCalls(live, message, undefined)
+      yield* Output.answerCalls(live, undefined)
       yield* endRound(live, message)
       return { stopReason, text: answer.text, output: answer.output, pending: [] } satisfies Ending
     }
@@ -211,8 +211,8 @@ const repeated = Effect.fnUntraced(function* (live: Live, message: Message.AiMes
   memory.repeats++
   const failed = new Set(memory.calls.filter((call) => memory.failed.has(call.id)).map(signature))
   const failedNow = new Set(message.toolCalls.filter((call) => failed.has(signature(call))).map((call) => call.id))
-  yield* Tools.decline(live, message, (callId) =>
-    failedNow.has(callId)
+  yield* Tools.decline(live, ({ id }) =>
+    failedNow.has(id)
       ? {
           text: "Not executed again: you made the same call in the round before, and it failed; the error is above. Change the arguments, use another tool, or answer without it.",
           isError: true
@@ -234,18 +234,18 @@ const repeated = Effect.fnUntraced(function* (live: Live, message: Message.AiMes
 const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage, memory: Memory) {
   const { output, stopWhen } = live.compiled.definition
   if (message.stopReason === "refusal" || message.stopReason === "contentFilter") {
-    yield* Tools.decline(live, message, () => ({ text: "Not executed: the turn was refused.", isError: true }))
+    yield* Tools.decline(live, () => ({ text: "Not executed: the turn was refused.", isError: true }))
     return yield* answered(live, { ...message, toolCalls: [], malformedToolCalls: [] }, memory)
   }
   if (message.stopReason !== "toolCalls" && message.stopReason !== "stop") {
     const text = cut[message.stopReason] ?? "Not executed: your turn was not complete."
-    yield* Tools.decline(live, message, () => ({ text, isError: true }))
+    yield* Tools.decline(live, () => ({ text, isError: true }))
     return next
   }
   if (output !== undefined && message.toolCalls.some((call) => call.name === finalAnswerTool)) {
     const answer = Output.read(live, output, message)
     if (answer._tag === "Answer") {
-      yield* Output.answerCalls(live, message, undefined)
+      yield* Output.answerCalls(live, undefined)
       return yield* more(live, memory, stop("completed", answer.text, answer.output))
     }
     if (answer._tag === "Wrong") {
@@ -284,7 +284,7 @@ export const loop = Effect.fnUntraced(function* (live: Live) {
     if (step._tag === "Next") {
       yield* startRound(live)
       const message = yield* ask(live, requestOf(live))
-      yield* append(live, message)
+      yield* Tools.appendTurn(live, message)
       step =
         compiled.afterModel.length === 0
           ? next
@@ -295,7 +295,7 @@ export const loop = Effect.fnUntraced(function* (live: Live) {
       if (step._tag === "Next") {
         step = callCount(message) > 0 ? yield* called(live, message, memory) : yield* answered(live, message, memory)
       } else {
-        yield* Tools.decline(live, message, () => ({
+        yield* Tools.decline(live, () => ({
           text: "Not executed: the run was stopped before it.",
           isError: true
         }))

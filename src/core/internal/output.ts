@@ -9,6 +9,7 @@ import { jsonSchemaOf } from "./arguments.ts"
 import { finalAnswerTool, type Output } from "./definition.ts"
 import { brief, problems, at } from "./issues.ts"
 import { append, type Live } from "./live.ts"
+import { decline } from "./tools.ts"
 
 /** How often an answer that does not decode is sent back. */
 const repairLimit = 2
@@ -115,29 +116,15 @@ export const read = (live: Live, output: Output, message: Message.AiMessage): An
 }
 
 /** Answers the calls of a turn that gave (or tried to give) the final answer. */
-export const answerCalls = Effect.fnUntraced(function* (
-  live: Live,
-  message: Message.AiMessage,
-  problem: string | undefined
-) {
-  for (const call of message.toolCalls) {
-    const isAnswer = call.name === finalAnswerTool
-    const text = !isAnswer
-      ? `Not executed: ${finalAnswerTool} was called beside it.`
-      : problem === undefined
-        ? "The answer was accepted."
-        : `The answer is not valid. Correct it and call ${finalAnswerTool} again:\n${problem}`
-    yield* append(
-      live,
-      Message.tool(text, {
-        id: live.makeId(),
-        toolCallId: call.id,
-        toolName: call.name,
-        isError: !isAnswer || problem !== undefined
-      })
-    )
-  }
-})
+export const answerCalls = (live: Live, problem: string | undefined): Effect.Effect<void> =>
+  decline(live, ({ name }) => {
+    if (name !== finalAnswerTool) {
+      return { text: `Not executed: ${finalAnswerTool} was called beside it.`, isError: true }
+    }
+    return problem === undefined
+      ? { text: "The answer was accepted.", isError: false }
+      : { text: `The answer is not valid. Correct it and call ${finalAnswerTool} again:\n${problem}`, isError: true }
+  })
 
 /**
  * Sends a wrong answer back with what is wrong with it, or fails when that was done often enough. Says how often it was
@@ -149,8 +136,8 @@ export const repair = Effect.fnUntraced(function* (
   wrong: Extract<Answer, { readonly _tag: "Wrong" }>,
   repairs: number
 ) {
-  const called = message.toolCalls.length > 0
-  if (called) yield* answerCalls(live, message, wrong.problem)
+  const called = message.toolCalls.length + message.malformedToolCalls.length > 0
+  if (called) yield* answerCalls(live, wrong.problem)
   if (repairs >= repairLimit) {
     return yield* new AgentError({
       agent: live.agent,

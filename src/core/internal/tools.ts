@@ -53,11 +53,25 @@ const malformed = (call: MalformedToolCall): Call => ({
   }
 })
 
+/** A schema of a tool may throw; that is the tool's failure as well. */
+const decode = (tool: Tool<unknown>, args: JsonObject): Result.Result<Prepared<unknown>, ToolError> =>
+  Result.flatMap(
+    Result.try({ try: () => tool.prepare(args), catch: (cause) => brokeDown(tool.name, cause) }),
+    (prepared) => prepared
+  )
+
 const prepare = (call: Call, tool: Tool<unknown>, args: JsonObject): void => {
-  const prepared = tool.prepare(args)
+  const prepared = decode(tool, args)
   if (Result.isSuccess(prepared)) call.prepared = prepared.success
   else call.outcome = { error: prepared.failure }
 }
+
+const brokeDown = (name: string, cause: unknown): ToolError =>
+  new ToolError({
+    reason: "Defect",
+    message: `The tool "${name}" broke down. Whether it had an effect is not known.`,
+    cause
+  })
 
 const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): PreparedCall => ({
   id: call.id,
@@ -124,13 +138,7 @@ const contain = (name: string, effect: Effect.Effect<ToolOutput.ToolOutput, Tool
     (cause) =>
       Effect.andThen(
         Effect.logError(`The tool "${name}" died`, cause),
-        Effect.fail(
-          new ToolError({
-            reason: "Defect",
-            message: `The tool "${name}" broke down. Whether it had an effect is not known.`,
-            cause: Cause.squash(cause)
-          })
-        )
+        Effect.fail(brokeDown(name, Cause.squash(cause)))
       )
   )
 
@@ -159,7 +167,7 @@ const throughMiddleware = (live: Live, call: Call, tool: Tool<unknown>, prepared
   const { wrapToolCall } = live.compiled
   if (wrapToolCall.length === 0) return runTool(live, call, tool, prepared)
   const door: NextCall = (asked) => {
-    const again = asked.arguments === prepared.arguments ? Result.succeed(prepared) : tool.prepare(asked.arguments)
+    const again = asked.arguments === prepared.arguments ? Result.succeed(prepared) : decode(tool, asked.arguments)
     return (
       Result.isSuccess(again) ? runTool(live, call, tool, again.success) : Effect.fail(again.failure)
     ) as Effect.Effect<ToolOutput.ToolOutput, ToolError>
@@ -253,6 +261,8 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   const pending = live.compiled.gates.length === 0 ? [] : yield* gate(live, calls)
   const all = [...calls, ...message.malformedToolCalls.map(malformed)]
   if (pending.length > 0) {
+    // These stay open: whoever decides on them goes on from here.
+    live.batch = []
     for (const one of pending) {
       const { arguments: args, callId, description, toolName } = one
       yield* emit(live, { _tag: "ApprovalRequested", callId, toolName, arguments: args, description })
@@ -277,19 +287,30 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   return { pending, direct, failed } satisfies Round
 })
 
-/** Answers all calls of a turn without running any. */
+/** A call that nothing was done about yet. */
+const untouched = (call: { readonly id: string; readonly name?: string }): OpenCall => ({
+  id: call.id,
+  name: call.name ?? "unknown",
+  started: false,
+  outcome: undefined
+})
+
+/** Adds a turn to the history. From here on its calls are owed an answer, whatever happens. */
+export const appendTurn = (live: Live, message: Message.AiMessage): Effect.Effect<void> => {
+  if (message.toolCalls.length + message.malformedToolCalls.length > 0) {
+    live.batch = [...message.toolCalls, ...message.malformedToolCalls].map(untouched)
+  }
+  return append(live, message)
+}
+
+/** Answers all calls of the last turn without running any. */
 export const decline = Effect.fnUntraced(function* (
   live: Live,
-  message: Message.AiMessage,
-  say: (callId: string) => { readonly text: string; readonly isError: boolean }
+  say: (call: OpenCall) => { readonly text: string; readonly isError: boolean }
 ) {
-  const calls = [
-    ...message.toolCalls,
-    ...message.malformedToolCalls.map((call) => ({ id: call.id, name: call.name ?? "unknown" }))
-  ]
-  live.batch = calls.map((call) => {
-    const { isError, text } = say(call.id)
-    return { id: call.id, name: call.name, started: false, outcome: { output: ToolOutput.make(text, { isError }) } }
-  })
+  for (const call of live.batch) {
+    const { isError, text } = say(call)
+    call.outcome = { output: ToolOutput.make(text, { isError }) }
+  }
   yield* settle(live)
 })

@@ -5,14 +5,12 @@ import * as Content from "../Content.ts"
 import * as Message from "../Message.ts"
 import { isModelError, type ModelError } from "../ModelError.ts"
 import type { Run } from "../Run.ts"
-import { count, emitAll, type Live } from "./live.ts"
+import { count, type Live, offer, offerDelta, settleReaders } from "./live.ts"
 import { resolveName } from "./names.ts"
 import { incomplete } from "./session.ts"
 import { tunnel } from "./tunnel.ts"
 
 type Next = Live["nextTurn"]
-
-type Said = Parameters<typeof emitAll>[1][number]
 
 /** A stream of which the type says what an outer middleware may know: a model's failures and no needs. */
 const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Stream.Stream<TurnPart, ModelError> =>
@@ -72,37 +70,34 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
     let thinking = false
     let done: Message.AiMessage | undefined
 
-    const take = (part: TurnPart, said: Array<Said>): void => {
+    const take = (part: TurnPart, at: number): void => {
       if (thinking && part._tag !== "ReasoningDelta") {
         thinking = false
-        said.push({ _tag: "ReasoningCompleted" })
+        offer(live, { _tag: "ReasoningCompleted" })
       }
       switch (part._tag) {
         case "TextDelta":
           partial.text += part.text
-          said.push(part)
-          return
+          return offerDelta(live, "TextDelta", part.text, at)
         case "ReasoningDelta":
           if (!thinking) {
             thinking = true
-            said.push({ _tag: "ReasoningStarted" })
+            offer(live, { _tag: "ReasoningStarted" })
           }
           partial.reasoning += part.text
-          said.push(part)
-          return
+          return offerDelta(live, "ReasoningDelta", part.text, at)
         case "ToolCallStart":
           names.set(part.id, part.name)
-          said.push({ _tag: "ToolCallDelta", callId: part.id, toolName: part.name, delta: "" })
-          return
-        case "ToolCallDelta":
-          said.push({ _tag: "ToolCallDelta", callId: part.id, toolName: names.get(part.id) ?? "", delta: part.delta })
-          return
+          return offer(live, { _tag: "ToolCallDelta", callId: part.id, toolName: part.name, delta: "" })
+        case "ToolCallDelta": {
+          const toolName = names.get(part.id) ?? ""
+          return offer(live, { _tag: "ToolCallDelta", callId: part.id, toolName, delta: part.delta })
+        }
         case "TurnRestarted":
           partial.text = ""
           partial.reasoning = ""
           done = undefined
-          said.push(part)
-          return
+          return offer(live, part)
         case "TurnDone":
           count(live, part.message.usage)
           done = part.message
@@ -111,9 +106,9 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
 
     return Effect.flatMap(
       Stream.runForEachArray(live.nextTurn(request), (parts) => {
-        const said: Array<Said> = []
-        for (const part of parts) take(part, said)
-        return said.length === 0 ? Effect.void : emitAll(live, said)
+        const at = live.hub.watched ? live.clock.currentTimeMillisUnsafe() : 0
+        for (const part of parts) take(part, at)
+        return settleReaders(live)
       }),
       () => {
         if (done === undefined) return Effect.fail(incomplete(live.model))

@@ -293,6 +293,49 @@ describe("invariant 9: interruption", () => {
     }).pipe(Effect.provide(TestChatModel.script([stepCall(1)])))
   )
 
+  it.effect("in a gate, and in a hook after the model: the calls of the turn are answered", () =>
+    Effect.gen(function* () {
+      const waiting = (hook: "gate" | "after") =>
+        Middleware.make({
+          name: "waiting",
+          ...(hook === "gate"
+            ? { gateToolCalls: (run) => Effect.andThen(run.custom("here", null), Effect.never) }
+            : { afterModel: (run) => Effect.andThen(run.custom("here", null), Effect.never) })
+        } satisfies Middleware.Middleware)
+      for (const hook of ["gate", "after"] as const) {
+        const agent = Agent.make({ name: "a", prompt: "", tools: [step], middleware: [waiting(hook)] })
+        const { messages } = yield* interruptedAt(agent, (event) => event._tag === "Custom")
+        assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
+        assert.strictEqual(messages.length, 3)
+      }
+    }).pipe(Effect.provide(TestChatModel.script([stepCall(1), stepCall(2)])))
+  )
+
+  it.effect("in a sub-agent, while a reader does not read", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const child = Agent.make({ name: "child", description: "", prompt: "c", tools: [step], maxIterations: 1000 })
+        const agent = Agent.make({ name: "parent", prompt: "p", tools: [Agent.asTool(child)] })
+        const handle = yield* Agent.start(agent, "go")
+        yield* handle.events.pipe(
+          Stream.runForEach(() => Effect.never),
+          Effect.forkChild({ startImmediately: true })
+        )
+        for (let tick = 0; tick < 500; tick++) yield* Effect.yieldNow
+        yield* handle.interrupt
+        assert.deepStrictEqual(AgentTest.pairingProblems(yield* handle.messages), [])
+      })
+    ).pipe(
+      Effect.provide(
+        TestChatModel.reactive((request, index) =>
+          request.systemPrompt === "p"
+            ? TestChatModel.calls([{ name: "child", arguments: { task: "t" } }])
+            : stepCall(index)
+        )
+      )
+    )
+  )
+
   it.effect("while the run waits for a reader that does not read", () =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger, Ref, Schema, Stream } from "effect"
-import { Agent, Message, Middleware, Tool, ToolContext, ToolError, ToolOutput } from "effect-deepagents"
+import { Agent, AgentEvent, Message, Middleware, Tool, ToolContext, ToolError, ToolOutput } from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
@@ -37,6 +37,40 @@ describe("invariant 1: pairing", () => {
     }
   })
   const agent = Agent.make({ name: "a", prompt: "", tools: [fine, failing, typed, dying, throwing] })
+
+  it.effect("a failure in a gate or after the model leaves no call unanswered, nor does a schema that throws", () =>
+    Effect.gen(function* () {
+      const gate = Middleware.make({ name: "gate", gateToolCalls: () => Effect.fail("gate" as const) })
+      const after = Middleware.make({ name: "after", afterModel: () => Effect.fail("after" as const) })
+      for (const middleware of [gate, after]) {
+        const failing = Agent.make({ name: "a", prompt: "", tools: [echo], middleware: [middleware] })
+        const { error, events } = yield* AgentTest.collect(failing, "go")
+        assert.strictEqual(String(error), middleware.name)
+        assert.deepStrictEqual(AgentTest.pairingProblems(AgentEvent.transcript(events)), [])
+        assert.strictEqual(AgentEvent.transcript(events).length, 3)
+      }
+      const broken = Tool.make("echo", {
+        description: "",
+        parameters: {
+          text: Schema.String.check(
+            Schema.makeFilter(() => {
+              throw new Error("filter bug")
+            })
+          )
+        },
+        execute: () => Effect.succeed("ok")
+      })
+      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [broken] }), "go")
+      assert.include(answers(result.messages)[0]?.[2], "broke down")
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          ...[1, 2, 3].map(() => TestChatModel.calls([{ name: "echo", arguments: { text: "x" } }])),
+          "done"
+        ])
+      )
+    )
+  )
 
   it.effect("answers every call once, in call order, whatever becomes of it", () =>
     Effect.gen(function* () {
