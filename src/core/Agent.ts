@@ -97,9 +97,9 @@ export interface RunOptions {
  * `parameters` go to the provider with each request.
  */
 export const make = <
-  const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<never>,
-  const Stack extends ReadonlyArray<Middleware.Middleware<unknown, unknown>> = ReadonlyArray<never>,
-  const Stops extends ReadonlyArray<StopWhen.StopWhen<unknown, unknown>> = ReadonlyArray<never>,
+  const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>,
+  const Stack extends ReadonlyArray<Middleware.Middleware<unknown, unknown>> = ReadonlyArray<Middleware.Middleware>,
+  const Stops extends ReadonlyArray<StopWhen.StopWhen<unknown, unknown>> = ReadonlyArray<StopWhen.StopWhen>,
   Output = string,
   PromptE = never,
   PromptR = never

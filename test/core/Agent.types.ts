@@ -1,14 +1,18 @@
-import { Context, Effect, type Layer, Schema, type Stream } from "effect"
+import { Context, Effect, type Layer, Schema, type Scope, type Stream } from "effect"
 import {
   Agent,
   type AgentError,
+  type AgentEvent,
   type AgentResult,
-  type ChatModel,
+  AgentState,
+  ChatModel,
   Middleware,
   type ModelError,
   StopWhen,
   Tool,
-  type ToolContext
+  ToolContext,
+  type ToolError,
+  type ToolOutput
 } from "effect-deepagents"
 import { expectTypeOf } from "vitest"
 
@@ -81,3 +85,71 @@ Tool.make("x", {
   parameters: { a: needsOrders },
   execute: () => Effect.succeed("")
 })
+
+const slot = AgentState.slot("n", { schema: Schema.Finite, initial: 0 })
+expectTypeOf(slot).toEqualTypeOf<AgentState.Slot<number>>()
+expectTypeOf(StopWhen.stateIs(slot, (n) => n > 1)).toEqualTypeOf<StopWhen.StopWhen>()
+expectTypeOf(
+  Agent.make({
+    name: "a",
+    prompt: Audit.use((audit) => Effect.as(audit.note, "p")),
+    stopWhen: [StopWhen.rounds(2), () => Effect.fail(new Denied())]
+  })
+).toEqualTypeOf<Agent.Agent<string, ModelError.ModelError | Denied, ChatModel.ChatModel | Audit>>()
+
+expectTypeOf(Agent.make({ name: "a", prompt: "", stopWhen: [StopWhen.stateIs(slot, (n) => n > 1)] })).toEqualTypeOf<
+  Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel>
+>()
+
+const dynamic = Tool.dynamic("d", {
+  description: "",
+  parameters: { type: "object" },
+  execute: () => Audit.use((audit) => Effect.as(audit.note, "x"))
+})
+expectTypeOf(dynamic).toEqualTypeOf<Tool.Tool<Audit>>()
+expectTypeOf(Tool.run(dynamic, {})).toEqualTypeOf<Effect.Effect<ToolOutput.ToolOutput, ToolError.ToolError, Audit>>()
+
+expectTypeOf(Agent.stream(bounded, "x")).toEqualTypeOf<
+  Stream.Stream<
+    AgentEvent.AgentEvent,
+    ModelError.ModelError | Denied | AgentError.AgentError,
+    ChatModel.ChatModel | Orders | Audit
+  >
+>()
+expectTypeOf(Agent.start(bounded, "x")).toEqualTypeOf<
+  Effect.Effect<
+    Agent.Handle<{ readonly city: string }, ModelError.ModelError | Denied | AgentError.AgentError>,
+    never,
+    ChatModel.ChatModel | Orders | Audit | Scope.Scope
+  >
+>()
+expectTypeOf(Agent.delegate(support, "x")).toEqualTypeOf<
+  Effect.Effect<
+    AgentResult.AgentResult<string>,
+    ModelError.ModelError | AgentError.AgentError,
+    ChatModel.ChatModel | Orders | ToolContext.ToolContext
+  >
+>()
+expectTypeOf<Agent.Output<typeof bounded>>().toEqualTypeOf<{ readonly city: string }>()
+expectTypeOf<Agent.Error<typeof bounded>>().toEqualTypeOf<ModelError.ModelError | Denied | AgentError.AgentError>()
+expectTypeOf<Agent.Services<typeof bounded>>().toEqualTypeOf<ChatModel.ChatModel | Orders | Audit>()
+
+// A tool that reaches its run needs nothing of the user for it.
+const aware = Tool.make("aware", {
+  description: "",
+  parameters: {},
+  execute: () => ToolContext.ToolContext.use((context) => Effect.succeed(context.callId))
+})
+expectTypeOf(Agent.make({ name: "a", prompt: "", tools: [aware, Agent.asTool(support)] })).toEqualTypeOf<
+  Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Orders>
+>()
+
+declare const session: Effect.Success<ReturnType<typeof ChatModel.open>>
+expectTypeOf(session).toEqualTypeOf<ChatModel.ModelSession>()
+expectTypeOf(
+  ChatModel.fromAsyncIterable(
+    () => numbers(),
+    () => "broken" as const
+  )
+).toEqualTypeOf<Stream.Stream<number, "broken">>()
+declare const numbers: () => AsyncIterable<number>
