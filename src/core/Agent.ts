@@ -17,7 +17,7 @@ import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
-import type { AgentError } from "./AgentError.ts"
+import type { AgentError, RunEnded } from "./AgentError.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
 import type { Snapshot } from "./AgentState.ts"
@@ -176,9 +176,6 @@ export interface Handle<out O, out E> {
   readonly messages: Effect.Effect<ReadonlyArray<Message>>
   readonly undelivered: Effect.Effect<ReadonlyArray<HumanMessage>>
 }
-
-/** The run is over and takes no more messages. */
-export type RunEnded = handle.RunEnded
 
 /** Starts an agent in the background of the current scope. */
 export const start = <O, E, R>(

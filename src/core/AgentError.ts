@@ -36,3 +36,10 @@ export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
     }
   }
 }
+
+/** A message for a run that is over: it takes no more. */
+export class RunEnded extends Schema.TaggedError<RunEnded>()("RunEnded", { runId: Schema.String }) {
+  override get message(): string {
+    return `Run ${this.runId} is over and takes no more messages; start a new one with its messages as history`
+  }
+}

@@ -15,8 +15,6 @@ import { foldName } from "./names.ts"
  */
 export interface Output {
   readonly jsonSchema: JsonObject
-  /** Whether the schema had to be put under a key, since a tool's arguments are an object. */
-  readonly wrapped: boolean
   readonly decode: (json: unknown) => Result.Result<unknown, string>
 }
 

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Handle, Input, RunOptions } from "../Agent.ts"
+import { RunEnded } from "../AgentError.ts"
 import type * as Content from "../Content.ts"
 import { IdGenerator } from "../IdGenerator.ts"
 import { human, type HumanMessage } from "../Message.ts"
@@ -11,13 +11,6 @@ import type { Compiled } from "./definition.ts"
 import * as Hub from "./hub.ts"
 import { interpret } from "./interpret.ts"
 import type { Control, Live } from "./live.ts"
-
-/** The run is over and takes no more messages. */
-export class RunEnded extends Schema.TaggedError<RunEnded>()("RunEnded", { runId: Schema.String }) {
-  override get message(): string {
-    return `Run ${this.runId} is over and takes no more messages; start a new one with its messages as history`
-  }
-}
 
 /** Runs without anybody watching. */
 export const run = (compiled: Compiled, input: Input, options: RunOptions) =>

@@ -14,6 +14,7 @@ import { decline } from "./tools.ts"
 /** How often an answer that does not decode is sent back. */
 const repairLimit = 2
 
+/** A tool's arguments, and a provider's JSON mode, want an object: what is none is put under this key. */
 const wrapKey = "value"
 
 const parseJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
@@ -36,7 +37,6 @@ export const fromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown>): Outpu
           ...($defs === undefined ? {} : { $defs })
         }
       : root,
-    wrapped,
     decode: (json) => {
       const value = wrapped && isObject(json) && wrapKey in json ? json[wrapKey] : json
       return Result.mapError(decode(value), (error) =>
