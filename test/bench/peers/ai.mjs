@@ -1,0 +1,54 @@
+import { isStepCount, tool, ToolLoopAgent } from "ai"
+import { z } from "zod"
+import { description, historyOf, prompt } from "../script.mjs"
+
+const user = (content) => ({ role: "user", content })
+const ai = (text) => ({ role: "assistant", content: [{ type: "text", text }] })
+
+export const history = (length) => historyOf(length, user, ai)
+
+const usage = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 1, text: 1, reasoning: 0 }
+}
+
+const parts = async function* (source) {
+  let isCalling = false
+  yield { type: "stream-start", warnings: [] }
+  yield { type: "text-start", id: "0" }
+  for await (const part of source) {
+    if (typeof part === "string") yield { type: "text-delta", id: "0", delta: part }
+    else {
+      if (!isCalling) yield { type: "text-end", id: "0" }
+      isCalling = true
+      yield { type: "tool-input-start", id: part.id, toolName: part.name }
+      yield { type: "tool-input-delta", id: part.id, delta: part.json }
+      yield { type: "tool-input-end", id: part.id }
+      yield { type: "tool-call", toolCallId: part.id, toolName: part.name, input: part.json }
+    }
+  }
+  if (!isCalling) yield { type: "text-end", id: "0" }
+  yield { type: "finish", usage, finishReason: { unified: isCalling ? "tool-calls" : "stop", raw: undefined } }
+}
+
+export const make = (script) => {
+  const model = {
+    specificationVersion: "v4",
+    provider: "scripted",
+    modelId: "scripted",
+    supportedUrls: {},
+    doStream: async ({ prompt }) => ({ stream: ReadableStream.from(parts(script.turn(prompt.length))) })
+  }
+  const step = tool({ description, inputSchema: z.object({ n: z.number() }), execute: async ({ n }) => script.step(n) })
+  const agent = new ToolLoopAgent({ model, instructions: prompt, tools: { step }, stopWhen: isStepCount(100_000) })
+
+  return async (before = []) => {
+    const result = await agent.stream({ messages: [...before, user("go")] })
+    let streamed = ""
+    for await (const part of result.stream) {
+      if (part.type === "text-delta") streamed += part.text
+      else if (part.type === "error") throw part.error
+    }
+    return streamed
+  }
+}

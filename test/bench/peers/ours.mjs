@@ -1,0 +1,78 @@
+// effect-deepagents, as built into dist/.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { Agent, ChatModel, Message, Tool, Usage } from "../../../dist/index.js"
+import { description, historyOf, prompt } from "../script.mjs"
+
+export const history = (length) => historyOf(length, Message.human, Message.ai)
+
+const usage = Usage.make({ inputTokens: 1, outputTokens: 1 })
+const done = (text, toolCalls) => ({
+  _tag: "TurnDone",
+  message: Message.ai(text, { toolCalls, usage, model: "scripted" })
+})
+
+const parts = async function* (source) {
+  let text = ""
+  const toolCalls = []
+  for await (const part of source) {
+    if (typeof part === "string") {
+      text += part
+      yield { _tag: "TextDelta", text: part }
+    } else {
+      toolCalls.push({ id: part.id, name: part.name, arguments: JSON.parse(part.json) })
+      yield { _tag: "ToolCallStart", id: part.id, name: part.name }
+      yield { _tag: "ToolCallDelta", id: part.id, delta: part.json }
+    }
+  }
+  yield done(text, toolCalls)
+}
+
+const batches = async function* (source) {
+  let text = ""
+  for await (const batch of source) {
+    for (const part of batch) text += part
+    yield batch.map((part) => ({ _tag: "TextDelta", text: part }))
+  }
+  yield [done(text, [])]
+}
+
+const onError = (cause) => {
+  throw cause
+}
+
+export const make = (script) => {
+  const nextTurn = ({ messages }) =>
+    script.batch === 0
+      ? ChatModel.fromAsyncIterable(() => parts(script.turn(messages.length)), onError)
+      : Stream.flattenArray(ChatModel.fromAsyncIterable(() => batches(script.batches()), onError))
+  const model = {
+    modelId: "scripted",
+    provider: "scripted",
+    supportsVision: true,
+    contextWindowTokens: undefined,
+    makeSession: Effect.succeed({ nextTurn })
+  }
+  const step = Tool.make("step", {
+    description,
+    parameters: { n: Schema.Finite },
+    execute: ({ n }) => (script.toolTime > 0 ? Effect.promise(() => script.step(n)) : Effect.succeed(script.step(n)))
+  })
+  const agent = Agent.make({ name: "bench", prompt, tools: [step], maxIterations: 100_000, toolConcurrency: 50 })
+
+  return async (before = []) => {
+    let streamed = ""
+    let end
+    const run = Stream.runForEachArray(Agent.stream(agent, "go", { history: before }), (events) => {
+      for (const event of events) {
+        if (event._tag === "TextDelta") streamed += event.text
+        else if (event._tag === "RunCompleted") end = event.stopReason
+      }
+      return Effect.void
+    })
+    await Effect.runPromise(Effect.provideService(run, ChatModel.ChatModel, model))
+    if (end !== "completed") throw new Error(`the run ended with ${end}`)
+    return streamed
+  }
+}

@@ -1,0 +1,77 @@
+// What every peer is made to do. The "model" speaks a few words and asks for tools until `rounds` are over, then it
+// gives its answer. It costs nothing, keeps count, and `verify` says whether the agent did all of it, in order.
+
+const words = Array.from({ length: 100 }, (_, index) => `word${index} `)
+
+/** What the peers tell their model and their tool. */
+export const prompt = "You are a benchmark."
+export const description = "Do one step"
+
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
+/**
+ * `rounds` with `texts` words and `calls` tool calls each, then `answer` words. `latency` ms before the first word of a
+ * turn, `toolTime` ms a call, `before` messages of history, `batch` words at once (0: one at a time).
+ */
+export const makeScript = (options = {}) => {
+  const defaults = { rounds: 0, texts: 3, answer: 3, calls: 1, latency: 0, toolTime: 0, before: 0, batch: 0 }
+  const script = { ...defaults, ...options }
+  const nothing = { turns: 0, calls: 0, sum: 0, missing: 0 }
+  const seen = { ...nothing }
+  const total = script.rounds * script.calls
+
+  /** One turn of the model, which was sent `length` messages: strings are text, objects are tool calls. */
+  const turn = async function* (length) {
+    const round = seen.turns++
+    seen.missing = Math.max(seen.missing, script.before + 1 + 2 * round - length)
+    const isLast = round >= script.rounds
+    if (script.latency > 0) await sleep(script.latency)
+    for (let i = 0, end = isLast ? script.answer : script.texts; i < end; i++) yield words[i % 100]
+    if (isLast) return
+    for (let i = 0; i < script.calls; i++) {
+      const n = round * script.calls + i
+      yield { id: `call_${n}`, name: "step", args: { n }, json: `{"n":${n}}` }
+    }
+  }
+
+  const batched = Array.from({ length: script.batch > 0 ? Math.ceil(script.answer / script.batch) : 0 }, (_, index) => {
+    const start = index * script.batch
+    return Array.from({ length: Math.min(script.batch, script.answer - start) }, (_, at) => words[(start + at) % 100])
+  })
+
+  /** An answer without tools, in arrays of `batch`. */
+  const batches = async function* () {
+    seen.turns++
+    yield* batched
+  }
+
+  /** The tool. */
+  const step = (n) => {
+    seen.calls++
+    seen.sum += n
+    return script.toolTime > 0 ? sleep(script.toolTime).then(() => `ok ${n}`) : `ok ${n}`
+  }
+
+  const speech = (length) => Array.from({ length }, (_, index) => words[index % 100]).join("")
+  const expected = speech(script.texts).repeat(script.rounds) + speech(script.answer)
+
+  /** Throws unless the run asked and called as often as it should and streamed exactly `text`. Starts anew. */
+  const verify = (text) => {
+    const { turns, calls, sum, missing } = seen
+    Object.assign(seen, nothing)
+    const faults = [
+      turns !== script.rounds + 1 && `the model was asked ${turns} times, not ${script.rounds + 1}`,
+      calls !== total && `the tool ran ${calls} times, not ${total}`,
+      sum !== (total * (total - 1)) / 2 && "the tool got wrong arguments",
+      missing > 0 && `the model was sent ${missing} messages too few`,
+      text !== expected && `streamed ${text.length} characters, not the ${expected.length} expected: ${text.slice(-60)}`
+    ].filter(Boolean)
+    if (faults.length > 0) throw new Error(faults.join("; "))
+  }
+
+  return { ...script, turn, batches, step, verify }
+}
+
+/** What was said before: `length` short messages, in turn by the user and by the model. */
+export const historyOf = (length, user, ai) =>
+  Array.from({ length }, (_, index) => (index % 2 === 0 ? user(`question ${index}`) : ai(`answer ${index}`)))
