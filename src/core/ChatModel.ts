@@ -50,8 +50,8 @@ export interface ModelRequest {
 export const turnPurpose = "turn"
 
 /**
- * A piece of a turn as it arrives. `TurnDone` is the last one and carries the whole message; what came before it is for
- * watching. `TurnRestarted` is said by whoever asks again after pieces went out (a retry, a fallback): all pieces of
+ * A piece of a turn as it arrives. `TurnDone` is the last one and carries the whole message (unless the turn is restarted
+ * after it); what came before it is for watching. `TurnRestarted` is said by whoever asks again after pieces went out (a retry, a fallback): all pieces of
  * this turn so far are void. A call that the provider executes itself is streamed with `providerExecuted` and is not
  * among the `toolCalls` of the message, or the loop would run it again; a turn with one is never asked for again.
  */

@@ -17,10 +17,12 @@
  * })
  * ```
  */
+import type * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { AnySlot } from "./AgentState.ts"
 import type { ModelRequest, TurnPart } from "./ChatModel.ts"
+import { tunnelled } from "./internal/tunnel.ts"
 import type { JsonObject } from "./Json.ts"
 import type { AiMessage } from "./Message.ts"
 import type { ModelError } from "./ModelError.ts"
@@ -124,6 +126,12 @@ export type Error<M> = M extends Middleware<infer E, infer _R> ? E : never
 
 /** What a middleware needs. */
 export type Services<M> = M extends Middleware<infer _E, infer R> ? R : never
+
+/**
+ * What a middleware failed with, in a cause that goes by an outer middleware (in a `Stream.onExit`, say): there it looks
+ * like a defect, since it is none of the outer one's business. `undefined` if that is not what the cause is.
+ */
+export const failureOf: (cause: Cause.Cause<unknown>) => { readonly error: unknown } | undefined = tunnelled
 
 /** Makes a middleware; it is the identity, with inference. */
 export const make = <E = never, R = never>(middleware: Middleware<E, R>): Middleware<E, R> => middleware

@@ -54,6 +54,12 @@ export interface Tool<out R = never> {
   readonly prepare: (args: JsonObject) => Result.Result<Prepared<R>, ToolError>
 }
 
+/**
+ * The name of the tool by which an agent with an `output` schema is answered, where its model has no JSON-schema mode.
+ * No other tool of such an agent may have it, and what narrows a request's tools should leave it in.
+ */
+export const finalAnswer = "final_answer"
+
 /** What a tool needs. */
 export type Services<T> = T extends Tool<infer R> ? R : never
 

@@ -6,7 +6,7 @@ import type { ToolDefinition } from "../ChatModel.ts"
 import type { JsonObject } from "../Json.ts"
 import type { Middleware } from "../Middleware.ts"
 import type { StopWhen } from "../StopWhen.ts"
-import type { Tool } from "../Tool.ts"
+import { finalAnswer, type Tool } from "../Tool.ts"
 import { foldName } from "./names.ts"
 
 /**
@@ -54,9 +54,6 @@ export interface Compiled {
   readonly inherited: ReadonlyArray<Middleware<unknown, unknown>>
 }
 
-/** A tool that takes the answer of an agent whose model has no JSON-schema mode. */
-export const finalAnswerTool = "final_answer"
-
 const define = (tool: Tool<unknown>): ToolDefinition => ({
   name: tool.name,
   description: tool.description,
@@ -79,8 +76,8 @@ const findProblem = (
     if (seen.has(tool.name)) return `two tools are named "${tool.name}"; rename one of them`
     seen.add(tool.name)
   }
-  if (definition.output !== undefined && seen.has(finalAnswerTool)) {
-    return `an agent with an output schema can't have a tool named "${finalAnswerTool}"; rename it`
+  if (definition.output !== undefined && seen.has(finalAnswer)) {
+    return `an agent with an output schema can't have a tool named "${finalAnswer}"; rename it`
   }
   const byName = new Map<string, AnySlot>()
   for (const slot of slots) {

@@ -13,6 +13,7 @@ import { IdGenerator } from "../IdGenerator.ts"
 import type { Json } from "../Json.ts"
 import * as Message from "../Message.ts"
 import { MessageLog } from "../MessageLog.ts"
+import type { Directive } from "../Middleware.ts"
 import { zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import { mend } from "./history.ts"
@@ -78,19 +79,14 @@ const result = (live: Live, ending: Ending): AgentResult<unknown> => ({
 const body = Effect.fnUntraced(function* (live: Live, inputs: ReadonlyArray<Message.Message>) {
   const { compiled } = live
   for (const message of inputs) yield* append(live, message)
-  let ending: Ending | undefined
+  let directive: Directive | undefined
   for (const hook of compiled.beforeAgent) {
-    const directive = yield* hook(live)
-    if (directive?._tag !== "End") continue
-    const { answer, stopReason } = directive
-    if (answer !== undefined) yield* append(live, answer)
-    const text = answer === undefined ? "" : Message.text(answer)
-    ending = { stopReason, text, output: text, pending: [] }
-    break
+    directive = (yield* hook(live)) ?? undefined
+    if (directive !== undefined) break
   }
   live.systemPrompt = yield* prompted(live)
   live.tools = withAnswerTool(live, compiled.toolDefinitions)
-  ending ??= yield* loop(live)
+  const ending = yield* loop(live, directive)
   for (const hook of compiled.afterAgent) yield* hook(live, { stopReason: ending.stopReason, text: ending.text })
   return result(live, ending)
 })

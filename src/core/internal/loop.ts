@@ -6,10 +6,10 @@ import { canonical } from "../Json.ts"
 import * as Message from "../Message.ts"
 import type { Directive } from "../Middleware.ts"
 import type { StopReason } from "../StopReason.ts"
+import { finalAnswer as finalAnswerName } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
 import { zero } from "../Usage.ts"
-import { finalAnswerTool } from "./definition.ts"
 import { append, emit, type Live } from "./live.ts"
 import * as Output from "./output.ts"
 import * as Tools from "./tools.ts"
@@ -34,20 +34,22 @@ interface Memory {
   failed: ReadonlySet<string>
 }
 
-/** Where a round leads: on to the next, or to an end. */
-type Step =
-  | { readonly _tag: "Next" }
+/** Where a run that ends is led: to its end, or to an answer that has to be asked for first. */
+type Out =
   | { readonly _tag: "Final"; readonly stopReason: StopReason }
   | { readonly _tag: "End"; readonly ending: Ending }
 
+/** Where a round leads: on to the next, or out. */
+type Step = { readonly _tag: "Next" } | Out
+
 const next: Step = { _tag: "Next" }
 
-const stop = (stopReason: StopReason, text: string, output: unknown = text): Step => ({
+const stop = (stopReason: StopReason, text: string, output: unknown = text): Out => ({
   _tag: "End",
   ending: { stopReason, text, output, pending: [] }
 })
 
-const suspend = (text: string, pending: ReadonlyArray<PendingCall>): Step => ({
+const suspend = (text: string, pending: ReadonlyArray<PendingCall>): Out => ({
   _tag: "End",
   ending: { stopReason: "suspended", text, output: undefined, pending }
 })
@@ -64,8 +66,25 @@ const lastText = (live: Live): string => {
 }
 
 /** An end without an answer of the model's: an agent that promises an output in a schema is asked for it first. */
-const endOrFinal = (live: Live, stopReason: StopReason, text: string): Step =>
+const endOrFinal = (live: Live, stopReason: StopReason, text: string): Out =>
   live.compiled.definition.output === undefined ? stop(stopReason, text) : { _tag: "Final", stopReason }
+
+/** An answer that a middleware gave in the model's place: of an agent with an `output` schema, it must fit. */
+const answeredFor = Effect.fnUntraced(function* (live: Live, stopReason: StopReason, answer: Message.AiMessage) {
+  yield* append(live, answer)
+  const { output } = live.compiled.definition
+  if (output === undefined) return stop(stopReason, Message.text(answer))
+  const read = Output.read(live, output, answer)
+  if (read._tag === "Answer") return stop(stopReason, read.text, read.output)
+  return yield* Output.noOutput(live, Message.text(answer), "a middleware answered with something else")
+})
+
+/** Where a hook leads. */
+const follow = Effect.fnUntraced(function* (live: Live, directive: Directive) {
+  if (directive._tag === "ForceFinalAnswer") return { _tag: "Final", stopReason: directive.stopReason } satisfies Out
+  if (directive.answer === undefined) return endOrFinal(live, directive.stopReason, lastText(live))
+  return yield* answeredFor(live, directive.stopReason, directive.answer)
+})
 
 /** Asks the hooks of one kind, in their order, until one does not let the run go on. */
 const directed = Effect.fnUntraced(function* (
@@ -74,11 +93,7 @@ const directed = Effect.fnUntraced(function* (
 ) {
   for (const hook of hooks) {
     const directive = yield* hook()
-    if (directive === undefined) continue
-    if (directive._tag === "ForceFinalAnswer") return { _tag: "Final", stopReason: directive.stopReason } satisfies Step
-    if (directive.answer === undefined) return endOrFinal(live, directive.stopReason, lastText(live))
-    yield* append(live, directive.answer)
-    return stop(directive.stopReason, Message.text(directive.answer))
+    if (directive !== undefined) return yield* follow(live, directive)
   }
   return next
 })
@@ -242,7 +257,7 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
     yield* Tools.decline(live, () => ({ text, isError: true }))
     return next
   }
-  if (output !== undefined && message.toolCalls.some((call) => call.name === finalAnswerTool)) {
+  if (output !== undefined && message.toolCalls.some((call) => call.name === finalAnswerName)) {
     const answer = Output.read(live, output, message)
     if (answer._tag === "Answer") {
       yield* Output.answerCalls(live, undefined)
@@ -269,10 +284,15 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
 const directText = (output: ToolOutput): string => Content.toText(output.content)
 
 /**
- * The loop: round after round until there is an answer or a reason to stop. Nothing in a round goes over the history.
+ * The loop: round after round until there is an answer or a reason to stop, which a hook may have had before the first.
+ * Nothing in a round goes over the history.
  */
-export const loop = Effect.fnUntraced(function* (live: Live) {
+export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | undefined) {
   const { compiled } = live
+  if (first !== undefined) {
+    const step = yield* follow(live, first)
+    return step._tag === "End" ? step.ending : yield* finalAnswer(live, step.stopReason)
+  }
   const { maxIterations } = compiled.definition
   const memory: Memory = { iteration: 0, repairs: 0, repeats: 0, calls: [], failed: new Set() }
   const before = compiled.beforeModel.map((hook) => () => hook(live))

@@ -5,8 +5,9 @@ import { AgentError } from "../AgentError.ts"
 import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
 import { isObject } from "../Json.ts"
 import * as Message from "../Message.ts"
+import { finalAnswer } from "../Tool.ts"
 import { jsonSchemaOf } from "./arguments.ts"
-import { finalAnswerTool, type Output } from "./definition.ts"
+import type { Output } from "./definition.ts"
 import { brief, problems, at } from "./issues.ts"
 import { append, type Live } from "./live.ts"
 import { decline } from "./tools.ts"
@@ -56,7 +57,7 @@ export const fromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown>): Outpu
 const isNative = (live: Live): boolean => live.model.structuredOutput === "native"
 
 const answerTool = (output: Output): ToolDefinition => ({
-  name: finalAnswerTool,
+  name: finalAnswer,
   description: "Gives the final answer and ends the task. Call it once, when you are done, and nothing beside it.",
   parameters: output.jsonSchema,
   annotations: {}
@@ -79,11 +80,11 @@ export const finalRequest = (live: Live): Pick<ModelRequest, "tools" | "toolChoi
   const { output } = live.compiled.definition
   const byTool = output !== undefined && !isNative(live)
   const notice = byTool
-    ? `You can use no more tools. Call ${finalAnswerTool} now with what you know.`
+    ? `You can use no more tools. Call ${finalAnswer} now with what you know.`
     : "You can use no more tools. Answer now, in full, with what you know."
   return {
     tools: byTool ? [answerTool(output)] : [],
-    toolChoice: byTool ? { tool: finalAnswerTool } : "none",
+    toolChoice: byTool ? { tool: finalAnswer } : "none",
     systemPrompt: live.systemPrompt === "" ? notice : `${live.systemPrompt}\n\n${notice}`
   }
 }
@@ -99,7 +100,7 @@ const parseText = (text: string): Result.Result<unknown, string> =>
 
 /** Reads the answer of a turn: the call of the answer tool, or the text of a turn without calls. */
 export const read = (live: Live, output: Output, message: Message.AiMessage): Answer => {
-  const call = message.toolCalls.find((one) => one.name === finalAnswerTool)
+  const call = message.toolCalls.find((one) => one.name === finalAnswer)
   if (call !== undefined && !isNative(live)) {
     const raw = JSON.stringify(call.arguments)
     return Result.match(output.decode(call.arguments), {
@@ -118,13 +119,17 @@ export const read = (live: Live, output: Output, message: Message.AiMessage): An
 /** Answers the calls of a turn that gave (or tried to give) the final answer. */
 export const answerCalls = (live: Live, problem: string | undefined): Effect.Effect<void> =>
   decline(live, ({ name }) => {
-    if (name !== finalAnswerTool) {
-      return { text: `Not executed: ${finalAnswerTool} was called beside it.`, isError: true }
+    if (name !== finalAnswer) {
+      return { text: `Not executed: ${finalAnswer} was called beside it.`, isError: true }
     }
     return problem === undefined
       ? { text: "The answer was accepted.", isError: false }
-      : { text: `The answer is not valid. Correct it and call ${finalAnswerTool} again:\n${problem}`, isError: true }
+      : { text: `The answer is not valid. Correct it and call ${finalAnswer} again:\n${problem}`, isError: true }
   })
+
+/** Fails a run that can't have an output of the promised type. */
+export const noOutput = (live: Live, raw: string, problem: string): Effect.Effect<never, AgentError> =>
+  Effect.fail(new AgentError({ agent: live.agent, reason: { _tag: "InvalidOutput", raw, problem } }))
 
 /**
  * Sends a wrong answer back with what is wrong with it, or fails when that was done often enough. Says how often it was
@@ -139,15 +144,12 @@ export const repair = Effect.fnUntraced(function* (
   const called = message.toolCalls.length + message.malformedToolCalls.length > 0
   if (called) yield* answerCalls(live, wrong.problem)
   if (repairs >= repairLimit) {
-    return yield* new AgentError({
-      agent: live.agent,
-      reason: { _tag: "InvalidOutput", raw: wrong.raw, problem: `after ${repairLimit} repairs:\n${wrong.problem}` }
-    })
+    return yield* noOutput(live, wrong.raw, `after ${repairLimit} repairs:\n${wrong.problem}`)
   }
   if (!called) {
     const how = isNative(live)
       ? "Answer again, with JSON that fits the schema and nothing else."
-      : `Give the answer by calling ${finalAnswerTool}.`
+      : `Give the answer by calling ${finalAnswer}.`
     yield* append(
       live,
       Message.human(`Your answer is not valid:\n${wrong.problem}\n${how}`, {

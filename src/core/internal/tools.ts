@@ -11,7 +11,7 @@ import { ToolContext } from "../ToolContext.ts"
 import { isToolError, ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
 import { append, emit, type Live, type OpenCall } from "./live.ts"
-import { isTunnelled, tunnel } from "./tunnel.ts"
+import { tunnel, tunnelled } from "./tunnel.ts"
 
 /** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
 interface Call extends OpenCall {
@@ -134,7 +134,7 @@ const gate = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Call>
 const contain = (name: string, effect: Effect.Effect<ToolOutput.ToolOutput, ToolError, unknown>) =>
   Effect.catchCauseIf(
     effect,
-    (cause) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause) && !isTunnelled(cause),
+    (cause) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause) && tunnelled(cause) === undefined,
     (cause) =>
       Effect.andThen(
         Effect.logError(`The tool "${name}" died`, cause),

@@ -10,20 +10,19 @@ const tunnelId = "~effect-deepagents/tunnel"
 
 export const tunnel = (error: unknown): unknown => ({ [tunnelId]: error })
 
-export const isTunnel = (defect: unknown): defect is { readonly [tunnelId]: unknown } =>
-  Predicate.hasProperty(defect, tunnelId)
-
-const find = (cause: Cause.Cause<unknown>): { readonly [tunnelId]: unknown } | undefined => {
-  for (const reason of cause.reasons) if (Cause.isDieReason(reason) && isTunnel(reason.defect)) return reason.defect
+/** The failure that a cause carries by, if it carries one. */
+export const tunnelled = (cause: Cause.Cause<unknown>): { readonly error: unknown } | undefined => {
+  for (const reason of cause.reasons) {
+    if (Cause.isDieReason(reason) && Predicate.hasProperty(reason.defect, tunnelId)) {
+      return { error: reason.defect[tunnelId] }
+    }
+  }
   return undefined
 }
-
-/** Whether a cause is a middleware's failure going by. */
-export const isTunnelled = (cause: Cause.Cause<unknown>): boolean => find(cause) !== undefined
 
 /** Makes tunnelled failures failures again. */
 export const surface = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, unknown, R> =>
   Effect.catchCause(effect, (cause) => {
-    const found = find(cause)
-    return found === undefined ? Effect.failCause(cause) : Effect.fail(found[tunnelId])
+    const found = tunnelled(cause)
+    return found === undefined ? Effect.failCause(cause) : Effect.fail(found.error)
   })

@@ -122,6 +122,27 @@ describe("hook order", () => {
   )
 })
 
+describe("directives before the first round, and of an agent with an output schema", () => {
+  const Answer = Schema.Struct({ n: Schema.Finite })
+  const jumping = (directive: Middleware.Directive) =>
+    Middleware.make({ name: "jumping", beforeAgent: () => Effect.succeed(directive) })
+
+  it.effect("an answer in the model's place must fit the schema; without one the model is asked", () =>
+    Effect.gen(function* () {
+      const run = (directive: Middleware.Directive) =>
+        Agent.run(Agent.make({ name: "a", prompt: "", output: Answer, middleware: [jumping(directive)] }), "go")
+      const fits = yield* run(Middleware.end("stopCondition", Message.ai('{"n":1}')))
+      assert.deepStrictEqual([fits.output, fits.rounds], [{ n: 1 }, 0])
+      const error = yield* Effect.flip(run(Middleware.end("refused", Message.ai("no"))))
+      assert.isTrue(error._tag === "AgentError" && error.reason._tag === "InvalidOutput" && error.reason.raw === "no")
+      const asked = yield* run(Middleware.end("stopCondition"))
+      assert.deepStrictEqual([asked.output, asked.stopReason], [{ n: 2 }, "stopCondition"])
+      const forced = yield* run(Middleware.forceFinalAnswer("budget:time"))
+      assert.deepStrictEqual([forced.output, forced.stopReason], [{ n: 3 }, "budget:time"])
+    }).pipe(Effect.provide(TestChatModel.script(['{"n":2}', '{"n":3}'])))
+  )
+})
+
 describe("invariant 2: one door", () => {
   it.effect("forced final answers, repairs, side calls and sub-agents go through the middleware and are counted", () =>
     Effect.gen(function* () {

@@ -1,0 +1,224 @@
+/**
+ * Limit what a run may use: tokens, money, tool calls, rounds and time, its sub-agents included.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { Budget } from "effect-deepagents/middleware"
+ *
+ * const agent = Agent.make({
+ *   name: "frugal",
+ *   prompt: "You answer questions.",
+ *   middleware: [Budget.make({ tokens: 200_000, toolCalls: 50, time: "5 minutes", onExhausted: "finalAnswer" })]
+ * })
+ * ```
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Message from "../core/Message.ts"
+import * as Middleware from "../core/Middleware.ts"
+import type { Run } from "../core/Run.ts"
+import { ToolError } from "../core/ToolError.ts"
+import * as ToolOutput from "../core/ToolOutput.ts"
+import { totalTokens } from "../core/Usage.ts"
+import * as Ledger from "./internal/ledger.ts"
+
+/** Amounts as a person reads them. */
+const say: { readonly [K in Ledger.Kind]: (amount: number) => string } = {
+  tokens: (amount) => `${amount} tokens`,
+  cost: (amount) => `${amount} in cost`,
+  rounds: (amount) => `${amount} rounds`,
+  time: (amount) => `${amount / 1000} seconds`,
+  toolCalls: (amount) => `${amount} tool calls`
+}
+
+const isUsedUp = ({ limit, max }: Pick<Ledger.Reached, "limit" | "max">): string =>
+  `the budget of ${say[limit](max)} is used up`
+
+/**
+ * A run used up what it was given and would have gone on. `limit` says of what, `max` how much it was given and `used`
+ * how much it had used by then: tokens, money, calls, rounds, or milliseconds. `agent` is the one that was stopped.
+ */
+export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("BudgetExceeded", {
+  agent: Schema.String,
+  limit: Schema.Literals(Ledger.kinds),
+  max: Schema.Finite,
+  used: Schema.Finite
+}) {
+  override get message(): string {
+    return `Agent "${this.agent}" was stopped: ${isUsedUp(this)} (${say[this.limit](this.used)} so far); raise \`${this.limit}\` of Budget.make, or set \`onExhausted\` to "finalAnswer"`
+  }
+}
+
+/**
+ * What a run may use, the runs of its sub-agents included. What is left out has no limit.
+ *
+ * `tokens` are those read and written in all model calls, retries and side calls too. `cost` is in the currency of the
+ * model's prices; what has no price costs nothing, which a warning says. `toolCalls` are those that the budget let
+ * through. `rounds` are the turns of all agents, forced final answers not counted. `time` is since the run began.
+ */
+export interface Limits {
+  readonly tokens?: number
+  readonly cost?: number
+  readonly toolCalls?: number
+  readonly rounds?: number
+  readonly time?: Duration.Input
+}
+
+const late = (time: number): ToolError =>
+  new ToolError({
+    reason: "TimedOut",
+    message: `Interrupted: ${isUsedUp({ limit: "time", max: time })}. Whether the call had an effect is not known.`
+  })
+
+/** What can stop an agent before it asks its model: calls are counted only when it wants one. */
+const ofTurns = Ledger.kinds.filter((kind) => kind !== "toolCalls")
+
+/** What is done at a limit: something gentle, or to fail. */
+interface Policy<E> {
+  readonly fails: boolean
+  readonly at: <A>(run: Run, reached: Ledger.Reached, gentle: A) => Effect.Effect<A, E>
+}
+
+const answering: Policy<never> = { fails: false, at: (_run, _reached, gentle) => Effect.succeed(gentle) }
+
+const failing: Policy<BudgetExceeded> = {
+  fails: true,
+  at: (run, reached) => Effect.fail(new BudgetExceeded({ agent: run.agent, ...reached }))
+}
+
+const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> => {
+  const time = limits.time === undefined ? undefined : Duration.toMillis(limits.time)
+  const { cost, rounds, tokens, toolCalls } = limits
+  const maxima: Ledger.Maxima = { tokens, cost, rounds, toolCalls, time }
+  const ledgers = Ledger.make()
+
+  const warnOnce = (run: Run, ledger: Ledger.Ledger, what: string, message: string): Effect.Effect<void> => {
+    if (ledger.warned.has(what)) return Effect.void
+    ledger.warned.add(what)
+    return run.warn("budget", message)
+  }
+
+  const watch = Effect.fnUntraced(function* (run: Run) {
+    const ledger = yield* ledgers.of(run)
+    const now = yield* Clock.currentTimeMillis
+    for (const kind of Ledger.kinds) {
+      const max = maxima[kind]
+      if (max === undefined) continue
+      const amount = Ledger.used(ledger, kind, now)
+      if (amount < 0.8 * max) continue
+      yield* warnOnce(run, ledger, kind, `${say[kind](amount)} are used of a budget of ${say[kind](max)}.`)
+    }
+    const { usage } = ledger.owner
+    if (cost !== undefined && usage.cost === undefined && totalTokens(usage) > 0) {
+      const message = `"${run.model.modelId}" has no prices, so the cost can't be limited; give prices to its layer.`
+      yield* warnOnce(run, ledger, "prices", message)
+    }
+    return { ledger, now }
+  })
+
+  /** When the time is up: never, without a limit. */
+  const timeUp = <A, E2>(run: Run, ledger: Ledger.Ledger, gentle: Effect.Effect<A, E2>): Effect.Effect<A, E | E2> =>
+    Effect.gen(function* () {
+      if (time === undefined) return yield* Effect.never
+      yield* Effect.sleep(Math.max(0, ledger.since + time - (yield* Clock.currentTimeMillis)))
+      return yield* yield* policy.at(run, { limit: "time", max: time, used: time }, gentle)
+    })
+
+  return {
+    name: "Budget",
+    inherit: true,
+    beforeAgent: Effect.fnUntraced(function* (run) {
+      const ledger = yield* ledgers.of(run)
+      if (ledger.owner === run) return undefined
+      const reached = Ledger.reached(maxima, ledger, yield* Clock.currentTimeMillis, ofTurns)
+      if (reached === undefined) return undefined
+      const answer = Message.ai(`This was not begun: ${isUsedUp(reached)}.`, { source: "budget" })
+      return yield* policy.at(run, reached, Middleware.end(`budget:${reached.limit}`, answer))
+    }),
+    beforeModel: Effect.fnUntraced(function* (run) {
+      const { ledger, now } = yield* watch(run)
+      // The last call that there is fails nobody: only one more would.
+      const reached = Ledger.reached(maxima, ledger, now, policy.fails ? ofTurns : Ledger.kinds)
+      if (reached !== undefined)
+        return yield* policy.at(run, reached, Middleware.forceFinalAnswer(`budget:${reached.limit}`))
+      ledger.rounds++
+      return undefined
+    }),
+    afterModel: (run) => Effect.asVoid(watch(run)),
+    gateToolCalls: Effect.fnUntraced(function* (run, calls) {
+      const ledger = yield* ledgers.of(run)
+      const now = yield* Clock.currentTimeMillis
+      const gates: Array<Middleware.Gate> = []
+      for (const _ of calls) {
+        const reached = Ledger.reached(maxima, ledger, now, ["time", "toolCalls"])
+        if (reached === undefined) {
+          ledger.toolCalls++
+          gates.push(Middleware.allow)
+        } else {
+          const output = ToolOutput.make(`Not executed: ${isUsedUp(reached)}.`, { isError: true })
+          gates.push(yield* policy.at<Middleware.Gate>(run, reached, { _tag: "Answer", output }))
+        }
+      }
+      yield* watch(run)
+      return gates
+    }),
+    wrapToolCall: Effect.fnUntraced(function* (call, next, run) {
+      const ledger = yield* ledgers.of(run)
+      const { hasAgent, work } = ledgers.enter(ledger, next(call))
+      if (time === undefined) return yield* work
+      // A sub-agent is under the same limit and comes to an end of its own, with an answer.
+      const gentle = Effect.suspend(() => (hasAgent() ? Effect.never : Effect.fail(late(time))))
+      return yield* Effect.raceFirst(work, timeUp(run, ledger, gentle))
+    }),
+    ...(policy.fails
+      ? {
+          wrapModelCall: (request, next, run) =>
+            Stream.unwrap(
+              Effect.gen(function* () {
+                const ledger = yield* ledgers.of(run)
+                const reached = Ledger.reached(maxima, ledger, yield* Clock.currentTimeMillis, [
+                  "tokens",
+                  "cost",
+                  "time"
+                ])
+                if (reached !== undefined) yield* policy.at(run, reached, undefined)
+                return time === undefined
+                  ? next(request)
+                  : Stream.interruptWhen(next(request), timeUp(run, ledger, Effect.never))
+              })
+            )
+        }
+      : {})
+  }
+}
+
+/**
+ * Limits a run and everything below it: the sub-agents of the agent that it is given to work on the same budget. A
+ * sub-agent with a budget of its own is under both. Every run starts with nothing used, one that goes on from saved
+ * state too.
+ *
+ * At 80 % of a limit there is one `Warning` event (`budget`). At the limit `onExhausted` decides:
+ *
+ * - `"finalAnswer"`: every agent that is open is asked once more, without tools, and its run ends with `stopReason`
+ *   `budget:tokens`, `budget:cost` and so on. Sub-agents are no longer begun. Model calls on the side (a summary that the
+ *   final answer needs) still go through.
+ * - `"fail"`: the next model call or tool call fails the run with {@link BudgetExceeded}.
+ *
+ * Tokens and cost are known when a model call is over, so they can be exceeded by the calls that are in flight, and by
+ * the final answers. Rounds and tool calls are never exceeded: calls of a turn that are too many are answered with an
+ * error, or fail the run. Time is looked at before each model call and tool call; a tool that is running when it is up
+ * is interrupted and answered with an error (one with a sub-agent in it is waited for, as that ends soon by itself), a
+ * model call is let finish, since it may be the answer. With `"fail"`, both are interrupted.
+ *
+ * It may stand anywhere in the stack; what comes after it does not begin when the budget is used up, so put it first.
+ */
+export const make = <const Mode extends "finalAnswer" | "fail">(
+  options: Limits & { readonly onExhausted: Mode }
+): Middleware.Middleware<"fail" extends Mode ? BudgetExceeded : never> =>
+  // The policy that can fail is taken for "fail" only, and then the type says so.
+  (options.onExhausted === "fail" ? build(options, failing) : build(options, answering)) as Middleware.Middleware<
+    "fail" extends Mode ? BudgetExceeded : never
+  >

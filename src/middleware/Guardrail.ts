@@ -1,0 +1,246 @@
+/**
+ * Check what goes into a model, what comes out of it, and which tool calls may run; stop the run or answer in its place.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { Guardrail } from "effect-deepagents/middleware"
+ *
+ * const noSecrets = Guardrail.output({
+ *   name: "no-secrets",
+ *   check: ({ text }) => Effect.succeed(text.includes("sk-") ? Guardrail.trip("it names a key") : Guardrail.pass),
+ *   onTrip: { answer: "I can't show you that." }
+ * })
+ *
+ * const agent = Agent.make({ name: "discreet", prompt: "You answer questions.", middleware: [noSecrets] })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { turnPurpose, type TurnPart } from "../core/ChatModel.ts"
+import * as Message from "../core/Message.ts"
+import * as Middleware from "../core/Middleware.ts"
+import type { ModelError } from "../core/ModelError.ts"
+import type { Run } from "../core/Run.ts"
+import * as ToolOutput from "../core/ToolOutput.ts"
+import * as Guard from "./internal/guard.ts"
+
+/** What a check says: it may pass, or it may not and why. */
+export type Verdict = Guard.Verdict
+
+/** Nothing is wrong. */
+export const pass: Verdict = { _tag: "Pass" }
+
+/** Something is wrong. The reason is for logs, events and the error; in the place of a tool call, the model reads it. */
+export const trip = (reason: string): Verdict => ({ _tag: "Trip", reason })
+
+/** A guardrail stopped the run. `guardrail` is its name, `stage` what it looked at, `reason` what its check said. */
+export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("GuardrailTripped", {
+  guardrail: Schema.String,
+  stage: Schema.Literals(["input", "output", "toolCall"]),
+  agent: Schema.String,
+  reason: Schema.String
+}) {
+  override get message(): string {
+    const what = { input: "the input", output: "the answer", toolCall: "a tool call" }[this.stage]
+    return `Guardrail "${this.guardrail}" stopped agent "${this.agent}" at ${what}: ${this.reason}`
+  }
+}
+
+/**
+ * When a check runs. `"before"`: nothing goes on until it passes. `"beside"`: the model's text is streamed meanwhile, and
+ * a trip voids it (a `TurnRestarted` event); what the turn would do (an answer, tool calls) waits for the verdict.
+ */
+export type Mode = "before" | "beside"
+
+/**
+ * What a trip does: `"fail"` fails the run with {@link GuardrailTripped}; an answer is given in the model's place and
+ * ends the run as `refused`.
+ */
+export type OnTrip = "fail" | { readonly answer: string }
+
+/** What a guardrail adds to the failures of an agent. */
+export type Tripping<T> = "fail" extends T ? GuardrailTripped : never
+
+interface Options<Subject, E, R, T> {
+  readonly name: string
+  readonly check: (subject: Subject) => Effect.Effect<Verdict, E, R>
+  readonly onTrip?: T
+}
+
+/** T is what it is by default when nothing was given to infer it from. */
+const byDefault = <T>(value: string): T => value as T
+
+/** What the user (or a parent agent) said since the model was last asked. */
+export interface Input {
+  readonly text: string
+  readonly messages: ReadonlyArray<Message.HumanMessage>
+  readonly run: Run
+}
+
+/**
+ * A turn of the model. One that calls tools is not the answer yet, but its text is shown too; an answer in a schema may
+ * be a call of `final_answer`.
+ */
+export interface Output {
+  readonly text: string
+  readonly message: Message.AiMessage
+  readonly run: Run
+}
+
+/** A tool call that is about to run. */
+export interface Call {
+  readonly call: Middleware.PreparedCall
+  readonly run: Run
+}
+
+/** Tells of a trip, and fails the run or goes on with something else, as `onTrip` says. */
+const tripped = <T, A>(
+  guardrail: string,
+  onTrip: T,
+  stage: GuardrailTripped["stage"],
+  run: Run,
+  reason: string,
+  instead: A
+): Effect.Effect<A, Tripping<T>> =>
+  Effect.andThen(
+    run.warn("guardrail", `Guardrail "${guardrail}" tripped: ${reason}`),
+    // What onTrip is, is in T: it fails only where the type says so.
+    (onTrip === "fail"
+      ? Effect.fail(new GuardrailTripped({ guardrail, stage, agent: run.agent, reason }))
+      : Effect.succeed(instead)) as Effect.Effect<A, Tripping<T>>
+  )
+
+/** The answer that takes the place of the model's; it carries what the voided turn cost. */
+const answerOf = (name: string, onTrip: OnTrip, voided?: Message.AiMessage): Message.AiMessage =>
+  Message.ai(onTrip === "fail" ? "" : onTrip.answer, {
+    stopReason: "refusal",
+    source: `guardrail:${name}`,
+    ...(voided?.usage === undefined ? {} : { usage: voided.usage })
+  })
+
+/** What comes in a model call after a trip. A turn that fails the run is paid for too: its cost goes ahead. */
+const inTurn =
+  <T extends OnTrip>(name: string, onTrip: T, stage: GuardrailTripped["stage"], run: Run) =>
+  (reason: string, voided: Message.AiMessage | undefined): Stream.Stream<TurnPart, Tripping<T>> => {
+    const message = answerOf(name, onTrip, voided)
+    const done: TurnPart = { _tag: "TurnDone", message }
+    const answer = Stream.fromIterable<TurnPart>([{ _tag: "TextDelta", text: Message.text(message) }, done])
+    const instead = Stream.unwrap(tripped(name, onTrip, stage, run, reason, answer))
+    return onTrip === "fail" && voided?.usage !== undefined ? Stream.concat(Stream.succeed(done), instead) : instead
+  }
+
+/**
+ * Checks what the user says, before or beside the model's first turn on it, messages that come in during the run too.
+ * Sub-agents inherit the check: what they are told is their input.
+ *
+ * `mode` is `"before"` by default: a trip costs no tokens. `"beside"` costs no time: the model is asked at once, and cut
+ * off when the check trips. Put it before the middleware that asks again (`ModelRetry`) or rewrites what is said.
+ */
+export const input = <E = never, R = never, const T extends OnTrip = "fail">(
+  options: Options<Input, E, R, T> & { readonly mode?: Mode }
+): Middleware.Middleware<E | Tripping<T>, R> => {
+  const { check, mode = "before", name } = options
+  const onTrip = options.onTrip ?? byDefault<T>("fail")
+  const checked = new WeakMap<Run, number>()
+
+  /** The check of what was not checked yet; `undefined` if there is nothing. */
+  const pending = (run: Run): Effect.Effect<Verdict, E, R> | undefined => {
+    const end = run.messages.length
+    const start = checked.get(run) ?? run.messages.findLastIndex((message) => message.role === "ai") + 1
+    const messages = run.messages.slice(start, end).filter((message) => message.role === "human")
+    if (messages.length === 0) return undefined
+    return Effect.tap(check({ text: messages.map(Message.text).join("\n\n"), messages, run }), () =>
+      Effect.sync(() => checked.set(run, end))
+    )
+  }
+
+  return {
+    name: `Guardrail(${name})`,
+    inherit: true,
+    ...(mode === "before"
+      ? {
+          beforeModel: Effect.fnUntraced(function* (run) {
+            const verdict = yield* pending(run) ?? Effect.succeed(pass)
+            if (verdict._tag === "Pass") return undefined
+            const end = Middleware.end("refused", answerOf(name, onTrip))
+            return yield* tripped(name, onTrip, "input", run, verdict.reason, end)
+          })
+        }
+      : {}),
+    // In mode "before" this finds something only if an outer middleware went past `beforeModel` to a final answer.
+    wrapModelCall: (request, next, run) =>
+      Stream.suspend((): Stream.Stream<TurnPart, ModelError | E | Tripping<T>, R> => {
+        const verdict = request.purpose === turnPurpose ? pending(run) : undefined
+        if (verdict === undefined) return next(request)
+        return (mode === "before" ? Guard.first : Guard.beside)(
+          next(request),
+          verdict,
+          inTurn(name, onTrip, "input", run)
+        )
+      })
+  }
+}
+
+/**
+ * Checks every turn of the model, and answers that a tool gives in the model's place (`returnDirect`). Nothing of a turn
+ * that trips is kept: its message is not in the history and its tool calls do not run. Sub-agents inherit the check.
+ *
+ * `mode` is `"before"` by default: nothing of a turn is shown until it has passed as a whole, so there is no streaming.
+ * With `"beside"` the text is streamed, and voided when the check of the complete turn trips. Put it before the
+ * middleware that changes what the model says.
+ */
+export const output = <E = never, R = never, const T extends OnTrip = "fail">(
+  options: Options<Output, E, R, T> & { readonly mode?: Mode }
+): Middleware.Middleware<E | Tripping<T>, R> => {
+  const { check, mode = "before", name } = options
+  const onTrip = options.onTrip ?? byDefault<T>("fail")
+  const checkMessage = (run: Run) => (message: Message.AiMessage) =>
+    check({ text: Message.text(message), message, run })
+  return {
+    name: `Guardrail(${name})`,
+    inherit: true,
+    wrapModelCall: (request, next, run) =>
+      request.purpose === turnPurpose
+        ? (mode === "before" ? Guard.hold : Guard.after)(
+            next(request),
+            checkMessage(run),
+            inTurn(name, onTrip, "output", run)
+          )
+        : next(request),
+    wrapToolCall: Effect.fnUntraced(function* (call, next, run) {
+      const result = yield* next(call)
+      if (!result.returnDirect || result.isError) return result
+      const verdict = yield* checkMessage(run)(Message.ai(result.content))
+      if (verdict._tag === "Pass") return result
+      const instead = ToolOutput.make(answerOf(name, onTrip).content, { returnDirect: true })
+      return yield* tripped(name, onTrip, "output", run, verdict.reason, instead)
+    })
+  }
+}
+
+/**
+ * Checks tool calls, all of a turn at once, before the first of them runs. A call that trips is not run: the model is
+ * told the reason and goes on (`onTrip: "answer"`, the default), or the run fails with {@link GuardrailTripped}
+ * (`"fail"`, and then no call of the turn runs). Sub-agents inherit the check.
+ */
+export const toolCalls = <E = never, R = never, const T extends "answer" | "fail" = "answer">(
+  options: Options<Call, E, R, T>
+): Middleware.Middleware<E | Tripping<T>, R> => {
+  const { check, name } = options
+  const onTrip = options.onTrip ?? byDefault<T>("answer")
+  return {
+    name: `Guardrail(${name})`,
+    inherit: true,
+    gateToolCalls: Effect.fnUntraced(function* (run, calls) {
+      const verdicts = yield* Effect.forEach(calls, (call) => check({ call, run }), { concurrency: "unbounded" })
+      return yield* Effect.forEach(verdicts, (verdict) => {
+        if (verdict._tag === "Pass") return Effect.succeed(Middleware.allow)
+        const text = `Not executed: guardrail "${name}" does not allow it: ${verdict.reason}`
+        const answer: Middleware.Gate = { _tag: "Answer", output: ToolOutput.make(text, { isError: true }) }
+        return tripped(name, onTrip, "toolCall", run, verdict.reason, answer)
+      })
+    })
+  }
+}

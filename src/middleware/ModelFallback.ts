@@ -1,0 +1,139 @@
+/**
+ * Ask another model when the first one fails: another provider, another region, a larger context window.
+ *
+ * ```ts
+ * import { Layer } from "effect"
+ * import { Agent, type ChatModel } from "effect-deepagents"
+ * import { ModelFallback, ModelRetry } from "effect-deepagents/middleware"
+ *
+ * declare const second: Layer.Layer<ChatModel.ChatModel>
+ * declare const third: Layer.Layer<ChatModel.ChatModel>
+ *
+ * const agent = Agent.make({
+ *   name: "reliable",
+ *   prompt: "You answer questions.",
+ *   middleware: [ModelRetry.make(), ModelFallback.make([second, third])]
+ * })
+ * ```
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import * as ChatModel from "../core/ChatModel.ts"
+import * as Middleware from "../core/Middleware.ts"
+import { isModelError, ModelError } from "../core/ModelError.ts"
+import type { Run } from "../core/Run.ts"
+import { type Again, reissue } from "./internal/reissue.ts"
+
+interface Opened {
+  readonly name: string
+  readonly session: ChatModel.ModelSession
+}
+
+type Opening<E, R> = Effect.Effect<Opened, ModelError | E, R>
+
+/** Opens a model the first time that it is needed, and keeps it open until the run ends. One that fails is closed. */
+const openOnce = <E, R>(layer: Layer.Layer<ChatModel.ChatModel, E, R>, run: Run): Opening<E, R> => {
+  const turns = Semaphore.makeUnsafe(1)
+  let opened: Opened | undefined
+  const open = Effect.gen(function* () {
+    if (opened !== undefined) return opened
+    const scope = yield* Scope.fork(run.scope)
+    const session = Effect.gen(function* () {
+      const model = Context.get(yield* Layer.buildWithScope(layer, scope), ChatModel.ChatModel)
+      const session = yield* Scope.provide(ChatModel.open(model), scope)
+      return { name: `${model.provider}/${model.modelId}`, session }
+    })
+    opened = yield* Effect.onError(session, (cause) => Scope.close(scope, Exit.failCause(cause)))
+    return opened
+  })
+  return turns.withPermit(open)
+}
+
+const describe = (failure: unknown): string =>
+  isModelError(failure) ? failure.message : `a fallback model could not be opened: ${String(failure)}`
+
+/** One failure that speaks for all: the last, but rather one that may pass, so that an outer retry sees that it may. */
+const summarise = <E>(failures: ReadonlyArray<ModelError | E>, last: ModelError | E): ModelError | E => {
+  if (failures.length === 1) return last
+  const spokesman = failures.findLast((failure) => isModelError(failure) && failure.isRetryable) ?? last
+  if (!isModelError(spokesman)) return spokesman
+  const said = failures.map((failure, index) => `(${index + 1}) ${describe(failure)}`).join(" ")
+  const { model, provider, reason, requestId, status } = spokesman
+  return new ModelError({
+    provider,
+    reason,
+    detail: `no model answered: ${said}`,
+    cause: spokesman,
+    ...(model === undefined ? {} : { model }),
+    ...(status === undefined ? {} : { status }),
+    ...(requestId === undefined ? {} : { requestId })
+  })
+}
+
+const fallBack = <E, R>(
+  layers: ReadonlyArray<Layer.Layer<ChatModel.ChatModel, E, R>>,
+  when: (error: ModelError) => boolean
+): Middleware.Middleware<E, R> => {
+  const openings = new WeakMap<Run, ReadonlyArray<Opening<E, R>>>()
+  const openingsOf = (run: Run) => {
+    const made = openings.get(run) ?? layers.map((layer) => openOnce(layer, run))
+    openings.set(run, made)
+    return made
+  }
+  return Middleware.make<E, R>({
+    name: "ModelFallback",
+    wrapModelCall: (request, next, run) =>
+      Stream.suspend(() => {
+        const failures: Array<ModelError | E> = []
+        const again = (failure: ModelError | E): Effect.Effect<Again, ModelError | E, R> =>
+          Effect.suspend(() => {
+            const opening = openingsOf(run)[failures.length]
+            failures.push(failure)
+            if (opening === undefined || (isModelError(failure) && !when(failure))) {
+              return Effect.fail(summarise(failures, failure))
+            }
+            return Effect.matchEffect(opening, {
+              onFailure: again,
+              onSuccess: ({ name, session }) => {
+                const reason = `${describe(failure)}; now asking ${name}`
+                return Effect.as(run.warn("model-fallback", reason), { turn: session.nextTurn(request), reason })
+              }
+            })
+          })
+        return reissue(next(request), again)
+      })
+  })
+}
+
+/**
+ * Sends a request that failed on to the next model, as it is: first the run's own model (every call begins with it),
+ * then those of `layers` in their order. A `Warning` event (`model-fallback`) says so, and `TurnRestarted` if parts of
+ * the failed turn went out. A turn in which the provider itself ran a tool is not asked for again.
+ *
+ * By default every `ModelError` leads on, also those that a retry does not mend: a key that was not accepted, a quota
+ * that is used up, a history that does not fit are good reasons to ask somebody else. The exception is
+ * `ContentFiltered`: what one provider refuses is not carried to another unless `when` says so.
+ *
+ * A layer is built, and its session opened, when it is first needed in a run, and closed when the run ends. What the
+ * layers fail with and need appears in the agent's type; a layer that can't be built is passed over for the next one.
+ * When no model answers, the call fails with the last failure, or with the last one that is retryable, so that a
+ * `ModelRetry` outside begins again; the `detail` of that `ModelError` says what each model said.
+ *
+ * The models of `layers` are asked directly: middleware inside of this one does not see those calls.
+ */
+export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel.ChatModel, unknown, unknown>>>(
+  layers: Layers,
+  options?: { readonly when?: (error: ModelError) => boolean }
+): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> =>
+  fallBack(
+    // Each layer's own error and needs are among those of all of them.
+    layers as ReadonlyArray<
+      Layer.Layer<ChatModel.ChatModel, Layer.Error<Layers[number]>, Layer.Services<Layers[number]>>
+    >,
+    options?.when ?? ((error) => error.reason._tag !== "ContentFiltered")
+  )

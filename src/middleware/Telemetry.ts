@@ -1,0 +1,223 @@
+/**
+ * Trace and measure agents by OpenTelemetry's conventions for generative AI: spans and metrics of runs, model calls and
+ * tools.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { Telemetry } from "effect-deepagents/middleware"
+ *
+ * const agent = Agent.make({ name: "traced", prompt: "You answer questions.", middleware: [Telemetry.make()] })
+ * ```
+ *
+ * They go to Effect's tracer and metrics: export them with a layer of `effect/observability` or `@effect/opentelemetry`.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import * as Metric from "effect/Metric"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Tracer from "effect/Tracer"
+import type { ModelRequest, TurnPart } from "../core/ChatModel.ts"
+import type { AiMessage } from "../core/Message.ts"
+import type * as Middleware from "../core/Middleware.ts"
+import type { Run } from "../core/Run.ts"
+import * as ToolOutput from "../core/ToolOutput.ts"
+import * as Usage from "../core/Usage.ts"
+import * as GenAi from "./internal/genAi.ts"
+
+type Attributes = Record<string, unknown>
+
+const setAll = (span: Tracer.Span, attributes: Attributes): void => {
+  for (const key in attributes) if (attributes[key] !== undefined) span.attribute(key, attributes[key])
+}
+
+/** Without those that are not known. */
+const known = (attributes: Record<string, string | undefined>): Record<string, string> => {
+  const found: Record<string, string> = {}
+  for (const [key, value] of Object.entries(attributes)) if (value !== undefined) found[key] = value
+  return found
+}
+
+const measure = (metric: Metric.Histogram<number>, value: number, attributes: Record<string, string | undefined>) =>
+  Metric.update(Metric.withAttributes(metric, known(attributes)), value)
+
+/** A span that is open. `elapsed` is in seconds; `end` is given what there is to measure. */
+interface Open {
+  readonly span: Tracer.Span
+  readonly elapsed: () => number
+  readonly end: (
+    exit: Exit.Exit<unknown, unknown>,
+    measures: (elapsed: number, error: string | undefined) => Effect.Effect<void>
+  ) => Effect.Effect<void>
+}
+
+const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOptionsNoTrace) {
+  const clock = yield* Clock.Clock
+  const since = clock.currentTimeNanosUnsafe()
+  const span = yield* Effect.makeSpan(name, options)
+  const elapsed = () => Number(clock.currentTimeNanosUnsafe() - since) / 1e9
+  return {
+    span,
+    elapsed,
+    end: (exit, measures) =>
+      Effect.suspend(() => {
+        const error = GenAi.errorType(exit)
+        if (error !== undefined) span.attribute("error.type", error)
+        const told = measures(elapsed(), error)
+        span.end(clock.currentTimeNanosUnsafe(), exit)
+        return told
+      })
+  } satisfies Open
+})
+
+/**
+ * Makes spans `invoke_agent {agent}` (a run), `chat {model}` (a model call) and `execute_tool {tool}`, and the metrics
+ * `gen_ai.client.token.usage`, `gen_ai.client.operation.duration`, `gen_ai.invoke_agent.duration` and
+ * `gen_ai.execute_tool.duration`. Sub-agents inherit it: their run is a child of the tool call that began it. The names
+ * are those of the semantic conventions of GenAI (2026, in development); `error.type` is the reason of a `ModelError` or
+ * `ToolError`, else the tag of the error, `interrupted`, or `_OTHER`.
+ *
+ * What was said is not in the spans: prompts, messages, arguments and results may be confidential. `captureContent` puts
+ * it there.
+ *
+ * First in the stack, a `chat` span covers a call with all its retries, and a tool's span its retries; last, there is a
+ * span for each try.
+ */
+export const make = (options?: { readonly captureContent?: boolean }): Middleware.Middleware => {
+  const capture = options?.captureContent ?? false
+  const runs = new WeakMap<Run, Tracer.Span>()
+
+  const parentOf = (run: Run): { readonly parent?: Tracer.Span } => {
+    const parent = runs.get(run)
+    return parent === undefined ? {} : { parent }
+  }
+
+  const common = (operation: string, run: Run): Attributes => ({
+    "gen_ai.operation.name": operation,
+    "gen_ai.provider.name": run.model.provider,
+    "gen_ai.agent.name": run.agent,
+    ...(run.threadId === undefined ? {} : { "gen_ai.conversation.id": run.threadId })
+  })
+
+  const beforeAgent = Effect.fnUntraced(function* (run: Run) {
+    const model = { "gen_ai.request.model": run.model.modelId }
+    const { end, span } = yield* open(`invoke_agent ${run.agent}`, {
+      kind: "internal",
+      attributes: { ...common("invoke_agent", run), ...model }
+    })
+    runs.set(run, span)
+    const context = yield* Effect.context<never>()
+    yield* Scope.addFinalizerExit(run.scope, (exit) =>
+      end(exit, (elapsed, error) => {
+        setAll(span, GenAi.usageAttributes(run.usage))
+        return measure(GenAi.agentDuration, elapsed, { ...model, "gen_ai.agent.name": run.agent, "error.type": error })
+      }).pipe(Effect.provideContext(context))
+    )
+  })
+
+  const openChat = (request: ModelRequest, run: Run) =>
+    open(`chat ${run.model.modelId}`, {
+      ...parentOf(run),
+      kind: "client",
+      attributes: {
+        ...common("chat", run),
+        "gen_ai.request.model": run.model.modelId,
+        "gen_ai.request.stream": true,
+        "gen_ai.output.type": request.outputSchema === undefined ? "text" : "json",
+        ...GenAi.parameterAttributes(request),
+        ...(capture
+          ? {
+              "gen_ai.system_instructions": GenAi.systemInstructions(request.systemPrompt),
+              "gen_ai.input.messages": GenAi.inputMessages(request.messages)
+            }
+          : {})
+      }
+    })
+
+  const answered = (span: Tracer.Span, message: AiMessage): void =>
+    setAll(span, {
+      "gen_ai.response.model": message.model,
+      "gen_ai.response.finish_reasons": [GenAi.finishReason(message)],
+      ...(capture ? { "gen_ai.output.messages": GenAi.outputMessages(message) } : {})
+    })
+
+  return {
+    name: "Telemetry",
+    inherit: true,
+    beforeAgent: (run) => Effect.uninterruptible(beforeAgent(run)),
+    wrapModelCall: (request, next, run) =>
+      Stream.unwrap(
+        Effect.map(openChat(request, run), ({ elapsed, end, span }) => {
+          let firstAt: number | undefined
+          let spent: Usage.Usage | undefined
+          let response: string | undefined
+          const watch = (part: TurnPart): void => {
+            firstAt ??= elapsed()
+            if (part._tag !== "TurnDone") return
+            response = part.message.model
+            const { usage } = part.message
+            if (usage !== undefined) spent = Usage.add(spent ?? Usage.zero, usage)
+            answered(span, part.message)
+          }
+          return next(request).pipe(
+            Stream.provideService(Tracer.ParentSpan, span),
+            Stream.mapArray((parts) => {
+              parts.forEach(watch)
+              return parts
+            }),
+            Stream.onExit((exit) =>
+              end(exit, (seconds, error) => {
+                setAll(span, { "gen_ai.response.time_to_first_chunk": firstAt, ...GenAi.usageAttributes(spent) })
+                const tokens =
+                  spent === undefined
+                    ? []
+                    : ([
+                        ["input", spent.inputTokens],
+                        ["output", spent.outputTokens]
+                      ] as const)
+                const labels = {
+                  "gen_ai.operation.name": "chat",
+                  "gen_ai.provider.name": run.model.provider,
+                  "gen_ai.request.model": run.model.modelId,
+                  "gen_ai.response.model": response
+                }
+                return Effect.all(
+                  [
+                    measure(GenAi.operationDuration, seconds, { ...labels, "error.type": error }),
+                    ...tokens.map(([type, count]) =>
+                      measure(GenAi.tokenUsage, count, { ...labels, "gen_ai.token.type": type })
+                    )
+                  ],
+                  { discard: true }
+                )
+              })
+            )
+          )
+        })
+      ),
+    wrapToolCall: (call, next, run) => {
+      const labels = { "gen_ai.tool.name": call.name, "gen_ai.tool.type": "function", "gen_ai.agent.name": run.agent }
+      const attributes = {
+        ...common("execute_tool", run),
+        ...labels,
+        "gen_ai.tool.call.id": call.id,
+        ...(capture ? { "gen_ai.tool.call.arguments": JSON.stringify(call.arguments) } : {})
+      }
+      return Effect.acquireUseRelease(
+        open(`execute_tool ${call.name}`, { ...parentOf(run), kind: "internal", attributes }),
+        ({ span }) =>
+          Effect.withParentSpan(next(call), span, { captureStackTrace: false }).pipe(
+            Effect.tap((output) =>
+              Effect.sync(() => {
+                if (output.isError) span.attribute("error.type", "Failed")
+                if (capture) span.attribute("gen_ai.tool.call.result", ToolOutput.text(output))
+              })
+            )
+          ),
+        ({ end }, exit) =>
+          end(exit, (elapsed, error) => measure(GenAi.toolDuration, elapsed, { ...labels, "error.type": error }))
+      )
+    }
+  }
+}

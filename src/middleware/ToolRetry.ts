@@ -1,0 +1,61 @@
+/**
+ * Run a tool again when it failed, if running it twice does no harm.
+ *
+ * ```ts
+ * import { Schedule } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { ToolRetry } from "effect-deepagents/middleware"
+ *
+ * const agent = Agent.make({
+ *   name: "stubborn",
+ *   prompt: "You look things up.",
+ *   middleware: [ToolRetry.make({ tools: { search: Schedule.recurs(5), send_mail: false } })]
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import * as Middleware from "../core/Middleware.ts"
+import type { ToolError } from "../core/ToolError.ts"
+
+type Policy<E, R> = Schedule.Schedule<unknown, ToolError, E, R>
+
+const patience = Schedule.exponential("200 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 2 }))
+
+/** What may go better the next time. Wrong arguments or a refusal will not. */
+const mayPass = ({ reason }: ToolError): boolean => reason === "Failed" || reason === "TimedOut"
+
+/**
+ * Runs a tool call again that failed with the `ToolError` reason `Failed` or `TimedOut`; any other failure, and an
+ * output with `isError`, goes to the model at once. What the last try fails with is what the model is told.
+ *
+ * By default only tools annotated `readOnly` or `idempotent` are retried, after 200 ms, doubling, with jitter, for three
+ * tries in all. `schedule` replaces that waiting; `tools` gives a tool its own schedule (which retries it whatever its
+ * annotations say: the caller vouches for it) or, with `false`, no retries. What the schedules fail with and need
+ * appears in the agent's type.
+ */
+export const make = <
+  const Tools extends { readonly [name: string]: Policy<unknown, unknown> | false } = {},
+  S extends Policy<unknown, unknown> = Policy<never, never>
+>(options?: {
+  readonly schedule?: S
+  readonly tools?: Tools
+}): Middleware.Middleware<
+  Schedule.Error<S> | Schedule.Error<Tools[keyof Tools]>,
+  Schedule.Env<S> | Schedule.Env<Tools[keyof Tools]>
+> => {
+  type E = Schedule.Error<S> | Schedule.Error<Tools[keyof Tools]>
+  type R = Schedule.Env<S> | Schedule.Env<Tools[keyof Tools]>
+  // Each schedule's own error and needs are among those of all of them.
+  const general = (options?.schedule ?? patience) as Policy<E, R>
+  const named = new Map(Object.entries(options?.tools ?? {})) as ReadonlyMap<string, Policy<E, R> | false>
+  return Middleware.make<E, R>({
+    name: "ToolRetry",
+    wrapToolCall: (call, next) => {
+      const { idempotent, readOnly } = call.annotations
+      const policy = named.get(call.name) ?? (readOnly === true || idempotent === true ? general : false)
+      const once = Effect.suspend(() => next(call))
+      return policy === false ? once : Effect.retry(once, { schedule: policy, while: mayPass })
+    }
+  })
+}

@@ -1,0 +1,131 @@
+/**
+ * A turn of the model under a check: held until the check passes, or streamed beside it and voided when it trips.
+ */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Predicate from "effect/Predicate"
+import * as Stream from "effect/Stream"
+import type { TurnPart } from "../../core/ChatModel.ts"
+import type { AiMessage } from "../../core/Message.ts"
+import type { ModelError } from "../../core/ModelError.ts"
+
+/** What a check says. */
+export type Verdict = { readonly _tag: "Pass" } | { readonly _tag: "Trip"; readonly reason: string }
+
+type Turn = Stream.Stream<TurnPart, ModelError>
+
+/** What comes in the place of a turn that tripped. `voided` is its message, if it came that far. */
+export type OnTrip<E> = (reason: string, voided: AiMessage | undefined) => Stream.Stream<TurnPart, E>
+
+type Check<E, R> = (message: AiMessage) => Effect.Effect<Verdict, E, R>
+
+const pass: Verdict = { _tag: "Pass" }
+
+const doneOf = (parts: ReadonlyArray<TurnPart>): AiMessage | undefined => {
+  const last = parts.at(-1)
+  return last?._tag === "TurnDone" ? last.message : undefined
+}
+
+const isEmpty = (message: AiMessage): boolean =>
+  message.content.length + message.toolCalls.length + message.malformedToolCalls.length === 0
+
+const cutId = Symbol("Cut")
+
+/** The failure with which a trip leaves a stream; nobody outside of this file sees it. */
+interface Cut {
+  readonly [cutId]: string
+}
+
+const isCut = (error: unknown): error is Cut => Predicate.hasProperty(error, cutId)
+
+type Guarded<E, R> = Stream.Stream<TurnPart, ModelError | E | Cut, R>
+
+const unlessTripped = <A>(verdict: Verdict, value: A): Effect.Effect<A, Cut> =>
+  verdict._tag === "Pass" ? Effect.succeed(value) : Effect.fail({ [cutId]: verdict.reason })
+
+type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
+
+/** Streams a turn, all but its end: that goes out when `end` passes. What went out before a cut is voided. */
+const streamed = <E, R, E2>(
+  turn: Turn,
+  guard: (held: (end: Check<E, R>) => Guarded<E, R>) => Guarded<E, R>,
+  onTrip: OnTrip<E2>
+): Stream.Stream<TurnPart, ModelError | E | E2, R> =>
+  Stream.suspend(() => {
+    let out = false
+    let voided: AiMessage | undefined
+    let rest: ReadonlyArray<TurnPart> = []
+    const held = (end: Check<E, R>): Guarded<E, R> => {
+      const take = (parts: Parts): Effect.Effect<Parts, E | Cut, R> => {
+        const [first] = parts
+        if (first._tag === "TurnDone") {
+          voided = first.message
+          rest = parts.slice(1)
+          return Effect.flatMap(end(first.message), (verdict) => unlessTripped(verdict, Arr.of(first)))
+        }
+        const [before, after] = Arr.span(parts, (part) => part._tag !== "TurnDone")
+        rest = after
+        out = true
+        return Effect.succeed(Arr.isReadonlyArrayNonEmpty(before) ? before : parts)
+      }
+      return Stream.transformPull(turn, (pull) =>
+        Effect.succeed(
+          Effect.suspend(() => (Arr.isReadonlyArrayNonEmpty(rest) ? take(rest) : Effect.flatMap(pull, take)))
+        )
+      )
+    }
+    return Stream.catchIf(guard(held), isCut, (cut) => {
+      const instead = onTrip(cut[cutId], voided)
+      return out
+        ? Stream.concat(Stream.succeed<TurnPart>({ _tag: "TurnRestarted", reason: cut[cutId] }), instead)
+        : instead
+    })
+  })
+
+/** Asks the model when the check has passed. */
+export const first = <E, R, E2>(turn: Turn, check: Effect.Effect<Verdict, E, R>, onTrip: OnTrip<E2>) =>
+  Stream.unwrap(
+    Effect.map(check, (verdict): Stream.Stream<TurnPart, ModelError | E2> =>
+      verdict._tag === "Pass" ? turn : onTrip(verdict.reason, undefined)
+    )
+  )
+
+/** Runs the check and the model at once: a trip cuts the turn at once, and a turn does not end before the verdict. */
+export const beside = <E, R, E2>(turn: Turn, check: Effect.Effect<Verdict, E, R>, onTrip: OnTrip<E2>) =>
+  streamed<E, R, E2>(
+    turn,
+    (held) =>
+      Stream.unwrap(
+        Effect.map(Effect.forkScoped(check), (fiber) => {
+          const verdict = Fiber.join(fiber)
+          const tripped = Effect.flatMap(verdict, (it) => (it._tag === "Pass" ? Effect.never : unlessTripped(it, it)))
+          return Stream.interruptWhen(
+            held(() => verdict),
+            tripped
+          )
+        })
+      ),
+    onTrip
+  )
+
+/** Streams a turn, and checks it when it is complete. */
+export const after = <E, R, E2>(turn: Turn, check: Check<E, R>, onTrip: OnTrip<E2>) =>
+  streamed<E, R, E2>(
+    turn,
+    (held) => held((message) => (isEmpty(message) ? Effect.succeed(pass) : check(message))),
+    onTrip
+  )
+
+/** Shows nothing of a turn until the whole of it is checked. */
+export const hold = <E, R, E2>(turn: Turn, check: Check<E, R>, onTrip: OnTrip<E2>) =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const parts = yield* Stream.runCollect(turn)
+      const message = doneOf(parts)
+      // A turn without an end can't be checked, so nothing of it is shown; the loop says that it is broken.
+      if (message === undefined) return Stream.empty
+      const verdict = isEmpty(message) ? pass : yield* check(message)
+      return verdict._tag === "Pass" ? Stream.fromArray(parts) : onTrip(verdict.reason, message)
+    })
+  )

@@ -1,0 +1,109 @@
+/**
+ * What a run and its sub-agents have used of a budget, in one ledger for the whole tree of runs.
+ *
+ * Tokens and cost are read from the usage of the run that the budget was given to: the core counts there whatever is
+ * used below, however the middleware is stacked. Rounds and calls are counted here, before they begin, so that agents
+ * that run in parallel can't take the same one twice.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { Run } from "../../core/Run.ts"
+import type { ToolError } from "../../core/ToolError.ts"
+import type { ToolOutput } from "../../core/ToolOutput.ts"
+import { totalTokens } from "../../core/Usage.ts"
+
+/** What can be limited. */
+export const kinds = ["tokens", "cost", "rounds", "time", "toolCalls"] as const
+export type Kind = (typeof kinds)[number]
+
+/** The limits that are set; `time` in milliseconds. */
+export type Maxima = { readonly [K in Kind]: number | undefined }
+
+/** `owner` is the run that the budget was given to, `since` when it began. */
+export interface Ledger {
+  readonly owner: Run
+  readonly since: number
+  readonly warned: Set<string>
+  rounds: number
+  toolCalls: number
+}
+
+/** A limit that is reached. */
+export interface Reached {
+  readonly limit: Kind
+  readonly max: number
+  readonly used: number
+}
+
+/** A tool call that runs, as a sub-agent in it finds it. */
+interface Call {
+  readonly ledger: Ledger
+  hasAgent: boolean
+}
+
+const Calls = Context.Reference<ReadonlyMap<symbol, Call>>("effect-deepagents/middleware/Budget/Calls", {
+  defaultValue: () => new Map()
+})
+
+/** How much of a kind was used at a time. */
+export const used = (ledger: Ledger, kind: Kind, now: number): number => {
+  switch (kind) {
+    case "tokens":
+      return totalTokens(ledger.owner.usage)
+    case "cost":
+      return ledger.owner.usage.cost ?? 0
+    case "time":
+      return now - ledger.since
+    case "rounds":
+    case "toolCalls":
+      return ledger[kind]
+  }
+}
+
+/** The first of these limits that is reached. */
+export const reached = (
+  maxima: Maxima,
+  ledger: Ledger,
+  now: number,
+  which: ReadonlyArray<Kind>
+): Reached | undefined => {
+  for (const limit of which) {
+    const max = maxima[limit]
+    if (max === undefined) continue
+    const amount = used(ledger, limit, now)
+    if (amount >= max) return { limit, max, used: amount }
+  }
+  return undefined
+}
+
+/** The ledgers of one budget: one for each run that it was given to, shared with everything below that run. */
+export const make = () => {
+  const key = Symbol("Budget")
+  const known = new WeakMap<Run, Ledger>()
+
+  const of = (run: Run): Effect.Effect<Ledger> =>
+    Effect.suspend(() => {
+      const found = known.get(run)
+      if (found !== undefined) return Effect.succeed(found)
+      return Effect.zipWith(Calls, Clock.currentTimeMillis, (calls, now) => {
+        // A run that a tool begins on its own account is nobody's sub-agent.
+        const call = run.depth === 0 ? undefined : calls.get(key)
+        if (call !== undefined) call.hasAgent = true
+        const ledger = call?.ledger ?? { owner: run, since: now, warned: new Set(), rounds: 0, toolCalls: 0 }
+        known.set(run, ledger)
+        return ledger
+      })
+    })
+
+  /** Runs a tool call so that sub-agents in it find the ledger. `hasAgent` says whether one did by now. */
+  const enter = (ledger: Ledger, work: Effect.Effect<ToolOutput, ToolError>) => {
+    const call: Call = { ledger, hasAgent: false }
+    return {
+      work: Effect.updateService(work, Calls, (calls) => new Map(calls).set(key, call)),
+      hasAgent: () => call.hasAgent
+    }
+  }
+
+  return { of, enter }
+}

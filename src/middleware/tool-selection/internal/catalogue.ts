@@ -1,0 +1,60 @@
+/**
+ * A catalogue of tools that can be searched by what they are called and what they do.
+ */
+import MiniSearch from "minisearch"
+import type { ToolDefinition } from "../../../core/ChatModel.ts"
+
+/** Finds the tools that fit a query, the best first. */
+export interface Catalogue {
+  readonly tools: ReadonlyArray<ToolDefinition>
+  readonly byName: ReadonlyMap<string, ToolDefinition>
+  readonly search: (query: string, limit: number) => ReadonlyArray<ToolDefinition>
+}
+
+/** The words of a name or a text: `getHTTPResponse_v2` has get, http, response, v2. */
+const words = (text: string): Array<string> =>
+  text
+    .replaceAll(/(\p{Ll}|\p{N})(\p{Lu})/gu, "$1 $2")
+    .replaceAll(/(\p{Lu})(\p{Lu}\p{Ll})/gu, "$1 $2")
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== "")
+
+const empty: ReadonlySet<string> = new Set(
+  "a an and are as at be by can do for from has have how i if in is it its me my of on or that the this to was what when where which will with you your".split(
+    " "
+  )
+)
+
+/** One form for the forms of an English word, right or not: "invoices" and "invoice", "converting" and "convert". */
+const stem = (word: string): string =>
+  word.length < 4
+    ? word
+    : word.replace(/ies$/, "y").replace(word.length > 5 ? /(?:ing|ed|es|(?<!s)s|e)$/ : /(?:es|(?<!s)s|e)$/, "")
+
+/** What scores less than this share of the best only has a common word with the query. */
+const share = 0.25
+
+/** Indexes tools once; BM25 ranks, and a name says more than a description. */
+export const make = (tools: ReadonlyArray<ToolDefinition>): Catalogue => {
+  const index = new MiniSearch<{ id: number; name: string; description: string }>({
+    fields: ["name", "description"],
+    tokenize: words,
+    processTerm: (word) => (empty.has(word) ? undefined : stem(word)),
+    searchOptions: { boost: { name: 2 }, prefix: (word) => word.length > 2 }
+  })
+  index.addAll(tools.map(({ description, name }, id) => ({ id, name, description })))
+  return {
+    tools,
+    byName: new Map(tools.map((tool) => [tool.name, tool])),
+    search: (query, limit) => {
+      const hits = index.search(query)
+      const least = (hits[0]?.score ?? 0) * share
+      return hits.slice(0, limit).flatMap(({ id, score }) => (score < least ? [] : (tools[id] ?? [])))
+    }
+  }
+}
+
+/** Whether these are the same tools in the same order. */
+export const same = (left: ReadonlyArray<ToolDefinition>, right: ReadonlyArray<ToolDefinition>): boolean =>
+  left === right || (left.length === right.length && left.every((tool, index) => tool === right[index]))

@@ -1,0 +1,23 @@
+import { Agent, type ChatModel, type Middleware, type ModelError } from "effect-deepagents"
+import { Budget } from "effect-deepagents/middleware"
+import { expectTypeOf } from "vitest"
+
+expectTypeOf(Budget.make({ tokens: 1, onExhausted: "finalAnswer" })).toEqualTypeOf<Middleware.Middleware>()
+expectTypeOf(Budget.make({ tokens: 1, onExhausted: "fail" })).toEqualTypeOf<
+  Middleware.Middleware<Budget.BudgetExceeded>
+>()
+
+declare const either: "finalAnswer" | "fail"
+expectTypeOf(Budget.make({ onExhausted: either })).toEqualTypeOf<Middleware.Middleware<Budget.BudgetExceeded>>()
+
+const agent = Agent.make({
+  name: "a",
+  prompt: "",
+  middleware: [Budget.make({ time: "1 minute", onExhausted: "fail" })]
+})
+expectTypeOf(agent).toEqualTypeOf<
+  Agent.Agent<string, ModelError.ModelError | Budget.BudgetExceeded, ChatModel.ChatModel>
+>()
+
+// @ts-expect-error: what happens at a limit must be said
+Budget.make({ tokens: 1 })
