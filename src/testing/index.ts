@@ -4,5 +4,6 @@
  */
 export * as AgentTest from "./AgentTest.ts"
 export * as Cassette from "./Cassette.ts"
+export * as ChatModelConformance from "./ChatModelConformance.ts"
 export * as TestChatModel from "./TestChatModel.ts"
 export * as TestIds from "./TestIds.ts"
