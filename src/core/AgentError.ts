@@ -4,7 +4,7 @@
 import * as Schema from "effect/Schema"
 
 /**
- * - `InvalidAgent`: the agent can't run as it was made (two tools of one name, two slots of one name)
+ * - `InvalidAgent`: the agent can't run as it was made (a tool's name, two tools or slots of one name, a limit)
  * - `InvalidInput`: there is nothing to answer
  * - `InvalidState`: a state to go on from does not decode; `slot` names the slot
  * - `InvalidOutput`: the answer did not decode with the agent's `output` schema after its repairs; `raw` is its text

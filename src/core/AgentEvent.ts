@@ -28,7 +28,7 @@ const event = <const Tag extends string, const Fields extends Schema.Struct.Fiel
 const call = { callId: Schema.String, toolName: Schema.String }
 const usage = { usage: Usage }
 
-/** A run began; `depth` is the number of agents above it. */
+/** A run began. */
 export const RunStarted = event("RunStarted", {
   agent: Schema.String,
   model: Schema.String,

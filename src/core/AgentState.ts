@@ -1,8 +1,8 @@
 /**
  * Typed state of a run, in named slots that middleware and tools bring along.
  *
- * A slot is a value: whoever holds it can read and write its place in any run. Slots add up and never collide by
- * accident; a sub-agent starts with fresh ones, except those that are `shared`, which the whole tree of agents works on
+ * A slot is a value: whoever holds it can read and write its place in any run. Slots add up, and two of one name are
+ * refused; a sub-agent starts with fresh ones, except those that are `shared`, which the whole tree of agents works on
  * together under a merge law.
  *
  * ```ts

@@ -1,5 +1,5 @@
 /**
- * The error of every decoder of our own wire formats (messages, events).
+ * The error of every decoder of our own wire formats (messages, events, state).
  */
 import * as Schema from "effect/Schema"
 

@@ -13,12 +13,13 @@
  *   name: "polite",
  *   prompt: "Always say please.",
  *   wrapModelCall: (request, next) => next({ ...request, parameters: { ...request.parameters, temperature: 0 } }),
- *   beforeModel: (run) => Effect.asVoid(Effect.logDebug(`round ${run.round}`))
+ *   beforeModel: (run) => Effect.logDebug(`after ${run.round} rounds`)
  * })
  * ```
  */
 import type * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
 import type * as Stream from "effect/Stream"
 import type { AnySlot } from "./AgentState.ts"
 import type { ModelRequest, TurnPart } from "./ChatModel.ts"
@@ -41,7 +42,7 @@ export interface PreparedCall {
 }
 
 /**
- * What a before or after hook may ask of the loop instead of going on: to end the run now (with a message as the answer,
+ * What `beforeAgent`, `beforeModel` or `afterModel` may ask of the loop instead of going on: to end the run now (with a message as the answer,
  * if one is given), or to have the model called once more without tools, so that there is an answer.
  */
 export type Directive =
@@ -133,11 +134,22 @@ export type Services<M> = M extends Middleware<infer _E, infer R> ? R : never
  */
 export const failureOf: (cause: Cause.Cause<unknown>) => { readonly error: unknown } | undefined = tunnelled
 
-/** Makes a middleware; it is the identity, with inference. */
-export const make = <E = never, R = never>(middleware: Middleware<E, R>): Middleware<E, R> => middleware
+/**
+ * Makes a middleware; it is the identity, with inference. (The first form is for one without hooks that fail or need
+ * something: written inside `Agent.make`, it would otherwise be inferred from there.)
+ */
+export const make: {
+  (middleware: Middleware): Middleware
+  <E = never, R = never>(middleware: Middleware<E, R>): Middleware<E, R>
+} = identity
 
-/** Makes a middleware whose gate may suspend the run. */
-export const suspending = <E = never, R = never>(middleware: Middleware<E, R>): Suspending<E, R> => ({
+const markSuspending = <M extends object>(middleware: M): M & { readonly suspends: true } => ({
   ...middleware,
   suspends: true
 })
+
+/** Makes a middleware whose gate may suspend the run. */
+export const suspending: {
+  (middleware: Middleware): Suspending
+  <E = never, R = never>(middleware: Middleware<E, R>): Suspending<E, R>
+} = markSuspending

@@ -11,8 +11,8 @@ import type { ModelError } from "./ModelError.ts"
 import type { Usage } from "./Usage.ts"
 
 /**
- * One run of one agent. Everything on it that changes is read through it at the moment of reading: `round` (1 is the
- * first), `messages` (the history and what was said since; it only ever grows at its end), `usage` (of this run and its
+ * One run of one agent. Everything on it that changes is read through it at the moment of reading: `round` (how many were
+ * begun: 0 before the first), `messages` (the history and what was said since; it only ever grows at its end), `usage` (of this run and its
  * sub-agents so far, retries and side calls included).
  *
  * `call` asks the model something on the side (a summary, a grade): through the same middleware, so budgets, retries and

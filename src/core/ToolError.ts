@@ -10,21 +10,11 @@ import * as Schema from "effect/Schema"
  * - `Failed`: the tool's own failure
  * - `InvalidArguments`: the arguments did not decode; the message names each path
  * - `UnknownTool`: no tool of that name is offered
- * - `TimedOut`, `Defect`, `Interrupted`: it did not come to an end; whether it had an effect is not known
- * - `Rejected`: a gate (a guardrail, a person) did not let it run
- * - `NotExecuted`: the run did not get to it
+ * - `TimedOut`, `Defect`: it did not come to an end; whether it had an effect is not known
+ * - `Rejected`: it waits for a decision that nobody can give here
  */
 export class ToolError extends Schema.TaggedError<ToolError>()("ToolError", {
-  reason: Schema.Literals([
-    "Failed",
-    "InvalidArguments",
-    "UnknownTool",
-    "TimedOut",
-    "Defect",
-    "Interrupted",
-    "Rejected",
-    "NotExecuted"
-  ]),
+  reason: Schema.Literals(["Failed", "InvalidArguments", "UnknownTool", "TimedOut", "Defect", "Rejected"]),
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
 }) {}

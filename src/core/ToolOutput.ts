@@ -1,14 +1,14 @@
-import type { Update } from "./AgentState.ts"
 /**
  * What a tool gives back: content for the model, details for people, and what it wants of the run.
  */
+import type { Update } from "./AgentState.ts"
 import * as Content from "./Content.ts"
 import type { Json } from "./Json.ts"
 
 /**
  * `content` goes to the model. `details` go to events only (a diff, a chart's data), never to the model. `isError` marks
  * a result that the model should treat as a failure. `returnDirect` ends the run with this content as the answer.
- * `state` is applied when the tool is done, all of it or (if the tool fails) none.
+ * `state` is applied when `execute` succeeded with it, `isError` or not.
  */
 export interface ToolOutput {
   readonly content: ReadonlyArray<Content.Block>
@@ -44,7 +44,7 @@ export const text = (output: ToolOutput): string => Content.toText(output.conten
 
 /**
  * Keeps the text of an output under a number of characters: head and tail stay, what was left out is said between them.
- * Blocks other than text stay as they are.
+ * Blocks other than text come after it, as they are.
  */
 export const truncate = (output: ToolOutput, limit: number): ToolOutput => {
   const whole = text(output)

@@ -39,7 +39,7 @@ export const make = (options?: {
   const total = Duration.fromInputUnsafe(options?.total ?? "60 minutes")
   const silent = `it said nothing for ${Duration.format(idle)}`
   const endless = `the turn was not complete after ${Duration.format(total)}`
-  return Middleware.make<never>({
+  return Middleware.make({
     name: "ModelTimeout",
     wrapModelCall: (request, next, run) =>
       limited(next(request), Duration.toMillis(idle), Duration.toMillis(total), {

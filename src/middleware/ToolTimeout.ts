@@ -40,7 +40,7 @@ export const make = (options: {
   const limits = new Map(
     Object.entries(options.tools ?? {}).map(([name, limit]) => [name, Duration.fromInputUnsafe(limit)])
   )
-  return Middleware.make<never>({
+  return Middleware.make({
     name: "ToolTimeout",
     wrapToolCall: (call, next) => {
       const duration = limits.get(call.name) ?? fallback

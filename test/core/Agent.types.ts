@@ -153,3 +153,23 @@ expectTypeOf(
   )
 ).toEqualTypeOf<Stream.Stream<number, "broken">>()
 declare const numbers: () => AsyncIterable<number>
+
+// Written where they are used, middleware and tools infer what they would infer on their own.
+expectTypeOf(
+  Agent.make({
+    name: "inline",
+    prompt: "",
+    middleware: [
+      Middleware.make({ name: "data", prompt: "x" }),
+      Middleware.make({ name: "hook", beforeModel: () => Audit.use((audit) => audit.note) })
+    ],
+    tools: [
+      Tool.make("pure", { description: "", parameters: {}, execute: () => Effect.succeed("x") }),
+      Tool.make("thrower", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.fail(new Denied())
+      })
+    ]
+  })
+).toEqualTypeOf<Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Audit>>()

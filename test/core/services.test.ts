@@ -45,6 +45,14 @@ describe("message log", () => {
     )
   })
 
+  it.effect("memory: one agent's own log, by Agent.provide", () => {
+    const entries: Array<MessageLog.Entry> = []
+    return Effect.gen(function* () {
+      yield* Agent.run(Agent.provide(agent, MessageLog.layerMemory(entries)), "go")
+      assert.strictEqual(entries.length, 2)
+    }).pipe(Effect.provide(TestChatModel.script(["done"])))
+  })
+
   it.effect("memory: an interrupted run's partial answer is logged too", () => {
     const entries: Array<MessageLog.Entry> = []
     return Effect.gen(function* () {

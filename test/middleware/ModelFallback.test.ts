@@ -304,6 +304,23 @@ describe("ModelFallback", () => {
     )
   })
 
+  it.effect("a model whose session can't be opened is closed, and the next one is asked", () =>
+    Effect.gen(function* () {
+      const log: Array<string> = []
+      const mute = Layer.effect(
+        ChatModel.ChatModel,
+        Effect.map(ChatModel.ChatModel, (model) => ({
+          ...model,
+          makeSession: Effect.fail(new ModelError.ModelError({ provider: "test", reason: { _tag: "Transport" } }))
+        }))
+      ).pipe(Layer.provide(traced(log, [], { modelId: "mute" })))
+      const third = traced(log, ["third"], { modelId: "third" })
+      const result = yield* Agent.run(agentWith(ModelFallback.make([mute, third])), prompt)
+      assert.strictEqual(result.text, "third")
+      assert.deepStrictEqual(log.slice(0, 3), ["build mute", "release mute", "build third"])
+    }).pipe(Effect.provide(failing))
+  )
+
   it.effect("side calls at the same time open a model once", () =>
     Effect.gen(function* () {
       const log: Array<string> = []

@@ -285,7 +285,7 @@ describe("ModelRetry", () => {
   it.effect("arrays of parts pass as they are", () =>
     Effect.gen(function* () {
       const sizes: Array<number> = []
-      const measuring = Middleware.make<never>({
+      const measuring = Middleware.make({
         name: "measuring",
         wrapModelCall: (request, next) =>
           Stream.mapArray(next(request), (parts) => {

@@ -136,7 +136,7 @@ describe("ModelTimeout", () => {
 
   it.effect("time in which the reader is busy is not idle", () =>
     Effect.gen(function* () {
-      const slow = Middleware.make<never>({
+      const slow = Middleware.make({
         name: "slow",
         wrapModelCall: (request, next) => Stream.tap(next(request), () => Effect.sleep("10 minutes"))
       })
@@ -148,7 +148,7 @@ describe("ModelTimeout", () => {
 
   it.effect("the total holds for a slow reader too, from the next part on", () =>
     Effect.gen(function* () {
-      const slow = Middleware.make<never>({
+      const slow = Middleware.make({
         name: "slow",
         wrapModelCall: (request, next) => Stream.tap(next(request), () => Effect.sleep("50 minutes"))
       })
@@ -187,6 +187,32 @@ describe("ModelTimeout", () => {
     })
   )
 
+  it.effect("9: interrupting one pull interrupts the model's", () =>
+    Effect.gen(function* () {
+      const log: Array<string> = []
+      const note = (what: string) => Effect.sync(() => void log.push(what))
+      const impatient = Middleware.make({
+        name: "impatient",
+        wrapModelCall: (request, next) =>
+          Stream.transformPull(next(request), (pull) =>
+            Effect.succeed(
+              Effect.timeoutOrElse(pull, {
+                duration: "1 second",
+                orElse: () => Effect.andThen(note("given up"), Effect.die("impatient"))
+              })
+            )
+          )
+      })
+      const turn = Stream.fromEffect(Effect.onInterrupt(Effect.never, () => note("interrupted")))
+      const run = yield* inBackground(
+        Effect.exit(Agent.run(agentWith(impatient, ModelTimeout.make()), prompt)).pipe(Effect.provide(model(turn)))
+      )
+      yield* TestClock.adjust("1 second")
+      yield* run.result
+      assert.deepStrictEqual(log, ["interrupted", "given up"])
+    })
+  )
+
   it.effect("failures and defects of the model pass as they are", () =>
     Effect.gen(function* () {
       const error = new ModelError.ModelError({ provider: "test", reason: { _tag: "Overloaded" } })
@@ -203,7 +229,7 @@ describe("ModelTimeout", () => {
   it.effect("arrays of parts pass as they are, and nothing is read ahead", () =>
     Effect.gen(function* () {
       const log: Array<string> = []
-      const measuring = Middleware.make<never>({
+      const measuring = Middleware.make({
         name: "measuring",
         wrapModelCall: (request, next) =>
           Stream.mapArray(next(request), (parts) => {
@@ -265,7 +291,10 @@ describe("ModelTimeout", () => {
       }
       const seen: Array<number> = []
       const look = Effect.sync(() => void seen.push(sleeping))
-      const looking = Middleware.make({ name: "looking", afterModel: () => look })
+      const looking = Middleware.make({
+        name: "looking",
+        wrapModelCall: (request, next) => Stream.onEnd(next(request), look)
+      })
       const turn = Stream.fromEffect(Effect.as(Effect.andThen(Effect.yieldNow, look), done("a")))
       yield* Agent.run(agentWith(looking, ModelTimeout.make()), prompt).pipe(
         Effect.provide(model(turn)),

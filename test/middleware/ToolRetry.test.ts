@@ -77,7 +77,7 @@ describe("ToolRetry", () => {
     )
   }
 
-  for (const one of ["InvalidArguments", "UnknownTool", "Rejected", "Interrupted", "NotExecuted", "Defect"] as const) {
+  for (const one of ["InvalidArguments", "UnknownTool", "Rejected", "Defect"] as const) {
     it.effect(`another try would not help: ${one}`, () =>
       Effect.gen(function* () {
         const { tool, tries } = flaky({ readOnly: true }, [reason(one)])

@@ -59,6 +59,23 @@ describe("ModelRetry > ModelFallback > ModelTimeout", () => {
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.hangAfter("a"), "fine"])))
   )
 
+  it.effect("what an inner middleware has voided already is not voided again", () =>
+    Effect.gen(function* () {
+      const second = TestChatModel.script([overloaded])
+      const run = yield* inBackground(watch(agentWith(ModelRetry.make(), ModelFallback.make([second]))))
+      yield* TestClock.adjust("1 second")
+      const { events } = yield* run.result
+      assert.deepStrictEqual(story(events), [
+        "a",
+        "<model-fallback>",
+        "<restarted>",
+        "<model-retry>",
+        "fine",
+        "<RunCompleted>"
+      ])
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.fail({ _tag: "Transport" }, { after: "a" }), "fine"])))
+  )
+
   it.effect("the first registered is outermost: a retry inside of the fallback tries one model to its end", () =>
     Effect.gen(function* () {
       const second = TestChatModel.script(["second"])

@@ -51,12 +51,26 @@ const prepare = (compiled: Compiled, input: Input, options: RunOptions) => {
   }
   const inputs = toMessages(input)
   const { messages, missing } = mend(options.history ?? [])
+  const fresh = inputs.some((message) => message.role !== "human")
+    ? mendInput(messages, missing, inputs)
+    : [...missing, ...inputs]
   if (inputs.length === 0 && messages.length === 0) {
     return Result.fail(
       invalid(compiled, { _tag: "InvalidInput", problem: "the input is empty, and there is no history to go on from" })
     )
   }
-  return Result.succeed({ inputs: [...missing, ...inputs], messages })
+  return Result.succeed({ inputs: fresh, messages })
+}
+
+/** Input may answer the calls that the history left open, and has to be as valid as a history. */
+const mendInput = (
+  history: ReadonlyArray<Message.Message>,
+  missing: ReadonlyArray<Message.ToolMessage>,
+  inputs: ReadonlyArray<Message.Message>
+): ReadonlyArray<Message.Message> => {
+  const given = new Set(inputs.flatMap((message) => (message.role === "tool" ? [message.toolCallId] : [])))
+  const whole = mend([...history, ...missing.filter((answer) => !given.has(answer.toolCallId)), ...inputs])
+  return [...whole.messages, ...whole.missing].slice(history.length)
 }
 
 const prompted = Effect.fnUntraced(function* (live: Live) {
@@ -127,8 +141,6 @@ export const interpret = Effect.fnUntraced(function* (
   const { control, hub, parent, runId } = place
   const { layers, name } = compiled.definition
   const clock = yield* Clock.Clock
-  const makeId = yield* IdGenerator
-  const log = yield* MessageLog
   const scope = Scope.makeUnsafe()
   const origin: Origin = { runId, path: [...(parent?.path ?? []), name], hub, clock, ending: false }
   let live: Live | undefined
@@ -136,6 +148,8 @@ export const interpret = Effect.fnUntraced(function* (
   const main = Effect.gen(function* () {
     const { inputs, messages } = yield* Effect.fromResult(prepare(compiled, input, options))
     const model = yield* ChatModel
+    const makeId = yield* IdGenerator
+    const log = yield* MessageLog
     const threadId = options.threadId ?? parent?.threadId
     yield* emit(origin, {
       _tag: "RunStarted",
@@ -145,9 +159,8 @@ export const interpret = Effect.fnUntraced(function* (
       ...(threadId === undefined ? {} : { threadId })
     })
     const session = yield* Scope.provide(open(model), scope)
-    const shared = parent?.state.shared ?? new Map()
     const state = yield* Effect.fromResult(
-      Store.make(options.state ?? {}, compiled.slots, shared, (slot, value) =>
+      Store.make(options.state ?? {}, compiled.slots, parent?.state.shared, (slot, value) =>
         hub.watched ? emit(origin, { _tag: "StateChanged", slot, value: value() }) : Effect.void
       )
     ).pipe(

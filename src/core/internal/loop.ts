@@ -203,6 +203,7 @@ const more = Effect.fnUntraced(function* (live: Live, memory: Memory, end: Step)
   if (!follows) return end
   memory.iteration = 0
   memory.repairs = 0
+  memory.calls = []
   return next
 })
 
@@ -297,7 +298,11 @@ export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | 
   const memory: Memory = { iteration: 0, repairs: 0, repeats: 0, calls: [], failed: new Set() }
   const before = compiled.beforeModel.map((hook) => () => hook(live))
   for (;;) {
-    if (live.control !== undefined && live.control.steering.length > 0) yield* admit(live, "steer")
+    if (live.control !== undefined && live.control.steering.length > 0) {
+      yield* admit(live, "steer")
+      // Somebody said something new: doing the same again may be what they want.
+      memory.calls = []
+    }
     if (memory.iteration >= maxIterations) return yield* finalAnswer(live, "maxIterations")
     memory.iteration++
     let step: Step = before.length === 0 ? next : yield* directed(live, before)

@@ -10,14 +10,20 @@ interface Cell {
   readonly encode: () => Json
 }
 
-/** The cells that a tree of agents works on together. */
-export type Shared = Map<string, Cell>
+/** What a tree of agents works on together: cells, and the saved values of those that are not there yet. */
+export interface Shared {
+  readonly cells: Map<string, Cell>
+  readonly saved: Snapshot
+}
 
 /** A store with what the loop needs beside it. */
 export interface StateStore extends Store {
   readonly shared: Shared
   readonly snapshot: () => Snapshot
 }
+
+const clash = (name: string): Error =>
+  new Error(`Two state slots are named "${name}". Rename one of them, or use one slot value in both places.`)
 
 /**
  * Makes the state of a run. What is in `saved` is decoded when its slot is declared (here) or first used; what is never
@@ -26,10 +32,11 @@ export interface StateStore extends Store {
 export const make = (
   saved: Snapshot,
   declared: ReadonlyArray<AnySlot>,
-  shared: Shared,
+  parent: Shared | undefined,
   onChange: (slot: string, value: () => Json) => Effect.Effect<void>
 ): Result.Result<StateStore, InvalidEncoding> => {
   const own = new Map<string, Cell>()
+  const shared = parent ?? { cells: new Map<string, Cell>(), saved }
   for (const slot of declared) {
     const json = saved[slot.name]
     if (json === undefined) continue
@@ -37,34 +44,37 @@ export const make = (
     if (Result.isFailure(decoded)) return Result.fail(decoded.failure)
   }
 
-  const cell = <A>(slot: Slot<A>): Cell => {
-    const cells = slot.merge === undefined ? own : shared
+  const cell = <A>(slot: Slot<A>): Result.Result<Cell, unknown> => {
+    const [cells, values] = slot.merge === undefined ? [own, saved] : [shared.cells, shared.saved]
     const found = cells.get(slot.name)
-    if (found !== undefined) return found
-    const json = saved[slot.name]
-    const value = json === undefined ? slot.initial : Result.getOrThrow(slot.decode(json))
-    const made: Cell = { slot, value, encode: () => slot.encode(made.value as A) }
-    cells.set(slot.name, made)
-    return made
+    if (found !== undefined) return found.slot === slot ? Result.succeed(found) : Result.fail(clash(slot.name))
+    const json = values[slot.name]
+    return Result.map(json === undefined ? Result.succeed(slot.initial) : slot.decode(json), (value) => {
+      // A cell is only reached through the slot that it was made with.
+      const made: Cell = { slot, value, encode: () => slot.encode(made.value as A) }
+      cells.set(slot.name, made)
+      return made
+    })
   }
-  // A cell is only ever reached through the slot that it was made with, or one of the same name and schema.
-  const read = <A>(slot: Slot<A>): A => cell(slot).value as A
+
+  /** A slot that can't be used is a mistake in the program: nothing in a run can mend it. */
+  const use = <A, B>(slot: Slot<A>, f: (cell: Cell) => Effect.Effect<B>): Effect.Effect<B> =>
+    Effect.suspend(() => Result.match(cell(slot), { onSuccess: f, onFailure: Effect.die }))
 
   const write = <A>(slot: Slot<A>, next: (current: A) => A): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      const target = cell(slot)
+    use(slot, (target) => {
       target.value = next(target.value as A)
       return onChange(slot.name, target.encode)
     })
 
   return Result.succeed({
     shared,
-    get: (slot) => Effect.sync(() => read(slot)),
+    get: <A>(slot: Slot<A>) => use(slot, (target) => Effect.succeed(target.value as A)),
     set: (slot, value) => write(slot, (current) => (slot.merge === undefined ? value : slot.merge(current, value))),
     update: write,
     snapshot: () => {
-      const snapshot: { [slot: string]: Json } = { ...saved }
-      for (const cells of [own, shared]) for (const [name, one] of cells) snapshot[name] = one.encode()
+      const snapshot: { [slot: string]: Json } = { ...saved, ...shared.saved }
+      for (const cells of [own, shared.cells]) for (const [name, one] of cells) snapshot[name] = one.encode()
       return snapshot
     }
   })

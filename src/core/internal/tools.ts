@@ -90,10 +90,16 @@ const undecided = "This call needs a decision that nobody here can give, so it w
 /** Asks every gate about every call that would run. Gives the calls that somebody must decide on. */
 const gate = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Call>) {
   const pending: Array<PendingCall> = []
+  const suspended = new Set<string>()
   for (const { gate: ask, suspends } of live.compiled.gates) {
     const asked: Array<{ readonly call: Call; readonly tool: Tool<unknown>; readonly prepared: PreparedCall }> = []
     for (const call of calls) {
-      if (call.outcome === undefined && call.tool !== undefined && call.prepared !== undefined) {
+      if (
+        call.outcome === undefined &&
+        !suspended.has(call.id) &&
+        call.tool !== undefined &&
+        call.prepared !== undefined
+      ) {
         asked.push({ call, tool: call.tool, prepared: toPrepared(call, call.tool, call.prepared) })
       }
     }
@@ -116,6 +122,7 @@ const gate = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Call>
           break
         case "Suspend":
           if (suspends) {
+            suspended.add(call.id)
             pending.push({
               callId: call.id,
               toolName: call.name,
@@ -219,7 +226,11 @@ const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
       onFailure: (error) => (isToolError(error) ? Effect.succeed({ error }) : Effect.fail(error))
     })
   }
-  if (call.outcome !== undefined) yield* tell(live, call, call.outcome, since)
+  if (call.outcome === undefined) return
+  if (!call.started && "error" in call.outcome && call.outcome.error.reason === "Defect") {
+    yield* Effect.logError(`The arguments of the tool "${call.name}" could not be decoded`, call.outcome.error.cause)
+  }
+  yield* tell(live, call, call.outcome, since)
 })
 
 /** The message that answers a call. A call without an outcome is one that a failure or an interruption stopped. */

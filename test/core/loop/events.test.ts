@@ -442,6 +442,20 @@ describe("steering", () => {
     ).pipe(Effect.provide(TestChatModel.script([TestChatModel.text("done", { delay: "500 millis" }), "that too"])))
   )
 
+  it.effect("after a new input the same call is no repeat", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const handle = yield* Agent.start(Agent.make({ name: "a", prompt: "", tools: [step] }), "go")
+        yield* handle.followUp("check again")
+        const result = yield* handle.await
+        assert.deepStrictEqual(result.messages.filter((message) => message.role === "tool").map(Message.text), [
+          "did 1",
+          "did 1"
+        ])
+      })
+    ).pipe(Effect.provide(TestChatModel.script([stepCall(1), "one", stepCall(1), "two"])))
+  )
+
   it.effect("what was accepted and never delivered is not lost", () =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -470,6 +470,34 @@ describe("structured output", () => {
 describe("input", () => {
   const agent = Agent.make({ name: "a", prompt: "" })
 
+  it.effect("may answer the calls that the history left open, and is mended like a history", () =>
+    Effect.gen(function* () {
+      const history = [
+        Message.human("go"),
+        Message.ai("", {
+          toolCalls: [
+            { id: "1", name: "ask", arguments: {} },
+            { id: "2", name: "ask", arguments: {} }
+          ]
+        })
+      ]
+      const result = yield* Agent.run(
+        agent,
+        [
+          Message.tool("yes", { toolCallId: "2", toolName: "ask" }),
+          Message.tool("nobody asked", { toolCallId: "9", toolName: "ask" }),
+          Message.human("and?")
+        ],
+        { history }
+      )
+      assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+      assert.deepStrictEqual(
+        result.newMessages.map((message) => `${message.role} ${Message.text(message)}`),
+        ["tool This call was not executed: the run ended before it.", "tool yes", "human and?", "ai ok"]
+      )
+    }).pipe(Effect.provide(TestChatModel.script(["ok"])))
+  )
+
   it.effect("nothing to answer is a typed error; a history to go on from is enough", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Agent.run(agent, ""))
@@ -575,5 +603,41 @@ describe("state", () => {
         })
       )
     )
+  )
+
+  it.effect("a saved shared slot is there for whoever touches it first, parent or sub-agent", () =>
+    Effect.gen(function* () {
+      const child = Agent.make({ name: "child", description: "", prompt: "", tools: [put] })
+      const parent = Agent.make({ name: "parent", prompt: "", tools: [Agent.asTool(child)] })
+      const result = yield* Agent.run(parent, "go", { state: { union: ["old"] } })
+      assert.deepStrictEqual(result.state["union"], ["old", "new"])
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls([{ name: "child", arguments: { task: "t" } }]),
+          TestChatModel.calls([{ name: "put", arguments: { value: "new" } }]),
+          "child done",
+          "done"
+        ])
+      )
+    )
+  )
+
+  it.effect("two slots of one name are never one place", () =>
+    Effect.gen(function* () {
+      const other = AgentState.slot("list", { schema: Schema.Finite, initial: 0 })
+      const mixed = Middleware.make({
+        name: "mixed",
+        beforeAgent: (run) => Effect.andThen(run.state.set(list, ["x"]), Effect.asVoid(run.state.get(other)))
+      })
+      const exit = yield* Effect.exit(Agent.run(Agent.make({ name: "a", prompt: "", middleware: [mixed] }), "go"))
+      assert.include(String(exit), 'Two state slots are named "list"')
+      const declared = Agent.make({
+        name: "a",
+        prompt: "",
+        middleware: [Middleware.make({ name: "one", state: [list] }), Middleware.make({ name: "two", state: [other] })]
+      })
+      assert.include(String(yield* Effect.flip(Agent.run(declared, "go"))), 'two state slots are named "list"')
+    }).pipe(Effect.provide(TestChatModel.script([])))
   )
 })

@@ -391,6 +391,30 @@ describe("invariant 5: batch preflight", () => {
   )
 })
 
+describe("two suspending gates", () => {
+  it.effect("a call that waits for one decision is not put to the next gate", () =>
+    Effect.gen(function* () {
+      const approval = (name: string) =>
+        Middleware.suspending({
+          name,
+          gateToolCalls: (_run, calls) =>
+            Effect.succeed(calls.map(() => ({ _tag: "Suspend" as const, description: name })))
+        })
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [echo],
+        middleware: [approval("first"), approval("second")]
+      })
+      const result = yield* Agent.run(agent, "go")
+      assert.deepStrictEqual(
+        result.pending.map((call) => call.description),
+        ["first"]
+      )
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "echo", arguments: { text: "x" } }])])))
+  )
+})
+
 describe("invariant 6: finish gate", () => {
   for (const stopReason of ["length", "contentFilter", "refusal", "interrupted"] as const) {
     it.effect(`a turn that ended by ${stopReason} executes nothing`, () =>

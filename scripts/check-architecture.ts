@@ -1,0 +1,59 @@
+/**
+ * Holds the two tables of docs/architecture.md against what is there: the folders of src/ with their rings and import
+ * paths, and the rings as .dependency-cruiser.mjs enforces them.
+ */
+import assert from "node:assert/strict"
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname } from "node:path"
+import cruiser from "../.dependency-cruiser.mjs"
+import manifest from "../package.json" with { type: "json" }
+
+const page = readFileSync("docs/architecture.md", "utf8")
+
+const rows = (name: string): ReadonlyArray<ReadonlyArray<string>> =>
+  (page.split(`<!-- ${name}:start -->`)[1]?.split(`<!-- ${name}:end -->`)[0] ?? "")
+    .split("\n")
+    .filter((line) => line.startsWith("|"))
+    .slice(2)
+    .map((line) =>
+      line
+        .split("|")
+        .slice(1, -1)
+        .map((cell) => cell.trim().replaceAll("`", ""))
+    )
+
+const sorted = (values: Iterable<string>) => [...new Set(values)].toSorted((left, right) => left.localeCompare(right))
+
+/** Import path → folder, as package.json exports it; the barrel stands for the core. */
+const doors = Object.entries(manifest.exports).flatMap(([path, target]) => {
+  if (typeof target === "string") return []
+  const folder = dirname(target["@effect-deepagents/source"]).replace(/^\.\//, "")
+  return [[`${manifest.name}${path.slice(1)}`, folder === "src" ? "src/core" : folder] as const]
+})
+
+const folders = readdirSync("src", { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map((entry) => `src/${entry.name}`)
+
+const listed = rows("folders").map(([folder = "", ring = "", path = ""]) => ({ folder, ring, path }))
+const rings = rows("rings").map(([, names = ""]) => names.split(", "))
+const enforced = cruiser.forbidden
+  .map((rule: { readonly name: string }) => rule.name)
+  .filter((name: string) => name.startsWith("inward-only-"))
+  .map((name: string) => name.slice("inward-only-".length))
+
+assert.deepEqual(
+  sorted(listed.map((row) => row.folder)),
+  sorted([...folders, ...doors.map(([, folder]) => folder)]),
+  "docs/architecture.md lists other folders than src/ has"
+)
+assert.deepEqual(
+  Object.fromEntries(listed.flatMap((row) => (row.path === "" ? [] : [[row.path, row.folder]]))),
+  Object.fromEntries(doors),
+  "docs/architecture.md names other import paths than package.json exports"
+)
+assert.deepEqual(rings.flat(), enforced, "docs/architecture.md names other rings than .dependency-cruiser.mjs")
+for (const { folder, ring } of listed) {
+  assert.ok(rings[Number(ring) - 1]?.includes(folder.split("/")[1] ?? ""), `${folder} is not on ring ${ring}`)
+}
+console.log(`architecture: ${listed.length} folders on ${rings.length} rings, as docs/architecture.md says`)
