@@ -5,8 +5,10 @@
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync } from "node:fs"
 import { dirname } from "node:path"
-import cruiser from "../.dependency-cruiser.mjs"
 import manifest from "../package.json" with { type: "json" }
+
+const { default: cruiser }: { readonly default: { readonly forbidden: ReadonlyArray<{ readonly name: string }> } } =
+  await import(new URL("../.dependency-cruiser.mjs", import.meta.url).href)
 
 const page = readFileSync("docs/architecture.md", "utf8")
 
@@ -38,9 +40,9 @@ const folders = readdirSync("src", { withFileTypes: true })
 const listed = rows("folders").map(([folder = "", ring = "", path = ""]) => ({ folder, ring, path }))
 const rings = rows("rings").map(([, names = ""]) => names.split(", "))
 const enforced = cruiser.forbidden
-  .map((rule: { readonly name: string }) => rule.name)
-  .filter((name: string) => name.startsWith("inward-only-"))
-  .map((name: string) => name.slice("inward-only-".length))
+  .map((rule) => rule.name)
+  .filter((name) => name.startsWith("inward-only-"))
+  .map((name) => name.slice("inward-only-".length))
 
 assert.deepEqual(
   sorted(listed.map((row) => row.folder)),
