@@ -33,7 +33,8 @@ export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string 
  * `messages` only ever grows at its end during a run, and is the run's own list: take a `slice()` to keep it.
  * `purpose` tells a turn of the conversation from a call that a middleware makes for itself (a summary, a grade).
  * `cacheHints` are the indices of messages after which a provider may set a cache breakpoint. `outputSchema` asks for an
- * answer in that JSON Schema. `parameters` are the provider's own (temperature …).
+ * answer in that JSON Schema. `parameters` are the provider's own (temperature …). `session` asks another model than the
+ * run's own (a fallback): a session that a middleware opened with {@link open}.
  */
 export interface ModelRequest {
   readonly messages: ReadonlyArray<Message>
@@ -44,6 +45,7 @@ export interface ModelRequest {
   readonly parameters: JsonObject
   readonly cacheHints: ReadonlyArray<number>
   readonly purpose: string
+  readonly session?: ModelSession
 }
 
 /** The purpose of a request that is a turn of the conversation. */

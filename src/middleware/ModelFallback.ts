@@ -101,7 +101,7 @@ const fallBack = <E, R>(
               onFailure: again,
               onSuccess: ({ name, session }) => {
                 const reason = `${describe(failure)}; now asking ${name}`
-                return Effect.as(run.warn("model-fallback", reason), { turn: session.nextTurn(request), reason })
+                return Effect.as(run.warn("model-fallback", reason), { turn: next({ ...request, session }), reason })
               }
             })
           })
@@ -124,7 +124,7 @@ const fallBack = <E, R>(
  * When no model answers, the call fails with the last failure, or with the last one that is retryable, so that a
  * `ModelRetry` outside begins again; the `detail` of that `ModelError` says what each model said.
  *
- * The models of `layers` are asked directly: middleware inside of this one does not see those calls.
+ * Middleware inside of this one sees those calls like any other.
  */
 export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel.ChatModel, unknown, unknown>>>(
   layers: Layers,

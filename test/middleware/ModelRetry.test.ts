@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Context, Data, Duration, Effect, Exit, Layer, Schedule, Stream } from "effect"
-import { Agent, ChatModel, Message, Middleware, ModelError, Usage } from "effect-deepagents"
+import { Agent, ChatModel, Message, Middleware, ModelError } from "effect-deepagents"
 import { ModelRetry } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
@@ -232,25 +232,6 @@ describe("ModelRetry", () => {
       assert.isTrue(yield* run.isDone)
       assert.lengthOf(yield* TestChatModel.requests, 1)
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.fail(overloaded)])))
-  )
-
-  it.effect("usage that a failed try told is counted", () =>
-    Effect.gen(function* () {
-      const run = yield* inBackground(Agent.run(retrying, prompt))
-      yield* TestClock.adjust("1 second")
-      const { text: answer, usage } = yield* run.result
-      assert.strictEqual(answer, "fine")
-      assert.strictEqual(usage.outputTokens, 12)
-    }).pipe(
-      Effect.provide(
-        TestChatModel.script([
-          TestChatModel.fail(overloaded, {
-            after: [{ _tag: "TurnDone", message: Message.ai("lost", { usage: Usage.make({ outputTokens: 5 }) }) }]
-          }),
-          TestChatModel.text("fine", { usage: { outputTokens: 7 } })
-        ])
-      )
-    )
   )
 
   it.effect("a failed turn is closed before the next begins", () =>

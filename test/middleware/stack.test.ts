@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect } from "effect"
-import { Agent, AgentEvent, Message, ModelError } from "effect-deepagents"
+import { AgentEvent, Message, ModelError } from "effect-deepagents"
 import { ModelFallback, ModelRetry, ModelTimeout } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
@@ -111,25 +111,5 @@ describe("ModelRetry > ModelFallback > ModelTimeout", () => {
         TestChatModel.script([failing({ _tag: "RateLimited", retryAfter: Duration.hours(1) }, "come back in an hour")])
       )
     )
-  )
-
-  it.effect("usage is counted of every model that told it", () =>
-    Effect.gen(function* () {
-      const spent = (outputTokens: number) =>
-        TestChatModel.fail(
-          { _tag: "Transport" },
-          { after: [{ _tag: "TurnDone", message: Message.ai("x", { usage: { ...zero, outputTokens } }) }] }
-        )
-      const zero = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
-      const second = TestChatModel.script([spent(20)])
-      const run = yield* inBackground(
-        Agent.run(agentWith(ModelRetry.make(), ModelFallback.make([second]), ModelTimeout.make()), prompt).pipe(
-          Effect.provide(TestChatModel.script([spent(1), TestChatModel.text("fine", { usage: { outputTokens: 300 } })]))
-        )
-      )
-      yield* TestClock.adjust("1 second")
-      const { text, usage } = yield* run.result
-      assert.deepStrictEqual([text, usage.outputTokens], ["fine", 321])
-    })
   )
 })

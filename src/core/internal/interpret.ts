@@ -205,18 +205,15 @@ export const interpret = Effect.fnUntraced(function* (
     return yield* body(own, inputs)
   })
 
+  // What the run opened is closed before the layers that it may stand on.
+  const whole = Effect.onExit(main, (exit) => {
+    const wound =
+      Exit.isFailure(exit) && live !== undefined ? windUp(live, Cause.hasInterrupts(exit.cause)) : Effect.void
+    return Effect.andThen(wound, Scope.close(scope, exit))
+  })
   const provided = layers.reduce<Effect.Effect<AgentResult<unknown>, unknown, unknown>>(
     (effect, layer) => Effect.provide(effect, layer),
-    main
+    whole
   )
-  return yield* Effect.onExit(surface(provided), (exit) =>
-    Effect.suspend(() => {
-      const wound =
-        Exit.isFailure(exit) && live !== undefined ? windUp(live, Cause.hasInterrupts(exit.cause)) : Effect.void
-      return Effect.andThen(
-        Effect.andThen(wound, Scope.close(scope, exit)),
-        Effect.suspend(() => announce(origin, live, exit))
-      )
-    })
-  )
+  return yield* Effect.onExit(surface(provided), (exit) => Effect.suspend(() => announce(origin, live, exit)))
 })

@@ -46,6 +46,9 @@ const whole =
       Effect.sync(() => {
         const { prices } = model
         let done = false
+        const complete = Effect.suspend((): Effect.Effect<never, ModelError | Cause.Done> =>
+          done ? Cause.done() : Effect.fail(incomplete(model))
+        )
         const checked = Effect.map(pull, (parts) => {
           const last = parts[parts.length - 1]
           if (last?._tag !== "TurnDone") return parts
@@ -55,9 +58,8 @@ const whole =
           const message = { ...last.message, usage: priced(usage, prices) }
           return Array.map(parts, (part) => (part === last ? { ...last, message } : part))
         })
-        return Pull.catchDone(checked, (): Effect.Effect<never, ModelError | Cause.Done> =>
-          done ? Cause.done() : Effect.fail(incomplete(model))
-        )
+        // What a source does after its turn is done (keep the connection open, for one) is not waited for.
+        return Effect.suspend(() => (done ? Cause.done() : Pull.catchDone(checked, () => complete)))
       })
     )
 

@@ -25,7 +25,7 @@ const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Stream.Stream<Tu
 export const makeNextTurn = (live: Live): Next => {
   const door: Next = (request) => {
     if (request.purpose === "turn") live.offered = request.tools
-    return live.session.nextTurn(request)
+    return (request.session ?? live.session).nextTurn(request)
   }
   return live.compiled.wrapModelCall.reduceRight<Next>(
     (next, hook) => (request) => hide(hook(request, next, live)),

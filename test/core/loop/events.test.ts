@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Logger, Ref, Schema, Stream } from "effect"
-import { Agent, AgentEvent, type ChatModel, Message, Middleware, Tool, ToolContext } from "effect-deepagents"
+import { Deferred, Effect, Exit, Fiber, Layer, Logger, Ref, Schema, Stream } from "effect"
+import { Agent, AgentEvent, ChatModel, Message, Middleware, Tool, ToolContext } from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
@@ -121,6 +121,48 @@ describe("invariant 3: order", () => {
     }).pipe(
       Effect.provide(TestChatModel.script([TestChatModel.parts([{ _tag: "TextDelta", text: "I was going to" }])]))
     )
+  )
+
+  it.effect("a turn ends at its TurnDone: what the source does after it is not waited for", () =>
+    Effect.gen(function* () {
+      const done = { _tag: "TurnDone" as const, message: Message.ai("all said") }
+      const lingering = Layer.succeed(ChatModel.ChatModel, {
+        modelId: "lingering",
+        provider: "test",
+        supportsVision: true,
+        contextWindowTokens: undefined,
+        makeSession: Effect.succeed({
+          nextTurn: () => Stream.concat(Stream.make<[ChatModel.TurnPart]>(done), Stream.never)
+        })
+      })
+      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "" }), "go").pipe(Effect.provide(lingering))
+      assert.strictEqual(result.text, "all said")
+    })
+  )
+
+  it.effect("what a run opened is closed before the layers that it stands on", () =>
+    Effect.gen(function* () {
+      const log: Array<string> = []
+      const opened = (name: string) =>
+        Effect.acquireRelease(
+          Effect.sync(() => void log.push(`open ${name}`)),
+          () => Effect.sync(() => void log.push(`close ${name}`))
+        )
+      const model = Layer.effect(
+        ChatModel.ChatModel,
+        Effect.as(opened("client"), {
+          modelId: "scoped",
+          provider: "test",
+          supportsVision: true,
+          contextWindowTokens: undefined,
+          makeSession: Effect.as(opened("session"), {
+            nextTurn: () => Stream.make<[ChatModel.TurnPart]>({ _tag: "TurnDone", message: Message.ai("x") })
+          })
+        })
+      )
+      yield* Agent.run(Agent.provide(Agent.make({ name: "a", prompt: "" }), model), "go")
+      assert.deepStrictEqual(log, ["open client", "open session", "close session", "close client"])
+    })
   )
 
   it.effect("a sub-agent's events come inline with a longer path", () =>
