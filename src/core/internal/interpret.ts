@@ -188,6 +188,7 @@ export const interpret = Effect.fnUntraced(function* (
       makeId,
       log,
       scope,
+      snapshot: Effect.sync(() => messages.slice()),
       logged: messages.length,
       firstNew: messages.length,
       session,

@@ -50,6 +50,8 @@ export interface Live extends Origin, Mutable<Omit<Run, "messages" | "state" | "
   readonly parent: Live | undefined
   readonly makeId: () => string
   readonly log: MessageLog | undefined
+  /** The conversation as it stands when this is run. */
+  readonly snapshot: Effect.Effect<ReadonlyArray<Message>>
   /** How many messages the log has. */
   logged: number
   /** Where what this run adds begins. */

@@ -160,7 +160,7 @@ const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared
     toolName,
     state: live.state,
     emit: (progress) => Effect.suspend(() => emit(live, { _tag: "ToolProgress", callId, toolName, progress })),
-    messages: Effect.sync(() => live.messages.slice()),
+    messages: live.snapshot,
     run: live
   })
   const limit = tool.outputLimit
@@ -211,6 +211,18 @@ const tell = (
   return emit(live, { _tag: "ToolCompleted", ...base, ...(details === undefined ? {} : { details }) })
 }
 
+/** A tool's output, when the state has what it wants there. */
+const applied = (
+  live: Live,
+  output: ToolOutput.ToolOutput
+): Effect.Effect<{ readonly output: ToolOutput.ToolOutput }> =>
+  output.state.length === 0
+    ? Effect.succeed({ output })
+    : Effect.as(
+        Effect.forEach(output.state, (update) => update(live.state), { discard: true }),
+        { output }
+      )
+
 const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
   const since = live.hub.watched ? live.clock.currentTimeMillisUnsafe() : 0
   const { prepared, tool } = call
@@ -218,11 +230,7 @@ const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
     yield* emit(live, { _tag: "ToolCalled", callId: call.id, toolName: call.name, arguments: prepared.arguments })
     call.started = true
     call.outcome = yield* Effect.matchEffect(throughMiddleware(live, call, tool, prepared), {
-      onSuccess: (output) =>
-        Effect.as(
-          Effect.forEach(output.state, (update) => update(live.state), { discard: true }),
-          { output }
-        ),
+      onSuccess: (output) => applied(live, output),
       onFailure: (error) => (isToolError(error) ? Effect.succeed({ error }) : Effect.fail(error))
     })
   }
