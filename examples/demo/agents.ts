@@ -2,14 +2,19 @@
  * The demo's agents: one that writes a report about the workspace, and one that it delegates questions to.
  */
 import { Agent, type ChatModel, type ModelError } from "effect-deepagents"
+import { ModelRetry, ModelTimeout } from "effect-deepagents/middleware"
 import { listFiles, readFile, searchFiles, writeReport, writeTodos } from "./tools.ts"
 import type { Workspace } from "./workspace.ts"
+
+/** What any real model needs. */
+const patience = [ModelRetry.make(), ModelTimeout.make()]
 
 const researcher = Agent.make({
   name: "researcher",
   description: "Answers one question about the code. It searches and reads by itself and starts without any context.",
   prompt: "You answer one question about the code in this folder. Search, read what you found, name your sources.",
   tools: [listFiles, searchFiles, readFile],
+  middleware: patience,
   maxIterations: 10
 })
 
@@ -22,5 +27,6 @@ export const reporter: Agent.Agent<string, ModelError.ModelError, ChatModel.Chat
     "Delegate questions that need a search of their own to the researcher. Finish by write_report, then say what you found."
   ].join("\n"),
   tools: [writeTodos, listFiles, readFile, searchFiles, writeReport, Agent.asTool(researcher)],
+  middleware: patience,
   maxIterations: 20
 })

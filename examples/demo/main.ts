@@ -5,30 +5,35 @@
  * ```sh
  * npm run demo
  * npm run demo -- --root ../another-project
+ * npm run demo -- --model ollama:qwen3:8b
  * ```
  */
 import { parseArgs } from "node:util"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Cause, Config, Console, Effect, Exit, FileSystem, Option, Path, Schema, Sink, Stdio, Stream } from "effect"
 import { Agent } from "effect-deepagents"
-import { TestChatModel } from "effect-deepagents/testing"
 import { reporter } from "./agents.ts"
+import { choose } from "./model.ts"
 import { type Open, render, style } from "./render.ts"
-import { respond } from "./script.ts"
 import { Workspace } from "./workspace.ts"
 
 class DemoError extends Schema.TaggedError<DemoError>()("DemoError", { message: Schema.String }) {}
 
-/** The folder to read: `--root`, else this repository. */
-const root = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
+/** What was asked for on the command line. */
+const options = Effect.gen(function* () {
   const args = yield* (yield* Stdio.Stdio).args
   const { values } = yield* Effect.try({
-    try: () => parseArgs({ args: [...args], options: { root: { type: "string" } } }),
+    try: () => parseArgs({ args: [...args], options: { root: { type: "string" }, model: { type: "string" } } }),
     catch: (cause) => new DemoError({ message: cause instanceof Error ? cause.message : String(cause) })
   })
-  const folder = values.root ?? (yield* path.fromFileUrl(new URL("../..", import.meta.url)))
+  return values
+})
+
+/** The folder to read: `--root`, else this repository. */
+const rootFolder = Effect.fnUntraced(function* (root: string | undefined) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const folder = root ?? (yield* path.fromFileUrl(new URL("../..", import.meta.url)))
   const isFolder = yield* fs.stat(folder).pipe(
     Effect.map((info) => info.type === "Directory"),
     Effect.orElseSucceed(() => false)
@@ -50,21 +55,18 @@ const demo = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const stdio = yield* Stdio.Stdio
-  const folder = yield* root
+  const { model, root } = yield* options
+  const folder = yield* rootFolder(root)
   const reportFile = path.join(yield* outputFolder, "report.md")
 
-  const hasKey = (yield* variable("ANTHROPIC_API_KEY")) !== "" || (yield* variable("OPENAI_API_KEY")) !== ""
-  yield* Console.log(
-    hasKey
-      ? "An API key is set, but there are no adapters for real models yet: a scripted model answers. The rest is real."
-      : "No API key is set: a scripted model answers. The rest (agents, tools, files, events) is real."
-  )
+  const chosen = yield* choose(model)
+  yield* Console.log(chosen.line)
 
   const colours = (yield* variable("NO_COLOR")) === "" && (yield* stdio.stdoutIsTerminal)
   yield* Agent.stream(reporter, "Write a report about the code in this folder.").pipe(
     Stream.mapAccum((): Open => undefined, render(style(colours))),
     Stream.run(Sink.mapError(stdio.stdout(), () => new DemoError({ message: "nobody reads the output any more" }))),
-    Effect.provide([Workspace.layer(folder, reportFile), TestChatModel.reactive(respond, { provider: "demo" })])
+    Effect.provide([Workspace.layer(folder, reportFile), chosen.layer])
   )
 
   if (!(yield* fs.exists(reportFile))) return yield* new DemoError({ message: "the agent wrote no report" })

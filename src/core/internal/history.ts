@@ -12,7 +12,7 @@ const callsOf = (message: AiMessage): ReadonlyArray<Unanswered> =>
     : [...message.toolCalls, ...message.malformedToolCalls.map(({ id, name }) => ({ id, name: name ?? "unknown" }))]
 
 /** What an earlier run did not get to. */
-export const notExecuted = ({ id, name }: Unanswered): ToolMessage =>
+const notExecuted = ({ id, name }: Unanswered): ToolMessage =>
   tool("This call was not executed: the run ended before it.", {
     id: makeId(),
     toolCallId: id,

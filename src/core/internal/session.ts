@@ -11,7 +11,7 @@ import { ModelError } from "../ModelError.ts"
 import { priced } from "../Usage.ts"
 
 /** What a model without vision is shown in the place of an image. */
-export const imagePlaceholder = "[An image was here. This model cannot see images.]"
+const imagePlaceholder = "[An image was here. This model cannot see images.]"
 
 const withoutImages = (message: Message): Message =>
   message.content.some((block) => block.type === "image")
