@@ -3,7 +3,8 @@ import { defineConfig } from "vitest/config"
 
 // Type tests are plain modules, `test/**/*.types.ts`, checked by `npm run typecheck` and never run: vitest's own
 // typecheck mode drives tsc by parsing its output. They assert with `expectTypeOf` from vitest or `@ts-expect-error`.
-const conditions = ["@effect-deepagents/source", ...defaultServerConditions]
+// "module" is for bundlers: what packages put there (AWS's, for one), node can't load.
+const conditions = ["@effect-deepagents/source", ...defaultServerConditions.filter((name) => name !== "module")]
 const results = process.env["VITEST_RESULTS"]
 
 export default defineConfig({

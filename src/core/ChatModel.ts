@@ -56,6 +56,7 @@ export const turnPurpose = "turn"
  * after it); what came before it is for watching. `TurnRestarted` is said by whoever asks again after pieces went out (a retry, a fallback): all pieces of
  * this turn so far are void. A call that the provider executes itself is streamed with `providerExecuted` and is not
  * among the `toolCalls` of the message, or the loop would run it again; a turn with one is never asked for again.
+ * `Warning` becomes an event of that name (a part of a schema that the provider does not enforce, for one).
  */
 export type TurnPart =
   | { readonly _tag: "TextDelta"; readonly text: string }
@@ -63,6 +64,7 @@ export type TurnPart =
   | { readonly _tag: "ToolCallStart"; readonly id: string; readonly name: string; readonly providerExecuted?: boolean }
   | { readonly _tag: "ToolCallDelta"; readonly id: string; readonly delta: string }
   | { readonly _tag: "TurnRestarted"; readonly reason: string }
+  | { readonly _tag: "Warning"; readonly code: string; readonly message: string }
   | { readonly _tag: "TurnDone"; readonly message: AiMessage }
 
 /** One run's line to a model. It may keep a cache as long as that can't be observed. */

@@ -2,6 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 
@@ -48,7 +49,8 @@ export const fromAsyncIterable = <A, E>(
         pump().then(undefined, (cause: unknown) => {
           if (over) return
           over = true
-          Queue.failCauseUnsafe(queue, Cause.fail(onError(cause)))
+          const error = Result.try(() => onError(cause))
+          Queue.failCauseUnsafe(queue, Result.isSuccess(error) ? Cause.fail(error.success) : Cause.die(error.failure))
         })
 
         const leave = Effect.sync(() => {

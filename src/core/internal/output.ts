@@ -75,17 +75,20 @@ export const requestFields = (live: Live): Pick<ModelRequest, "outputSchema"> =>
   return output !== undefined && isNative(live) ? { outputSchema: output.jsonSchema } : {}
 }
 
-/** What the last request of a run asks: no tools but the one that takes the answer. */
-export const finalRequest = (live: Live): Pick<ModelRequest, "tools" | "toolChoice" | "systemPrompt"> => {
+/**
+ * What the last request of a run asks: no tools but the one that takes the answer. The notice is the last message of the
+ * request and not of the history; the system prompt stays as it was, so that a provider's cache still fits.
+ */
+export const finalRequest = (live: Live): Pick<ModelRequest, "tools" | "toolChoice" | "messages"> => {
   const { output } = live.compiled.definition
   const byTool = output !== undefined && !isNative(live)
   const notice = byTool
     ? `You can use no more tools. Call ${finalAnswer} now with what you know.`
     : "You can use no more tools. Answer now, in full, with what you know."
   return {
+    messages: [...live.messages, Message.human(notice, { id: live.makeId(), source: "final-answer" })],
     tools: byTool ? [answerTool(output)] : [],
-    toolChoice: byTool ? { tool: finalAnswer } : "none",
-    systemPrompt: live.systemPrompt === "" ? notice : `${live.systemPrompt}\n\n${notice}`
+    toolChoice: byTool ? { tool: finalAnswer } : "none"
   }
 }
 

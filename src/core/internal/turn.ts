@@ -98,6 +98,8 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
           partial.reasoning = ""
           done = undefined
           return offer(live, part)
+        case "Warning":
+          return offer(live, part)
         case "TurnDone":
           count(live, part.message.usage)
           done = part.message

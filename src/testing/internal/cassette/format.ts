@@ -49,6 +49,7 @@ const Part = Schema.Union([
   }),
   Schema.TaggedStruct("ToolCallDelta", { id: Schema.String, delta: Schema.String }),
   Schema.TaggedStruct("TurnRestarted", { reason: Schema.String }),
+  Schema.TaggedStruct("Warning", { code: Schema.String, message: Schema.String }),
   Schema.TaggedStruct("TurnDone", { message: AiMessage })
 ])
 

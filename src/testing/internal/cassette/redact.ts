@@ -172,6 +172,7 @@ export const turn = (parts: ReadonlyArray<TurnPart>, redact: Redact): ReadonlyAr
   return parts.flatMap((part): ReadonlyArray<TurnPart> => {
     if (part._tag === "TurnDone") return [{ ...part, message: aiMessage(part.message, redact) }]
     if (part._tag === "TurnRestarted") return [{ ...part, reason: redact(part.reason) }]
+    if (part._tag === "Warning") return [{ ...part, message: redact(part.message) }]
     const channel = channelOf(part)
     const clean = channel === undefined ? undefined : changed.get(channel)
     if (channel === undefined || clean === undefined) return [part]

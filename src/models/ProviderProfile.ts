@@ -1,0 +1,52 @@
+/**
+ * What a provider, or one model of it, is asked with beside what the caller says: parameters as plain data.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import { ChatModel } from "../core/ChatModel.ts"
+import { JsonObject } from "../core/Json.ts"
+
+/**
+ * Parameters for every model of a provider, or (with `model`) for one exact model of it. They are the provider's own, by
+ * the names of its API, as in `ModelRequest.parameters`.
+ */
+export const ProviderProfile = Schema.Struct({
+  provider: Schema.String,
+  model: Schema.optionalKey(Schema.String),
+  parameters: JsonObject
+})
+export type ProviderProfile = typeof ProviderProfile.Type
+
+/** Providers are one whatever their case, `-` and `_`. */
+export const foldProvider = (name: string): string => name.toLowerCase().replaceAll(/[-_]/g, "")
+
+/** The parameters that some profiles have for a model: its provider's first, its own over them. */
+export const parametersOf = (profiles: ReadonlyArray<ProviderProfile>, provider: string, model: string): JsonObject => {
+  const ours = profiles.filter((profile) => foldProvider(profile.provider) === foldProvider(provider))
+  const general = ours.filter((profile) => profile.model === undefined)
+  const exact = ours.filter((profile) => profile.model === model)
+  return Object.assign({}, ...[...general, ...exact].map((profile) => profile.parameters))
+}
+
+/** A model that is asked with these parameters, unless a request says otherwise. */
+export const withParameters = <E, R>(
+  layer: Layer.Layer<ChatModel, E, R>,
+  parameters: JsonObject
+): Layer.Layer<ChatModel, E, R> =>
+  Object.keys(parameters).length === 0
+    ? layer
+    : Layer.effect(
+        ChatModel,
+        Effect.map(Layer.build(layer), (context) => {
+          const model = Context.get(context, ChatModel)
+          return ChatModel.of({
+            ...model,
+            makeSession: Effect.map(model.makeSession, (session) => ({
+              nextTurn: (request) =>
+                session.nextTurn({ ...request, parameters: { ...parameters, ...request.parameters } })
+            }))
+          })
+        })
+      )

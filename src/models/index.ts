@@ -1,0 +1,5 @@
+/**
+ * Models by name, of whichever provider.
+ */
+export * as ChatModels from "./ChatModels.ts"
+export * as ProviderProfile from "./ProviderProfile.ts"

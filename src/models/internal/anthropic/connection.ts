@@ -1,0 +1,49 @@
+/**
+ * What the transports to Anthropic and to Bedrock have in common: how a server is reached, and how quiet the SDK is.
+ */
+import * as Duration from "effect/Duration"
+import * as Redacted from "effect/Redacted"
+
+/** Headers of each request; what is a secret is `Redacted`. */
+export type Headers = { readonly [name: string]: string | Redacted.Redacted }
+
+/** How a server is reached. */
+export interface Connection {
+  readonly baseURL?: string
+  readonly headers?: Headers
+  readonly betas?: ReadonlyArray<string>
+  readonly fetch?: typeof globalThis.fetch
+  readonly timeout?: Duration.Input
+}
+
+const valueOf = (value: string | Redacted.Redacted): string =>
+  Redacted.isRedacted(value) ? Redacted.value(value) : value
+
+/** Options of the SDK: what is set, and no retries, logs, spans or warnings of its own. */
+export const clientOptions = ({ baseURL, fetch, headers, timeout }: Connection) =>
+  ({
+    maxRetries: 0,
+    logLevel: "off",
+    openTelemetry: false,
+    ...(baseURL === undefined ? {} : { baseURL }),
+    ...(fetch === undefined ? {} : { fetch }),
+    ...(timeout === undefined ? {} : { timeout: Duration.toMillis(timeout) }),
+    ...(headers === undefined
+      ? {}
+      : { defaultHeaders: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, valueOf(value)])) })
+  }) as const
+
+/** The values of secrets, which must not be in any error. */
+export const secretsOf = (
+  { headers }: Connection,
+  own: ReadonlyArray<Redacted.Redacted | undefined>
+): ReadonlyArray<string> =>
+  [...own, ...Object.values(headers ?? {})].flatMap((value) =>
+    Redacted.isRedacted(value) ? [Redacted.value(value)] : []
+  )
+
+/** The header that asks for beta features: those of the layer and those that a request needs. */
+export const betaHeader = (connection: Connection, betas: ReadonlyArray<string>): Record<string, string> => {
+  const all = new Set([...(connection.betas ?? []), ...betas])
+  return all.size === 0 ? {} : { "anthropic-beta": [...all].join(",") }
+}

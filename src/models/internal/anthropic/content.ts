@@ -1,0 +1,108 @@
+/**
+ * Text, images and documents, from the library's blocks to those of the Messages API.
+ */
+import * as Base64 from "effect/encoding/Base64"
+import * as Result from "effect/Result"
+import type { FileBlock, ImageBlock, TextBlock } from "../../../core/Content.ts"
+import { isObject, type JsonObject } from "../../../core/Json.ts"
+import { dataOf, type Dialect } from "../dialect.ts"
+import type { Shown } from "../normalize.ts"
+import type { DocumentPart, ImagePart, ImageType, TextPart } from "./wire.ts"
+
+/** The key under which what Claude needs back verbatim is kept: the same on every platform that serves it. */
+export const dataKey = "anthropic"
+
+const imageTypes: ReadonlySet<string> = new Set<ImageType>(["image/jpeg", "image/png", "image/gif", "image/webp"])
+
+const isImageType = (mimeType: string): mimeType is ImageType => imageTypes.has(mimeType)
+
+const dataUrl = /^data:([^;,]+)(?:;[^;,]+)*;base64,([A-Za-z0-9+/=]+)$/
+
+/** Base64 content, from a source that has it inside. */
+const inlineOf = ({
+  source
+}: ImageBlock | FileBlock): { readonly mimeType: string; readonly data: string } | undefined => {
+  if (source.kind === "base64") return source.data === "" ? undefined : source
+  if (source.kind === "fileId") return undefined
+  const [, mimeType = "", data = ""] = dataUrl.exec(source.url) ?? []
+  return data === "" ? undefined : { mimeType, data }
+}
+
+const isPlainText = (mimeType: string): boolean => mimeType === "text/plain" || mimeType.startsWith("text/plain;")
+
+const canRead =
+  (remote: boolean) =>
+  (block: ImageBlock | FileBlock): boolean => {
+    const inline = inlineOf(block)
+    if (inline !== undefined) {
+      if (block.type === "image") return isImageType(inline.mimeType)
+      return inline.mimeType === "application/pdf" || (isPlainText(inline.mimeType) && textOf(inline.data) !== "")
+    }
+    if (!remote) return false
+    const { source } = block
+    if (source.kind === "fileId") return source.fileId !== ""
+    return source.kind === "url" && /^https?:\/\//.test(source.url)
+  }
+
+/** What the Messages API can carry. `remote`: whether the platform fetches URLs and has a Files API. */
+export const dialect = (remote: boolean): Dialect => ({
+  provider: dataKey,
+  systemMessages: "fold",
+  reasoning: "own",
+  media: canRead(remote),
+  toolMedia: "inline",
+  humanFirst: true,
+  humanLast: true,
+  callIdLength: 64
+})
+
+/** The text of a plain text file, which is not sent in base64. */
+const textOf = (data: string): string => Result.getOrElse(Base64.decodeString(data), () => "").trim()
+
+const imageSource = (block: ImageBlock): ImagePart["source"] => {
+  const inline = inlineOf(block)
+  if (inline !== undefined && isImageType(inline.mimeType)) {
+    return { type: "base64", media_type: inline.mimeType, data: inline.data }
+  }
+  const { source } = block
+  if (source.kind === "fileId") return { type: "file", file_id: source.fileId }
+  return { type: "url", url: source.kind === "url" ? source.url : "" }
+}
+
+const documentSource = (block: FileBlock): DocumentPart["source"] => {
+  const inline = inlineOf(block)
+  if (inline !== undefined && isPlainText(inline.mimeType)) {
+    return { type: "text", media_type: "text/plain", data: textOf(inline.data) }
+  }
+  if (inline !== undefined) return { type: "base64", media_type: "application/pdf", data: inline.data }
+  const { source } = block
+  if (source.kind === "fileId") return { type: "file", file_id: source.fileId }
+  return { type: "url", url: source.kind === "url" ? source.url : "" }
+}
+
+/** What a person or a tool showed. What the API can't carry was replaced before, by the dialect. */
+export const shownPart = (block: Shown): TextPart | ImagePart | DocumentPart => {
+  switch (block.type) {
+    case "text":
+      return { type: "text", text: block.text }
+    case "image":
+      return { type: "image", source: imageSource(block) }
+    case "file":
+      return {
+        type: "document",
+        source: documentSource(block),
+        ...(block.name === undefined || block.name.trim() === "" ? {} : { title: block.name })
+      }
+  }
+}
+
+/** A text of the model's, with the citations that it came with. */
+export const saidPart = (block: TextBlock): TextPart => {
+  const citations = dataOf(block.providerData, { provider: dataKey })?.["citations"]
+  const own = Array.isArray(citations) ? citations.filter(isObject) : []
+  return { type: "text", text: block.text, ...(own.length === 0 ? {} : { citations: own }) }
+}
+
+/** What Claude attached to something. */
+export const ownData = (providerData: JsonObject | undefined): JsonObject | undefined =>
+  dataOf(providerData, { provider: dataKey })

@@ -1,0 +1,37 @@
+/**
+ * How an answer was laid out: Anthropic wants the blocks of an answer back in the order in which it gave them, and a
+ * message keeps what was said and what was called apart.
+ */
+import { isObject, type Json } from "../../../core/Json.ts"
+import type { VerbatimPart } from "./wire.ts"
+
+/**
+ * The order of an answer, where it is not "what was said, then the calls": `said`, `call` and `malformed` stand for the
+ * next one of these, an object is a block of Anthropic's own tools, which goes back as it came.
+ */
+export type Layout = ReadonlyArray<"said" | "call" | "malformed" | VerbatimPart>
+
+const verbatim = /^(server_tool_use|mcp_tool_use|container_upload|\w+_tool_result)$/
+
+/** Whether a block is one of those that go back as they came. */
+export const isVerbatim = (value: unknown): value is VerbatimPart =>
+  isObject(value) &&
+  typeof value["type"] === "string" &&
+  verbatim.test(value["type"]) &&
+  value["type"] !== "tool_result"
+
+const isLayout = (value: unknown): value is Layout =>
+  Array.isArray(value) &&
+  value.every((item) => item === "said" || item === "call" || item === "malformed" || isVerbatim(item))
+
+/** The layout that was kept, or none. */
+export const toLayout = (value: Json | undefined): Layout => (isLayout(value) ? value : [])
+
+const order = ["said", "call", "malformed"]
+
+/** Whether a layout is the usual one, which need not be kept. */
+export const isPlain = (layout: Layout): boolean =>
+  layout.every((item, at) => {
+    const before = layout[at - 1]
+    return typeof item === "string" && (typeof before !== "string" || order.indexOf(before) <= order.indexOf(item))
+  })

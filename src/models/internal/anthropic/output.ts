@@ -1,0 +1,62 @@
+/**
+ * An answer in a schema: by the API's own means where it accepts the schema, else by asking for it.
+ */
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { adaptSchema, type SchemaRules } from "../jsonSchema.ts"
+
+/** What Claude's constrained output enforces. */
+const rules: SchemaRules = {
+  allRequired: false,
+  keywords: new Set(),
+  formats: new Set(["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"])
+}
+
+/** How an answer in a schema is asked for: with a format, or with a text in the system prompt. */
+export interface OutputRequest {
+  readonly format?: { readonly type: "json_schema"; readonly schema: JsonObject }
+  readonly plea?: string
+  /** What the API will not enforce, as `path: keyword`. */
+  readonly removed: ReadonlyArray<string>
+}
+
+const refsIn = (value: Json): ReadonlyArray<string> => {
+  if (Array.isArray(value)) return value.flatMap(refsIn)
+  if (!isObject(value)) return []
+  const { $ref, ...rest } = value
+  return [...(typeof $ref === "string" ? [$ref] : []), ...Object.values(rest).flatMap(refsIn)]
+}
+
+/** Whether a schema refers to itself, which the API does not accept. */
+const isRecursive = (schema: JsonObject): boolean => {
+  const { $defs, ...root } = schema
+  const definitions = isObject($defs) ? $defs : {}
+  const visit = (value: Json, path: ReadonlyArray<string>): boolean =>
+    refsIn(value).some((ref) => {
+      if (ref === "#" || path.includes(ref)) return true
+      const target = definitions[ref.replace("#/$defs/", "")]
+      return target !== undefined && visit(target, [...path, ref])
+    })
+  return visit(root, [])
+}
+
+const make = (schema: JsonObject): OutputRequest => {
+  const adapted = adaptSchema(schema, rules)
+  if (adapted !== undefined && !isRecursive(adapted.schema)) {
+    // An object that was open and is closed now holds nothing that is not valid.
+    const removed = adapted.removed.filter((one) => !one.endsWith(": additionalProperties"))
+    return { format: { type: "json_schema", schema: adapted.schema }, removed }
+  }
+  const plea = `Answer with JSON that fits this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`
+  return { plea, removed: ["$: the whole schema"] }
+}
+
+/** Makes output requests; one schema is adapted once. */
+export const makeOutputRequests = (): ((schema: JsonObject | undefined) => OutputRequest | undefined) => {
+  const known = new WeakMap<JsonObject, OutputRequest>()
+  return (schema) => {
+    if (schema === undefined) return undefined
+    const request = known.get(schema) ?? make(schema)
+    known.set(schema, request)
+    return request
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * Parameters of a request, over those of the layer: by the names of our options or by the API's own.
+ */
+import * as Result from "effect/Result"
+import { isObject, type JsonObject } from "../../../core/Json.ts"
+import { merge } from "../read.ts"
+import type { Body } from "./wire.ts"
+
+/** Options whose names differ on the wire; a dot leads into an object. */
+const names: { readonly [option: string]: string } = {
+  maxTokens: "max_tokens",
+  topP: "top_p",
+  topK: "top_k",
+  stopSequences: "stop_sequences",
+  serviceTier: "service_tier",
+  effort: "output_config.effort"
+}
+
+/** What the codec writes itself: else the conversation on the wire would not be the one of the run. */
+const reserved = new Set(["model", "messages", "stream", "system", "tools", "tool_choice", "anthropic_version"])
+
+/**
+ * Lays parameters over a body, later ones over earlier ones; `null` takes one out. Fails with the name of a parameter
+ * that is not the caller's to set.
+ */
+export const overlay = (body: Body, layers: ReadonlyArray<JsonObject>): Result.Result<Body, string> => {
+  const fields = new Map<string, unknown>(Object.entries(body))
+  for (const [name, value] of layers.flatMap((layer) => Object.entries(layer))) {
+    const [key = name, inner] = (names[name] ?? name).split(".")
+    if (reserved.has(key)) return Result.fail(key)
+    const own = inner === undefined ? value : { [inner]: value }
+    const before = fields.get(key)
+    if (own === null) fields.delete(key)
+    else fields.set(key, isObject(before) && isObject(own) ? merge(before, own) : own)
+  }
+  // What a body is made of is as it was; about the rest the API decides.
+  return Result.succeed(Object.fromEntries(fields) as unknown as Body)
+}

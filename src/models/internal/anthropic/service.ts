@@ -1,0 +1,36 @@
+/**
+ * A Claude model as the service that the library knows, wherever it is served.
+ */
+import * as Effect from "effect/Effect"
+import type { Service } from "../../../core/ChatModel.ts"
+import { pricing } from "./models.ts"
+import type { Encoding } from "./request.ts"
+import { makeSession, type Send } from "./session.ts"
+import { cacheTtl, type Overrides } from "./settings.ts"
+
+/** What a platform brings. `priceFactor`: how its prices relate to Anthropic's own. */
+export interface Platform {
+  readonly provider: string
+  readonly encoding: Encoding
+  readonly overrides: Overrides
+  readonly send: Send
+  readonly secrets: ReadonlyArray<string>
+  readonly priceFactor: number
+}
+
+/** Makes the service. */
+export const makeService = ({ encoding, overrides, priceFactor, provider, secrets, send }: Platform): Service => {
+  const { model, profile, settings } = encoding
+  const own = overrides.prices === undefined ? pricing(profile, cacheTtl(settings) ?? "5m", priceFactor) : undefined
+  const prices = overrides.prices ?? own?.prices
+  const priced = own?.cost ?? ((usage) => usage)
+  return {
+    modelId: model,
+    provider,
+    supportsVision: overrides.supportsVision ?? profile.supportsVision,
+    contextWindowTokens: overrides.contextWindowTokens ?? profile.contextWindowTokens,
+    structuredOutput: overrides.structuredOutput ?? profile.structuredOutput,
+    ...(prices === undefined ? {} : { prices }),
+    makeSession: Effect.sync(() => makeSession({ provider, encoding, send, secrets, priced }))
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * One run's line to a Claude model, over whatever transport.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import { fromAsyncIterable, type ModelRequest, type ModelSession, type TurnPart } from "../../../core/ChatModel.ts"
+import { IdGenerator } from "../../../core/IdGenerator.ts"
+import { isObject } from "../../../core/Json.ts"
+import { isModelError, ModelError } from "../../../core/ModelError.ts"
+import type { Usage } from "../../../core/Usage.ts"
+import { decodeTurn } from "../decodeTurn.ts"
+import type { Origin } from "../errors.ts"
+import { quotable } from "../secrets.ts"
+import { makeSchemaWarner, warned } from "../warned.ts"
+import { makeDecoder } from "./decode.ts"
+import { faultError, isMovedThinking, requestError } from "./failure.ts"
+import { makeEncoder, type Encoding } from "./request.ts"
+import type { Body } from "./wire.ts"
+
+/** Sends a request and gives the events of the answer, parsed as JSON and not checked. */
+export type Send = (body: Body, betas: ReadonlyArray<string>, signal: AbortSignal) => Promise<AsyncIterable<unknown>>
+
+/** What a session is made of. `secrets` must not be in any error; `priced` puts a price on usage. */
+export interface Setup {
+  readonly provider: string
+  readonly encoding: Encoding
+  readonly send: Send
+  readonly secrets: ReadonlyArray<string>
+  readonly priced: (usage: Usage) => Usage
+}
+
+/** How long the end of the HTTP response is waited for behind the end of the answer, so that the connection is kept. */
+const lingering = 200
+
+/** Reads what comes behind the end of the answer, not for long. What it is, a failure too, is of no interest. */
+const linger = (iterator: AsyncIterator<unknown>, giveUp: () => void): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(giveUp, lingering)
+    const over = (): void => {
+      clearTimeout(timer)
+      resolve()
+    }
+    const drain = (): void => {
+      iterator.next().then(({ done: ended }) => (ended === true ? over() : drain()), over)
+    }
+    drain()
+  })
+
+const done = { done: true, value: undefined } as const
+
+/** A reason that costs nothing to make: without one, `abort()` makes an exception with a stack trace. */
+const gone = "nobody reads this answer any more"
+
+/**
+ * The events up to the end of the answer. Who leaves before it ends the request; who leaves after it does not, and what
+ * happens to the connection then does not matter any more.
+ */
+const untilStop = (
+  left: AbortSignal,
+  open: (signal: AbortSignal) => Promise<AsyncIterable<unknown>>
+): AsyncIterable<unknown> => ({
+  [Symbol.asyncIterator]: () => {
+    const request = new AbortController()
+    let iterator: AsyncIterator<unknown> | undefined
+    let over: Promise<void> | undefined
+    left.addEventListener("abort", () => {
+      if (over === undefined) request.abort(gone)
+    })
+    return {
+      next: async () => {
+        if (over !== undefined) return over.then(() => done)
+        iterator ??= (await open(request.signal))[Symbol.asyncIterator]()
+        const event = await iterator.next()
+        if (isObject(event.value) && event.value["type"] === "message_stop") {
+          over = linger(iterator, () => request.abort(gone))
+        }
+        return event
+      },
+      return: () => {
+        // The SDK's own iterator ends with the request.
+        if (over === undefined) request.abort(gone)
+        return Promise.resolve(done)
+      }
+    }
+  }
+})
+
+/** What the conversation says: it must not be in an error. */
+const saidIn = ({ messages, systemPrompt }: ModelRequest): ReadonlyArray<string> => [
+  systemPrompt,
+  ...messages.flatMap((message) => [
+    ...message.content.flatMap(({ type: _, ...said }) => quotable(said)),
+    ...(message.role === "ai" ? message.toolCalls.flatMap((call) => quotable(call.arguments)) : []),
+    ...(message.role === "ai" ? message.malformedToolCalls.map((call) => call.raw) : [])
+  ])
+]
+
+const bindingBeta = "thinking-binding-controls-2026-08-01"
+
+/** The same request, with thinking dropped that belongs to a conversation which reads differently now. */
+const dropMovedThinking = (body: Body): Body => {
+  const { thinking = { type: "adaptive" } } = body
+  return { ...body, thinking: { ...thinking, block_binding: { prefix_mismatch_behavior: "drop_block" } } }
+}
+
+/** The failure of a request that sets what is made from the run. */
+export const reservedParameter = (provider: string, model: string, name: string): ModelError =>
+  new ModelError({
+    provider,
+    model,
+    reason: { _tag: "InvalidRequest" },
+    detail: `parameters can't set "${name}": it is made from the run`
+  })
+
+/** Opens a session. */
+export const makeSession = ({ encoding, priced, provider, secrets, send }: Setup): ModelSession => {
+  const encode = makeEncoder(encoding)
+  const known = new Set<string>()
+  const warn = makeSchemaWarner({ provider, model: encoding.model })
+  let dropping = false
+
+  const nextTurn = Effect.fnUntraced(function* (request: ModelRequest) {
+    const makeId = yield* IdGenerator
+    const encoded = encode(request)
+    if (Result.isFailure(encoded)) return yield* reservedParameter(provider, encoding.model, encoded.failure)
+    const { betas, body, names, removed } = encoded.success
+    const origin: Origin = {
+      provider,
+      model: encoding.model,
+      // What was said is looked for only when something went wrong.
+      get secrets() {
+        return [...secrets, ...saidIn(request)]
+      }
+    }
+    const attempt = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
+      dropping ? send(dropMovedThinking(body), [...betas, bindingBeta], signal) : send(body, betas, signal)
+    const open = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
+      attempt(signal).catch((cause: unknown) => {
+        if (dropping || !isMovedThinking(cause)) return Promise.reject(cause)
+        dropping = true
+        return attempt(signal)
+      })
+    const events = fromAsyncIterable(
+      (signal) => untilStop(signal, open),
+      (cause) => (isModelError(cause) ? cause : requestError(origin, cause))
+    )
+    const turn = decodeTurn(
+      events,
+      () => makeDecoder({ names, priced, makeId, fail: (fault) => faultError(origin, fault) }),
+      known
+    )
+    return warned(warn(removed), turn)
+  })
+
+  return { nextTurn: (request): Stream.Stream<TurnPart, ModelError> => Stream.unwrap(nextTurn(request)) }
+}

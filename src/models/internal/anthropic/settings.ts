@@ -1,0 +1,55 @@
+/**
+ * What can be set for a Claude model, wherever it is served.
+ */
+import type { JsonObject } from "../../../core/Json.ts"
+import type { Prices } from "../../../core/Usage.ts"
+
+/**
+ * How a model thinks before it answers: as much as it finds right, within a budget (tokens, at least 1,024; models up
+ * to Claude 4.6), or not at all. `interleaved` lets those models think between tool calls too; adaptive ones always do.
+ */
+export type Thinking = "adaptive" | "off" | { readonly budgetTokens: number; readonly interleaved?: boolean }
+
+/**
+ * Settings of requests. Only what is set is sent, except `maxTokens`, which the API insists on.
+ *
+ * - `maxTokens`: the longest answer, thinking included, in tokens
+ * - `temperature`, `topP`, `topK`: only for models up to Claude 4.6; later ones refuse them
+ * - `showThinking`: whether the text of thinking comes back (summarised), or only what proves it
+ * - `effort`: how much work goes into an answer
+ * - `cache`: where prompts are cached and for how long; on by default, for five minutes
+ * - `serverTools`: tools that Anthropic runs itself (web search …), as its API describes them
+ * - `metadata.userId`: an opaque id of the end user
+ * - `parameters`: fields of a request that have no option here, by the API's names. Those of a single request win over
+ *   all of these; a `null` there takes one out
+ */
+export interface Settings {
+  readonly maxTokens?: number
+  readonly temperature?: number
+  readonly topP?: number
+  readonly topK?: number
+  readonly stopSequences?: ReadonlyArray<string>
+  readonly thinking?: Thinking
+  readonly showThinking?: boolean
+  readonly effort?: "low" | "medium" | "high" | "xhigh" | "max"
+  readonly cache?: "off" | { readonly ttl: "5m" | "1h" }
+  readonly serverTools?: ReadonlyArray<JsonObject>
+  readonly metadata?: { readonly userId: string }
+  readonly parameters?: JsonObject
+}
+
+/**
+ * What a model is and costs, where the built-in table is wrong or does not know it. `contextWindowTokens` is in tokens,
+ * `prices` are US dollars for a million tokens. `structuredOutput`: whether an answer in a schema is had by the API's own
+ * means or by a tool call.
+ */
+export interface Overrides {
+  readonly contextWindowTokens?: number
+  readonly supportsVision?: boolean
+  readonly prices?: Prices
+  readonly structuredOutput?: "native" | "tool"
+}
+
+/** How long a prompt stays cached; `undefined` when caching is off. */
+export const cacheTtl = (settings: Settings): "5m" | "1h" | undefined =>
+  settings.cache === "off" ? undefined : (settings.cache?.ttl ?? "5m")

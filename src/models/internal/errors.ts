@@ -1,0 +1,170 @@
+/**
+ * What an HTTP provider's failure means: status, headers, code and message made into a `ModelError` that holds no
+ * secret and no part of the request.
+ */
+import * as Duration from "effect/Duration"
+import { ModelError, type Reason } from "../../core/ModelError.ts"
+import { overflowOf } from "./overflow.ts"
+import { hide } from "./secrets.ts"
+
+/** Whose failure it is, and the texts that must not be in it: keys, secret headers, what the request said. */
+export interface Origin {
+  readonly provider: string
+  readonly model: string
+  readonly secrets: ReadonlyArray<string>
+}
+
+/** What `Headers` and every SDK's headers can do. */
+export interface HeaderReader {
+  readonly get: (name: string) => string | null | undefined
+}
+
+/** A failure that the provider told. `code` and `type` are its own words for it; there is no status inside a stream. */
+export interface ProviderFailure {
+  readonly status?: number | undefined
+  readonly headers?: HeaderReader | undefined
+  readonly code?: string | undefined
+  readonly type?: string | undefined
+  readonly message?: string | undefined
+}
+
+const seconds = /^\d+(?:\.\d+)?$/
+
+/**
+ * How long to wait, from `retry-after-ms` (milliseconds) or `retry-after` (seconds or a date, which is read against the
+ * response's own `date`, so that clocks need not agree).
+ */
+const retryAfter = (headers: HeaderReader | undefined): Duration.Duration | undefined => {
+  const millis = headers?.get("retry-after-ms")?.trim()
+  if (millis !== undefined && seconds.test(millis)) return Duration.millis(Number(millis))
+  const after = headers?.get("retry-after")?.trim()
+  if (after === undefined || after === "") return undefined
+  if (seconds.test(after)) return Duration.seconds(Number(after))
+  const wait = Date.parse(after) - Date.parse(headers?.get("date") ?? "")
+  return Number.isFinite(wait) ? Duration.millis(Math.max(0, wait)) : undefined
+}
+
+/** The names that providers have for things, as one is found in a code or a type. */
+const words: ReadonlyArray<readonly [RegExp, Exclude<Reason["_tag"], "ContextOverflow">]> = [
+  [/insufficient_quota|billing|credit_balance|quota_exceeded|payment_required/, "QuotaExhausted"],
+  [/rate_?limit|too_many_requests|throttl/, "RateLimited"],
+  [
+    /content_?filter|content_policy|responsibleai|safety|(?:bio|misalignment)_policy|moderation|sensitive/,
+    "ContentFiltered"
+  ],
+  [/invalid_api_key|authentication|unauthorized/, "Authentication"],
+  [/permission|forbidden|access_denied|not_authorized/, "Permission"],
+  [/overloaded|unavailable|server_error|internal_error|api_error|engine_busy/, "Overloaded"],
+  [/timeout|timed_out/, "Timeout"],
+  [/invalid|unsupported|not_supported|too_(?:large|small)|parse_error|failed_to_download|not_found/, "InvalidRequest"]
+]
+
+const byStatus = (status: number): Reason["_tag"] => {
+  switch (status) {
+    case 401:
+      return "Authentication"
+    case 402:
+      return "QuotaExhausted"
+    case 403:
+      return "Permission"
+    case 408:
+    case 504:
+    case 524:
+      return "Timeout"
+    // What another request holds is free soon; "too early" is the same.
+    case 409:
+    case 425:
+      return "Overloaded"
+    case 429:
+      return "RateLimited"
+    case 501:
+      return "Unsupported"
+    default:
+      return status >= 500 ? "Overloaded" : status >= 300 ? "InvalidRequest" : "Unknown"
+  }
+}
+
+const reasonOf = (failure: ProviderFailure): Reason => {
+  const { headers, status } = failure
+  const named = `${failure.code ?? ""} ${failure.type ?? ""}`.toLowerCase()
+  const overflow = overflowOf(named, failure.message ?? "", status)
+  if (overflow !== undefined) return overflow
+  const word = words.find(([pattern]) => pattern.test(named))?.[1]
+  const plain = status === undefined ? undefined : byStatus(status)
+  // A status says more than a word that many failures share: `invalid_request_error` is said of a missing key too.
+  const vague = word === undefined || word === "Overloaded" || word === "RateLimited" || word === "InvalidRequest"
+  const tag = plain === undefined || plain === "Unknown" ? (word ?? "Unknown") : vague ? plain : word
+  if (tag !== "RateLimited" && tag !== "Overloaded") return { _tag: tag }
+  const wait = retryAfter(headers)
+  return wait === undefined ? { _tag: tag } : { _tag: tag, retryAfter: wait }
+}
+
+const hints: { readonly [status: number]: string } = {
+  404: "is the base URL right, and the model's name?",
+  405: "is the base URL right?"
+}
+
+/** The longest text of a provider that is passed on, in characters. */
+const longest = 600
+
+const shorten = (text: string): string => (text.length > longest ? `${text.slice(0, longest)}…` : text)
+
+/** Makes the error of a failure that the provider told. */
+export const providerError = (origin: Origin, failure: ProviderFailure): ModelError => {
+  const { code, headers, message, status } = failure
+  const said = message === undefined ? "" : shorten(hide(message, origin.secrets).trim())
+  const hint = status === undefined ? undefined : hints[status]
+  const named = code === undefined || said.includes(code) ? [] : [`[${hide(code, origin.secrets)}]`]
+  const detail = [...named, said, ...(hint === undefined ? [] : [`(${hint})`])].filter((text) => text !== "").join(" ")
+  const requestId = headers?.get("x-request-id") ?? headers?.get("request-id") ?? headers?.get("apim-request-id")
+  return new ModelError({
+    provider: origin.provider,
+    model: origin.model,
+    reason: reasonOf(failure),
+    ...(detail === "" ? {} : { detail }),
+    ...(status === undefined ? {} : { status }),
+    ...(requestId === null || requestId === undefined ? {} : { requestId })
+  })
+}
+
+/** Makes the error of an answer that is not what the protocol says. */
+export const badResponse = (origin: Origin, detail: string): ModelError =>
+  new ModelError({
+    provider: origin.provider,
+    model: origin.model,
+    reason: { _tag: "BadResponse" },
+    detail: shorten(hide(detail, origin.secrets))
+  })
+
+const isTimeout = (code: string): boolean => /TIMEDOUT|TIMEOUT|TimeoutError/.test(code)
+
+/** The system's or the HTTP client's code at the bottom of an error's causes. */
+const codeOf = (cause: unknown): string | undefined => {
+  let found: string | undefined
+  let at = cause
+  for (let depth = 0; depth < 8 && typeof at === "object" && at !== null; depth++) {
+    if ("code" in at && typeof at.code === "string") found = at.code
+    else if ("name" in at && at.name === "TimeoutError") found = "TimeoutError"
+    at = "errors" in at && Array.isArray(at.errors) ? at.errors[0] : "cause" in at ? at.cause : undefined
+  }
+  return found
+}
+
+/**
+ * Makes the error of a connection that failed or broke. Of the cause only its code is kept: its message may quote a URL
+ * with credentials.
+ */
+export const connectionError = (
+  origin: Origin,
+  cause: unknown,
+  options?: { readonly timedOut?: boolean | undefined }
+): ModelError => {
+  const code = codeOf(cause)
+  const timedOut = options?.timedOut === true || (code !== undefined && isTimeout(code))
+  return new ModelError({
+    provider: origin.provider,
+    model: origin.model,
+    reason: { _tag: timedOut ? "Timeout" : "Transport" },
+    ...(code === undefined ? {} : { detail: code })
+  })
+}

@@ -1,0 +1,21 @@
+/**
+ * Reads what came over a wire without trusting it: what is not of the kind that was asked for is not there.
+ */
+import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
+
+export const stringOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
+
+/** A finite number. */
+export const numberOf = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isFinite(value) ? value : undefined
+
+export const objectOf = (value: unknown): JsonObject | undefined => (isObject(value) ? value : undefined)
+
+export const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
+
+/** The objects of a list, in order. */
+export const objectsOf = (value: unknown): ReadonlyArray<JsonObject> => listOf(value).filter(isObject)
+
+/** One object of the keys of all; the last one wins. */
+export const merge = (...objects: ReadonlyArray<{ readonly [key: string]: Json }>): JsonObject =>
+  Object.assign({}, ...objects)

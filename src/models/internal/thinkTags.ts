@@ -1,0 +1,113 @@
+/**
+ * Takes `<think>…</think>` out of streamed text as reasoning, however the text is cut into chunks.
+ *
+ * A tag counts only where an answer begins: at the start, or behind reasoning. One that comes later was meant to be
+ * read. Blanks around the tags belong to neither side.
+ */
+
+/** A piece of what the model said. */
+export interface Said {
+  readonly kind: "text" | "reasoning"
+  readonly text: string
+}
+
+/**
+ * `open` and `close` are the tags. With `inside` the stream begins in the middle of the reasoning: the chat template
+ * wrote the opening tag.
+ */
+export interface ThinkTags {
+  readonly open: string
+  readonly close: string
+  readonly inside: boolean
+}
+
+/** Qwen, DeepSeek, MiniMax, LFM2 and most others. */
+export const thinkTags: ThinkTags = { open: "<think>", close: "</think>", inside: false }
+
+/** How many characters at the end of a text could be the beginning of a tag. */
+const beginning = (text: string, tag: string): number => {
+  for (let length = Math.min(text.length, tag.length - 1); length > 0; length--) {
+    if (text.endsWith(tag.slice(0, length))) return length
+  }
+  return 0
+}
+
+/** Makes a splitter for one turn: give it chunks, and call `end` once. */
+export const makeThinkSplitter = (tags: ThinkTags) => {
+  let state: "start" | "reasoning" | "text" = tags.inside ? "reasoning" : "start"
+  /** Blanks that belong to whoever speaks next, if anybody does. */
+  let blanks = ""
+  /** What could be the beginning of a tag. */
+  let held = ""
+  /** Nothing of this reasoning was said: blanks at its beginning are dropped. */
+  let fresh = true
+  /** The answer has not begun, and blanks before it are its own. */
+  let first = true
+
+  const reason = (text: string, said: Array<Said>): void => {
+    const body = text.trimEnd()
+    if (body !== "") {
+      const own = fresh ? body.trimStart() : blanks + body
+      fresh = false
+      blanks = ""
+      said.push({ kind: "reasoning", text: own })
+    }
+    blanks += text.slice(body.length)
+  }
+
+  /** Decides as much as can be; says whether there is more to decide. */
+  const step = (said: Array<Said>): boolean => {
+    if (state === "text") {
+      const text = blanks + held
+      if (text !== "") said.push({ kind: "text", text })
+      blanks = ""
+      held = ""
+      return false
+    }
+    if (state === "start") {
+      const rest = held.trimStart()
+      blanks += held.slice(0, held.length - rest.length)
+      held = rest
+      if (!rest.startsWith(tags.open)) {
+        if (tags.open.startsWith(rest)) return false
+        if (!first) blanks = ""
+        state = "text"
+        return true
+      }
+      held = rest.slice(tags.open.length)
+      blanks = ""
+      fresh = true
+      state = "reasoning"
+      return true
+    }
+    const at = held.indexOf(tags.close)
+    const cut = at >= 0 ? at : held.length - beginning(held, tags.close)
+    reason(held.slice(0, cut), said)
+    held = held.slice(cut)
+    if (at < 0) return false
+    held = held.slice(tags.close.length)
+    blanks = ""
+    first = false
+    state = "start"
+    return true
+  }
+
+  return {
+    push: (chunk: string): ReadonlyArray<Said> => {
+      const said: Array<Said> = []
+      held += chunk
+      while (step(said)) continue
+      return said
+    },
+    /** What was held back. Reasoning without its closing tag stays reasoning. */
+    end: (): ReadonlyArray<Said> => {
+      const said: Array<Said> = []
+      if (state === "reasoning") reason(held, said)
+      const text = state === "start" ? (first ? blanks : "") + held : ""
+      if (text !== "") said.push({ kind: "text", text })
+      held = ""
+      blanks = ""
+      return said
+    }
+  }
+}

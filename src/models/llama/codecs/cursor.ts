@@ -1,0 +1,90 @@
+/**
+ * Streaming parsers as generators: straight-line code that waits at each `yield` for the next character.
+ *
+ * A parser sees one character, `cursor.char`; `yield` takes it and waits for the next. At the end of the text it is
+ * `""`, and a parser that goes on asking is left. No parser goes back, so every text takes time linear in its length.
+ */
+import type { Decoder } from "./Codec.ts"
+
+/** Where a parser is. `raw` is what it took since somebody set it. */
+export interface Cursor {
+  char: string
+  raw: string
+}
+
+/** A parser that gives `A`. */
+export type Parser<A> = Generator<void, A, void>
+
+/** Runs a parser; `flush` is called after each text. */
+export const run = (cursor: Cursor, parser: Parser<void>, flush: () => void): Decoder => {
+  let over = parser.next().done === true
+  const take = (char: string): void => {
+    if (over) return
+    cursor.raw += cursor.char
+    cursor.char = char
+    over = parser.next().done === true
+  }
+  return {
+    push: (text) => {
+      for (let index = 0; index < text.length; index++) take(text.charAt(index))
+      flush()
+    },
+    end: () => {
+      take("")
+      if (!over) parser.return()
+      over = true
+      flush()
+    }
+  }
+}
+
+/** Whether this character is next. */
+export const at = (cursor: Cursor, char: string): boolean => cursor.char === char
+
+/** Whether a character separates words. */
+export const isSpace = (char: string): boolean => char === " " || char === "\n" || char === "\t" || char === "\r"
+
+/** Takes white space, and gives it. */
+export const space = function* (cursor: Cursor): Parser<string> {
+  let taken = ""
+  while (isSpace(cursor.char)) {
+    taken += cursor.char
+    yield
+  }
+  return taken
+}
+
+/**
+ * Takes one of these tags, or as much of one as is there, and gives what it took (`begun` is what was taken before). No
+ * tag begins with another one, and each has its first character in it only once: what a failed match took can't hold
+ * the beginning of a tag.
+ */
+export const tag = function* (cursor: Cursor, tags: ReadonlyArray<string>, begun = ""): Parser<string> {
+  let taken = begun
+  while (cursor.char !== "" && tags.some((one) => one.startsWith(taken + cursor.char))) {
+    taken += cursor.char
+    yield
+    if (tags.includes(taken)) return taken
+  }
+  return taken
+}
+
+/** Takes everything up to and with a tag, or to the end. The tag may have begun in what was taken last. */
+export const skipTo = function* (cursor: Cursor, end: string): Parser<void> {
+  const last = cursor.raw.slice(-end.length)
+  const begun = last.slice(Math.max(0, last.lastIndexOf(end.charAt(0))))
+  if (begun !== "" && end.startsWith(begun) && (yield* tag(cursor, [end], begun)) === end) return
+  while (cursor.char !== "") {
+    if (cursor.char !== end.charAt(0)) yield
+    else if ((yield* tag(cursor, [end])) === end) return
+  }
+}
+
+/** What is wrong with a text, as the model is told; `undefined` if nothing is. */
+export type Problem = string | undefined
+
+/** The problem of a character that is not what has to come. */
+export const expected = (cursor: Cursor, what: string): string =>
+  cursor.char === ""
+    ? `it ends where ${what} should be`
+    : `expected ${what}, found ${cursor.char === "\n" ? "a line break" : `\`${cursor.char}\``}`

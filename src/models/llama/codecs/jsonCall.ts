@@ -1,0 +1,84 @@
+/**
+ * A call as a JSON object, `{"name": "f", "arguments": {…}}`, read as it comes.
+ */
+import * as Result from "effect/Result"
+import type { OpenCall } from "./calls.ts"
+import { at, type Cursor, expected, type Parser, type Problem, space } from "./cursor.ts"
+import { json, toJson, value } from "./literal.ts"
+
+const isQuote = (char: string): boolean => char === '"' || char === "'"
+
+const asString = (text: string): string | undefined => {
+  const parsed = Result.try((): unknown => JSON.parse(text))
+  return Result.isSuccess(parsed) && typeof parsed.success === "string" ? parsed.success : undefined
+}
+
+/** What the fields said so far. */
+interface Found {
+  name: boolean
+  arguments: boolean
+}
+
+const readArguments = function* (cursor: Cursor, call: OpenCall): Parser<Problem> {
+  if (!isQuote(cursor.char)) return yield* value(cursor, call.write, json)
+  let written = ""
+  const wrong = yield* value(cursor, (part) => (written += part), json)
+  if (wrong !== undefined) return wrong
+  const inner = toJson(asString(written) ?? "", json)
+  if (inner === undefined) return "the arguments are a string that is not JSON"
+  call.write(inner)
+  return undefined
+}
+
+const readField = function* (cursor: Cursor, call: OpenCall, found: Found, outermost: boolean): Parser<Problem> {
+  let written = ""
+  const collect = (part: string) => (written += part)
+  if (!isQuote(cursor.char)) return expected(cursor, "a key in quotes")
+  const wrongKey = yield* value(cursor, collect, json)
+  if (wrongKey !== undefined) return wrongKey
+  const key = asString(written)
+  yield* space(cursor)
+  if (!at(cursor, ":")) return expected(cursor, "`:`")
+  yield
+  yield* space(cursor)
+  if (key === "name" && !found.name) {
+    written = ""
+    const wrong = yield* value(cursor, collect, json)
+    if (wrong !== undefined) return wrong
+    const name = asString(written)
+    if (name === undefined) return "the name of the tool is not a string"
+    found.name = true
+    call.name(name)
+    return undefined
+  }
+  if ((key === "arguments" || key === "parameters") && !found.arguments) {
+    found.arguments = true
+    return yield* readArguments(cursor, call)
+  }
+  if (key === "function" && outermost && at(cursor, "{")) return yield* readFields(cursor, call, found, false)
+  return yield* value(cursor, () => undefined, json)
+}
+
+const readFields = function* (cursor: Cursor, call: OpenCall, found: Found, outermost: boolean): Parser<Problem> {
+  yield
+  for (;;) {
+    yield* space(cursor)
+    if (at(cursor, "}")) break
+    const wrong = yield* readField(cursor, call, found, outermost)
+    if (wrong !== undefined) return wrong
+    yield* space(cursor)
+    if (at(cursor, "}")) break
+    if (!at(cursor, ",")) return expected(cursor, "`,` or `}`")
+    yield
+  }
+  yield
+  return undefined
+}
+
+/** Reads the object, which `cursor.char` opens. Other fields than the name and the arguments are passed over. */
+export const readObject = function* (cursor: Cursor, call: OpenCall): Parser<Problem> {
+  const found: Found = { name: false, arguments: false }
+  const wrong = yield* readFields(cursor, call, found, true)
+  if (wrong === undefined && !found.arguments) call.write("{}")
+  return wrong
+}

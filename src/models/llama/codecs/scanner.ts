@@ -1,0 +1,113 @@
+/**
+ * Tells text, thoughts and calls apart in what a model says, as it says it.
+ *
+ * One scanner for all three: a thought tag inside of an argument stays in the argument, and a call inside of a thought
+ * that was not closed is a call.
+ */
+import { coalesce, makeCalls, type OpenCalls } from "./calls.ts"
+import type { Decoder, Delta } from "./Codec.ts"
+import { type Cursor, isSpace, type Parser, run, space, tag } from "./cursor.ts"
+
+/** How a family marks thoughts. `anywhere` if the tags are never text: control tokens of the model. */
+export interface ThoughtTags {
+  readonly open: string
+  readonly close: string
+  readonly anywhere: boolean
+}
+
+/** How a family marks thoughts and calls. All markers begin with `<`. */
+export interface Marks {
+  readonly thought: ThoughtTags
+  /** The tags that open calls. */
+  readonly calls: ReadonlyArray<string>
+  /** Tags that mean nothing by themselves: what a model closes that it did not open. */
+  readonly strays: ReadonlyArray<string>
+  /** Whether what follows a tag may be a call. Asked in thoughts only, where a model may speak about the tag. */
+  readonly isCall: (opening: string, next: string) => boolean
+  /** Reads what is behind an opening tag, with the closing tag if there is one. `cursor.raw` begins with the tag. */
+  readonly read: (cursor: Cursor, opening: string, calls: OpenCalls) => Parser<void>
+}
+
+/**
+ * Says text as it comes, but for the white space next to what is not text: a thought, a call. `pause` says that there is
+ * such a thing here; `paused` that one came before.
+ */
+export const makeVoice = (emit: (text: string) => void, paused: boolean) => {
+  let begun = false
+  let resting = paused
+  /** White space from before the last pause, and from behind it: said if more text comes. */
+  let before = ""
+  let pending = ""
+  return {
+    say: (text: string): void => {
+      let to = text.length
+      while (to > 0 && isSpace(text.charAt(to - 1))) to--
+      if (to === 0) {
+        pending += text
+        return
+      }
+      const said = pending + text.slice(0, to)
+      emit(begun ? before + said : resting ? said.trimStart() : said)
+      begun = true
+      resting = false
+      before = ""
+      pending = text.slice(to)
+    },
+    pause: (): void => {
+      resting = true
+      before += pending
+      pending = ""
+    },
+    /** There is no more: white space at the end is the text's own. */
+    end: (): void => {
+      if (begun && !resting && pending !== "") emit(pending)
+    },
+    hasBegun: () => begun
+  }
+}
+
+const scan = function* (
+  cursor: Cursor,
+  marks: Marks,
+  inThought: boolean,
+  emit: (delta: Delta) => void,
+  calls: OpenCalls
+): Parser<void> {
+  const { anywhere, close, open } = marks.thought
+  const text = makeVoice((said) => emit({ _tag: "Text", text: said }), false)
+  const thought = makeVoice((said) => emit({ _tag: "Reasoning", text: said }), true)
+  const tags = [...marks.calls, ...marks.strays, open, close]
+  let thinking = inThought
+  yield
+  while (cursor.char !== "") {
+    const voice = thinking ? thought : text
+    cursor.raw = ""
+    if (cursor.char !== "<") {
+      voice.say(cursor.char)
+      yield
+      continue
+    }
+    const taken = yield* tag(cursor, tags)
+    // A tag inside of an answer was meant to be read.
+    const turns = thinking || anywhere || !text.hasBegun()
+    if ((taken === open || taken === close) && turns) {
+      voice.pause()
+      text.pause()
+      thinking = taken === open
+    } else if (marks.calls.includes(taken)) {
+      const blank = thinking ? yield* space(cursor) : ""
+      if (!thinking || marks.isCall(taken, cursor.char)) {
+        voice.pause()
+        yield* marks.read(cursor, taken, calls)
+      } else voice.say(taken + blank)
+    } else if (!marks.strays.includes(taken)) voice.say(taken)
+  }
+  text.end()
+}
+
+/** Makes the decoder of a family. */
+export const makeDecoder = (marks: Marks, inThought: boolean, emit: (delta: Delta) => void): Decoder => {
+  const out = coalesce(emit)
+  const cursor: Cursor = { char: "", raw: "" }
+  return run(cursor, scan(cursor, marks, inThought, out.take, makeCalls(out.take)), out.flush)
+}

@@ -1,0 +1,126 @@
+/**
+ * The context's sequences, each a memory of one prompt, lent to one turn at a time.
+ *
+ * A session does not hold a sequence between its turns, or a run that waits for its sub-agent would keep the sequence
+ * that the sub-agent waits for. It gets back the one that remembers most of its prompt.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { LlamaContext, LlamaContextSequence, Token } from "node-llama-cpp"
+
+/** A sequence on loan. */
+export interface Seat {
+  readonly sequence: LlamaContextSequence
+  /** Computes something on the sequence: nobody else gets it before that is settled. Rejects if the pool was closed. */
+  readonly work: <A>(signal: AbortSignal, compute: (signal: AbortSignal) => Promise<A>) => Promise<A>
+}
+
+/** A sequence, and whose prompt it remembers. `work` is what is computed on it now. */
+interface Place {
+  readonly sequence: LlamaContextSequence
+  owner: object | undefined
+  usedAt: number
+  work: Promise<void> | undefined
+}
+
+export interface Pool {
+  /** Lends a sequence for as long as the scope is open; waits until one is free. */
+  readonly lease: (owner: object, tokens: ReadonlyArray<Token>) => Effect.Effect<Seat, never, Scope.Scope>
+  /** The owner is gone: nobody misses what its sequence remembers. */
+  readonly forget: (owner: object) => void
+  /** Aborts what is computed, and settles when nothing is any more. */
+  readonly close: () => Promise<unknown>
+}
+
+const released = new Error("the model was released while it generated this turn")
+
+/** Makes a pool of all sequences of a context. */
+export const make = (context: LlamaContext): Pool => {
+  const places = Array.from({ length: context.totalSequences }, (): Place => ({
+    sequence: context.getSequence(),
+    owner: undefined,
+    usedAt: 0,
+    work: undefined
+  }))
+  const free = new Set(places)
+  const semaphore = Semaphore.makeUnsafe(places.length)
+  const closing = new AbortController()
+  let time = 0
+
+  /** What is gained by taking a sequence, less what somebody else loses by it; in tokens. */
+  const worth = (place: Place, owner: object, tokens: Array<Token>): number => {
+    const known = place.sequence.compareContextTokens(tokens).firstDifferentIndex
+    const isForeign = place.owner !== undefined && place.owner !== owner
+    return isForeign ? 2 * known - place.sequence.nextTokenIndex : known
+  }
+
+  const take = (owner: object, tokens: ReadonlyArray<Token>): Place | undefined => {
+    const wanted = tokens.slice()
+    const ranked = Array.from(free, (place) => ({ place, worth: worth(place, owner, wanted) })).sort(
+      (left, right) => right.worth - left.worth || left.place.usedAt - right.place.usedAt
+    )
+    const place = ranked[0]?.place
+    if (place === undefined) return undefined
+    free.delete(place)
+    place.owner = owner
+    place.usedAt = ++time
+    return place
+  }
+
+  const giveBack = (place: Place): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      free.add(place)
+      return Semaphore.release(semaphore, 1)
+    })
+
+  /** Who leaves does not wait for the last token to be computed; who comes next does. */
+  const leave = (place: Place): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const { work } = place
+      return work === undefined
+        ? giveBack(place)
+        : Effect.asVoid(
+            Effect.forkDetach(
+              Effect.andThen(
+                Effect.promise(() => work),
+                giveBack(place)
+              )
+            )
+          )
+    })
+
+  const seatAt = (place: Place): Seat => ({
+    sequence: place.sequence,
+    work: (signal, compute) => {
+      const settle = (): void => {
+        place.work = undefined
+      }
+      const computation = compute(AbortSignal.any([signal, closing.signal]))
+      place.work = computation.then(settle, settle)
+      return computation.then((result) => (closing.signal.aborted ? Promise.reject(released) : result))
+    }
+  })
+
+  return {
+    lease: (owner, tokens) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.flatMap(restore(Semaphore.take(semaphore, 1)), () => {
+          const place = take(owner, tokens)
+          // There are as many permits as places.
+          if (place === undefined) return Effect.die(new Error("the pool gave a permit without a sequence"))
+          return Effect.as(
+            Effect.addFinalizer(() => leave(place)),
+            seatAt(place)
+          )
+        })
+      ),
+    forget: (owner) => {
+      for (const place of places) if (place.owner === owner) place.owner = undefined
+    },
+    close: () => {
+      closing.abort(released)
+      return Promise.all(places.map((place) => place.work ?? Promise.resolve()))
+    }
+  }
+}

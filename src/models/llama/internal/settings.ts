@@ -1,0 +1,52 @@
+/**
+ * How the next token is chosen, and when a turn is cut.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { JsonObject } from "../../../core/Json.ts"
+import type { ModelError } from "../../../core/ModelError.ts"
+import { errorOf, type Origin } from "./errors.ts"
+
+/**
+ * - `temperature`: 0 (the default) always takes the likeliest token, so that equal prompts get equal answers
+ * - `topK`, `topP`, `minP`, `seed`: matter with a temperature only
+ * - `repeatPenalty`: how much less likely a token of the last 64 is; 1 is not at all, which is the default
+ * - `maxTokens`: the longest turn, in tokens; 4,096 by default
+ * - `thinking`: whether a model that can think before it answers does; by default as its template has it
+ */
+export interface Settings {
+  readonly temperature?: number
+  readonly topK?: number
+  readonly topP?: number
+  readonly minP?: number
+  readonly seed?: number
+  readonly repeatPenalty?: number
+  readonly maxTokens?: number
+  readonly thinking?: boolean
+}
+
+const number = Schema.optionalKey(Schema.Finite)
+
+const Parameters = Schema.Struct({
+  temperature: number,
+  topK: number,
+  topP: number,
+  minP: number,
+  seed: number,
+  repeatPenalty: number,
+  maxTokens: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
+  thinking: Schema.optionalKey(Schema.Boolean)
+})
+
+const decode = Schema.decodeUnknownEffect(Parameters)
+
+/** The layer's settings, and over them what one request asks for. */
+export const settingsFor = (
+  origin: Origin,
+  settings: Settings,
+  parameters: JsonObject
+): Effect.Effect<Settings, ModelError> =>
+  Effect.mapBoth(decode(parameters), {
+    onSuccess: (asked) => ({ ...settings, ...asked }),
+    onFailure: (error) => errorOf(origin, { _tag: "InvalidRequest" }, `wrong parameters: ${error.message}`)
+  })

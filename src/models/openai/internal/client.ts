@@ -1,0 +1,186 @@
+/**
+ * OpenAI's SDK, wrapped: streams that can be left, errors that are values, and nothing read from the environment.
+ */
+import * as Config from "effect/Config"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Stream from "effect/Stream"
+import type * as OpenAiSdk from "openai"
+import { fromAsyncIterable } from "../../../core/ChatModel.ts"
+import { ModelError } from "../../../core/ModelError.ts"
+import { badResponse, connectionError, type Origin, providerError } from "../../internal/errors.ts"
+import { loadPeer } from "../../internal/peer.ts"
+import { hide, quotable } from "../../internal/secrets.ts"
+import { errorBody, failureOf } from "./failure.ts"
+
+/** How a server is reached. */
+export interface Connection {
+  /** Without a key, `baseURL` and `azure`, the key is read from `OPENAI_API_KEY`; with `azure` from `AZURE_OPENAI_API_KEY`. */
+  readonly apiKey?: Redacted.Redacted<string>
+  /** Where the API is, its version included: `http://localhost:11434/v1`. OpenAI by default. */
+  readonly baseURL?: string
+  /**
+   * An Azure OpenAI resource. Without `apiVersion` its v1 API is used; with one, the dated API, whose chat completions
+   * are addressed by `deployment` (the model's name by default).
+   */
+  readonly azure?: {
+    readonly endpoint: string
+    readonly apiVersion?: string
+    readonly deployment?: string
+  }
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>>
+  /** Used in the place of the global `fetch` (which goes through a proxy when node runs with `NODE_USE_ENV_PROXY=1`). */
+  readonly fetch?: typeof globalThis.fetch
+  /** How long to wait for an answer to begin; 10 minutes by default. `ModelTimeout` limits a whole turn. */
+  readonly timeout?: Duration.Input
+  readonly organization?: string
+  readonly project?: string
+}
+
+const home = "https://api.openai.com/v1"
+
+/** Where requests go: who is there, and what it is called in messages and errors. */
+export const targetOf = (connection: Connection): "openai" | "azure-openai" | "other" => {
+  if (connection.azure !== undefined) return "azure-openai"
+  return connection.baseURL === undefined || connection.baseURL.startsWith("https://api.openai.com/")
+    ? "openai"
+    : "other"
+}
+
+const baseUrlOf = (connection: Connection, api: "chat" | "responses", model: string): string => {
+  const { azure, baseURL } = connection
+  if (azure === undefined) return baseURL ?? home
+  const root = `${azure.endpoint.replace(/\/+$/, "")}/openai`
+  if (azure.apiVersion === undefined) return `${root}/v1`
+  return api === "chat" ? `${root}/deployments/${encodeURIComponent(azure.deployment ?? model)}` : root
+}
+
+const variables = { openai: "OPENAI_API_KEY", "azure-openai": "AZURE_OPENAI_API_KEY" } as const
+
+/** The key that was given, or the one of the environment. A server that is neither's gets none that was not given. */
+const keyOf = Effect.fnUntraced(function* (connection: Connection, origin: Pick<Origin, "provider" | "model">) {
+  if (connection.apiKey !== undefined) return Redacted.value(connection.apiKey).trim()
+  const target = targetOf(connection)
+  if (target === "other") return undefined
+  const missing = new ModelError({
+    ...origin,
+    reason: { _tag: "Authentication" },
+    detail: `there is no API key: set ${variables[target]}, or give apiKey`
+  })
+  const key = yield* Effect.mapError(Config.Redacted(variables[target]), () => missing)
+  const value = Redacted.value(key).trim()
+  return value === "" ? yield* missing : value
+})
+
+/** Every error of a server in the one shape that the SDK reads: it forgets the rest. */
+const plainErrors =
+  (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
+  async (input, init) => {
+    const response = await fetch(input, init)
+    if (response.status < 400) return response
+    const text = await response.text()
+    return new Response(errorBody(text), { status: response.status, headers: response.headers })
+  }
+
+type Sdk = Pick<typeof OpenAiSdk, "APIConnectionError" | "APIConnectionTimeoutError" | "APIError">
+
+const toModelError =
+  (sdk: Sdk, origin: Origin) =>
+  (cause: unknown): ModelError => {
+    if (cause instanceof sdk.APIConnectionTimeoutError) return connectionError(origin, cause, { timedOut: true })
+    if (cause instanceof sdk.APIConnectionError) return connectionError(origin, cause)
+    if (cause instanceof sdk.APIError) {
+      const { error, headers, status }: OpenAiSdk.APIError = cause
+      const failure = failureOf(error)
+      return providerError(origin, { ...failure, status: status ?? failure.status, headers })
+    }
+    if (cause instanceof SyntaxError) return badResponse(origin, "an event of the stream is not JSON")
+    return connectionError(origin, cause)
+  }
+
+/** The events of a request that is sent when somebody reads. */
+const lazily = (send: () => Promise<AsyncIterable<unknown>>): AsyncIterable<unknown> => ({
+  [Symbol.asyncIterator]: () => {
+    const iterator = send().then((events) => events[Symbol.asyncIterator]())
+    return { next: () => iterator.then((it) => it.next()) }
+  }
+})
+
+/** A client for one model. */
+export interface Client {
+  /**
+   * Sends a request and streams its events; leaving the stream aborts the signal, and with it the request. `body` is what
+   * the request says, and an error must not.
+   */
+  readonly stream: (
+    body: unknown,
+    send: (client: OpenAiSdk.OpenAI, signal: AbortSignal) => Promise<AsyncIterable<unknown>>
+  ) => Stream.Stream<unknown, ModelError>
+  readonly originOf: (body: unknown) => Origin
+}
+
+/** Makes a client: loads the SDK and reads the key. */
+export const makeClient = Effect.fnUntraced(function* (
+  connection: Connection,
+  api: "chat" | "responses",
+  provider: string,
+  model: string
+) {
+  const key = yield* keyOf(connection, { provider, model })
+  const sdk = yield* loadPeer({ provider, model }, "openai", () => import("openai"))
+  const { azure, organization, project, timeout } = connection
+  const headers: Record<string, string | null> = {}
+  const secrets = key === undefined ? [] : [key]
+  if (azure !== undefined || key === undefined) headers["Authorization"] = null
+  if (azure !== undefined && key !== undefined) headers["api-key"] = key
+  for (const [name, value] of Object.entries(connection.headers ?? {})) {
+    headers[name] = Redacted.isRedacted(value) ? Redacted.value(value) : value
+    if (Redacted.isRedacted(value)) secrets.push(Redacted.value(value))
+  }
+  const client = yield* Effect.try({
+    try: () =>
+      new sdk.OpenAI({
+        // The SDK wants one; the header that it would be in is taken out.
+        apiKey: key ?? "none",
+        adminAPIKey: null,
+        webhookSecret: null,
+        organization: organization ?? null,
+        project: project ?? null,
+        baseURL: baseUrlOf(connection, api, model),
+        defaultHeaders: headers,
+        ...(azure?.apiVersion === undefined ? {} : { defaultQuery: { "api-version": azure.apiVersion } }),
+        // A redirect would carry the key in its own header to wherever it leads.
+        ...(azure === undefined ? {} : { fetchOptions: { redirect: "manual" as const } }),
+        ...(timeout === undefined ? {} : { timeout: Duration.toMillis(timeout) }),
+        fetch: plainErrors(connection.fetch ?? globalThis.fetch),
+        maxRetries: 0,
+        logLevel: "off"
+      }),
+    catch: (cause) =>
+      new ModelError({
+        provider,
+        model,
+        reason: { _tag: "InvalidRequest" },
+        detail: hide(cause instanceof Error ? cause.message : "the client could not be made", secrets)
+      })
+  })
+  const originOf = (body: unknown): Origin => ({
+    provider,
+    model,
+    // Read when something failed, which is seldom.
+    get secrets() {
+      return [...secrets, ...quotable(body)]
+    }
+  })
+  const made: Client = {
+    originOf,
+    stream: (body, send) =>
+      fromAsyncIterable(
+        (signal) => lazily(() => send(client, signal)),
+        (cause) => toModelError(sdk, originOf(body))(cause)
+      )
+  }
+  return made
+})

@@ -1,0 +1,74 @@
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Effect } from "effect"
+import { Agent } from "effect-deepagents"
+import { ChatModels, type ProviderProfile } from "effect-deepagents/models"
+import { TestChatModel } from "effect-deepagents/testing"
+
+const agent = Agent.make({ name: "a", prompt: "", parameters: { temperature: 0.5 } })
+
+const scripted = (name: string, seen: Array<unknown>) => ({
+  name,
+  layer: (model: string) =>
+    TestChatModel.reactive((request) => {
+      seen.push(request.parameters)
+      return TestChatModel.text(`I am ${model}`)
+    })
+})
+
+describe("ChatModels.resolve", () => {
+  it.effect("cuts at the first colon, and finds a provider whatever its case, - and _", () =>
+    Effect.gen(function* () {
+      const providers = [scripted("my-provider", [])]
+      for (const spec of ["my-provider:a:b", "My_Provider:a:b", "MYPROVIDER:a:b"]) {
+        const result = yield* Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve(spec, { providers })))
+        assert.strictEqual(result.text, "I am a:b")
+      }
+    })
+  )
+
+  it.effect("an unknown provider is a typed error that lists the known; so is a name without a model", () =>
+    Effect.gen(function* () {
+      for (const spec of ["acme:x", "anthropic", "anthropic:", ""]) {
+        const error = yield* Effect.flip(Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve(spec))))
+        assert.strictEqual(error._tag, "UnknownProvider")
+        for (const known of ["anthropic", "openai", "bedrock", "llama", "ollama"]) assert.include(error.message, known)
+      }
+    })
+  )
+
+  it.effect("a key that is not there is named, for each provider that needs one", () =>
+    Effect.gen(function* () {
+      for (const [spec, key] of [
+        ["anthropic:claude-x", "ANTHROPIC_API_KEY"],
+        ["openai:gpt-x", "OPENAI_API_KEY"],
+        ["openrouter:a/b", "OPENROUTER_API_KEY"]
+      ] as const) {
+        const error = yield* Effect.flip(
+          Agent.run(agent, "hi").pipe(
+            Effect.provide(ChatModels.resolve(spec)),
+            Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: {} })))
+          )
+        )
+        assert.include(String(error), key)
+      }
+    })
+  )
+
+  it.effect("profiles: the provider's, the exact model's over them, a request's over all", () =>
+    Effect.gen(function* () {
+      const seen: Array<unknown> = []
+      const profiles: ReadonlyArray<ProviderProfile.ProviderProfile> = [
+        { provider: "mine", model: "small", parameters: { top_p: 0.2, seed: 7 } },
+        { provider: "Mine", parameters: { top_p: 0.9, top_k: 40, temperature: 1 } },
+        { provider: "other", parameters: { top_k: 1 } }
+      ]
+      const options = { providers: [scripted("mine", seen)], profiles }
+      yield* Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve("mine:small", options)))
+      yield* Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve("mine:large", options)))
+      assert.deepStrictEqual(seen, [
+        { top_p: 0.2, top_k: 40, temperature: 0.5, seed: 7 },
+        { top_p: 0.9, top_k: 40, temperature: 0.5 }
+      ])
+    })
+  )
+})

@@ -1,0 +1,51 @@
+/** What we send is what the SDK's types say can be sent. */
+import type {
+  ContentBlockParam,
+  MessageCountTokensParams,
+  MessageCreateParamsStreaming,
+  MessageParam
+} from "@anthropic-ai/sdk/resources/messages"
+import type { Config, Layer } from "effect"
+import type { ChatModel, ModelError } from "effect-deepagents"
+import type { AnthropicChatModel } from "effect-deepagents/anthropic"
+import type { BedrockChatModel } from "effect-deepagents/bedrock"
+import { expectTypeOf } from "vitest"
+import type * as Wire from "../../../src/models/internal/anthropic/wire.ts"
+
+/** The SDK's arrays are mutable; ours are not, and are not changed. */
+type Mutable<T> =
+  T extends ReadonlyArray<infer Item>
+    ? Array<Mutable<Item>>
+    : T extends object
+      ? { -readonly [Key in keyof T]: Mutable<T[Key]> }
+      : T
+
+type Params = MessageCreateParamsStreaming
+
+// What comes from the API and goes back verbatim is open JSON here, and closed unions there.
+expectTypeOf<Mutable<Omit<Wire.TextPart, "citations">>>().toExtend<ContentBlockParam>()
+expectTypeOf<Mutable<Omit<Wire.ToolUsePart, "caller">>>().toExtend<ContentBlockParam>()
+expectTypeOf<
+  Mutable<Wire.ImagePart | Wire.DocumentPart | Wire.ThinkingPart | Wire.RedactedThinkingPart>
+>().toExtend<ContentBlockParam>()
+expectTypeOf<Mutable<Omit<Wire.ToolResultPart, "content">>>().toExtend<ContentBlockParam>()
+expectTypeOf<Wire.Message["role"]>().toExtend<MessageParam["role"]>()
+expectTypeOf<Wire.ToolChoice>().toExtend<NonNullable<Params["tool_choice"]>>()
+expectTypeOf<Wire.Thinking>().toExtend<NonNullable<Params["thinking"]>>()
+expectTypeOf<NonNullable<Wire.Body["output_config"]>["effort"]>().toExtend<
+  NonNullable<Params["output_config"]>["effort"]
+>()
+expectTypeOf<NonNullable<Wire.Body["service_tier"]>>().toExtend<NonNullable<Params["service_tier"]>>()
+/** Every field of a prompt is one that can be counted. */
+expectTypeOf<keyof Wire.Prompt>().toExtend<keyof MessageCountTokensParams>()
+expectTypeOf<Exclude<keyof Wire.Body, "temperature" | "top_p" | "top_k" | "anthropic_version">>().toExtend<
+  keyof Params
+>()
+
+type Built = Layer.Layer<ChatModel.ChatModel, ModelError.ModelError>
+type BuiltFromConfig = Layer.Layer<ChatModel.ChatModel, ModelError.ModelError | Config.ConfigError>
+
+expectTypeOf<ReturnType<typeof AnthropicChatModel.layer>>().toEqualTypeOf<Built>()
+expectTypeOf<ReturnType<typeof BedrockChatModel.layer>>().toEqualTypeOf<Built>()
+expectTypeOf<ReturnType<typeof AnthropicChatModel.layerConfig>>().toEqualTypeOf<BuiltFromConfig>()
+expectTypeOf<ReturnType<typeof BedrockChatModel.layerConfig>>().toEqualTypeOf<BuiltFromConfig>()

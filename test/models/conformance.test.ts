@@ -1,0 +1,169 @@
+import { describe, it } from "@effect/vitest"
+import { Deferred, Effect, Layer } from "effect"
+import { ChatModelConformance } from "effect-deepagents/testing"
+import { claude } from "./anthropic/asking.ts"
+import { compatible, responses } from "./openai/asking.ts"
+import { chunk, functionCall, message, responseEvents, usageChunk } from "./openai/wire.ts"
+import * as Anthropic from "./servers/anthropic.ts"
+import * as OpenAi from "./servers/openai.ts"
+
+type Scenario = ChatModelConformance.Scenario
+type Scenarios = ReadonlyArray<Scenario>
+
+/** Places to cut a body at, so that no chunk ends where an event, a JSON string or a character does. */
+const everywhere = (length: number): ReadonlyArray<number> =>
+  Array.from({ length: Math.min(60, length) }, (_, index) => (index * 7919 + 13) % length)
+
+const types: { readonly [status: number]: string } = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  403: "permission_error",
+  429: "rate_limit_error",
+  529: "overloaded_error"
+}
+
+const headersOf = (scenario: Extract<Scenario, { readonly _tag: "Status" }>): Record<string, string> =>
+  scenario.retryAfter === undefined ? {} : { "retry-after": String(scenario.retryAfter) }
+
+const failed = (scenario: Extract<Scenario, { readonly _tag: "Status" }>): OpenAi.Reply =>
+  OpenAi.plain(scenario.status, { error: { message: "no", type: "error", code: null } }, headersOf(scenario))
+
+const argumentsOf = (value: object): string => JSON.stringify(value)
+
+const asResponses = (scenario: Scenario): OpenAi.Reply => {
+  const cuts = everywhere(100_000)
+  switch (scenario._tag) {
+    case "Text":
+      return OpenAi.events(responseEvents([message(scenario.pieces.join(""))]), { cuts })
+    case "ToolCalls":
+      return OpenAi.events(
+        responseEvents(
+          scenario.calls.map((call, index) => functionCall(`call_${index}`, call.name, argumentsOf(call.arguments))),
+          {},
+          1000
+        ),
+        { cuts }
+      )
+    case "LengthInArguments":
+      return OpenAi.events(
+        responseEvents([functionCall("call_0", scenario.name, scenario.partial, { status: "incomplete" })], {
+          status: "incomplete",
+          incomplete_details: { reason: "max_output_tokens" }
+        })
+      )
+    case "Empty":
+      return OpenAi.events(responseEvents([]))
+    case "Cut":
+      return OpenAi.events(responseEvents([message(scenario.text)]).slice(0, -3), { ending: "reset" })
+    case "Hang":
+      return OpenAi.events(responseEvents([message(scenario.text)]).slice(0, -3), { ending: "hang" })
+    case "Status":
+      return failed(scenario)
+  }
+}
+
+const asChunks = (scenario: Scenario): OpenAi.Reply => {
+  const cuts = everywhere(100_000)
+  const call = (index: number, name: string, args: string) =>
+    chunk({ tool_calls: [{ index, id: `call_${index}`, type: "function", function: { name, arguments: args } }] })
+  switch (scenario._tag) {
+    case "Text":
+      return OpenAi.chunks([...scenario.pieces.map((content) => chunk({ content })), chunk({}, "stop"), usageChunk()], {
+        cuts
+      })
+    case "ToolCalls":
+      return OpenAi.chunks(
+        [
+          ...scenario.calls.map((one, index) => call(index, one.name, argumentsOf(one.arguments))),
+          chunk({}, "tool_calls"),
+          usageChunk()
+        ],
+        { cuts }
+      )
+    case "LengthInArguments":
+      return OpenAi.chunks([call(0, scenario.name, scenario.partial), chunk({}, "length")])
+    case "Empty":
+      return OpenAi.chunks([chunk({}, "stop")])
+    case "Cut":
+      return OpenAi.chunks([chunk({ content: scenario.text })], { ending: "reset", done: false })
+    case "Hang":
+      return OpenAi.chunks([chunk({ content: scenario.text })], { ending: "hang", done: false })
+    case "Status":
+      return failed(scenario)
+  }
+}
+
+const asMessages = (scenario: Scenario): Anthropic.Reply => {
+  const options = { cuts: everywhere }
+  switch (scenario._tag) {
+    case "Text":
+      return Anthropic.stream(Anthropic.answer([{ text: scenario.pieces.join("") }]), options)
+    case "ToolCalls":
+      return Anthropic.stream(
+        Anthropic.answer(
+          scenario.calls.map((call, index) => ({ call: call.name, id: `toolu_${index}`, input: call.arguments }))
+        ),
+        options
+      )
+    case "LengthInArguments":
+      return Anthropic.stream(
+        Anthropic.answer([{ call: scenario.name, id: "toolu_0", input: scenario.partial }], { stop: "max_tokens" })
+      )
+    case "Empty":
+      return Anthropic.stream(Anthropic.answer([]))
+    case "Cut":
+      return Anthropic.stream(Anthropic.answer([{ text: scenario.text }]).slice(0, -2), { end: "reset", pause: 5 })
+    case "Hang":
+      return Anthropic.stream(Anthropic.answer([{ text: scenario.text }]).slice(0, -3), { end: "hold" })
+    case "Status":
+      return Anthropic.error(scenario.status, types[scenario.status] ?? "api_error", "no", {
+        headers: headersOf(scenario)
+      })
+  }
+}
+
+let openAiSeen: ReadonlyArray<OpenAi.Seen> = []
+let anthropicSeen: ReadonlyArray<Anthropic.Recorded> = []
+
+const openAi =
+  (toReply: (scenario: Scenario) => OpenAi.Reply, toLayer: typeof responses | typeof compatible) =>
+  (scenarios: Scenarios) =>
+    Layer.unwrap(
+      Effect.map(OpenAi.make, (server) => {
+        server.reply(...scenarios.map(toReply))
+        openAiSeen = server.seen
+        return toLayer(server)
+      })
+    )
+
+const anthropic = (scenarios: Scenarios) =>
+  Layer.unwrap(
+    Effect.map(Anthropic.serve(...scenarios.map(asMessages)), (server) => {
+      anthropicSeen = server.requests
+      return claude(server)
+    })
+  )
+
+const openAiClosed = Effect.suspend(() => {
+  const seen = openAiSeen.at(-1)
+  return seen === undefined ? Effect.succeed(false) : Deferred.isDone(seen.closed)
+})
+
+const anthropicClosed = Effect.suspend(() => {
+  const closed = anthropicSeen.at(-1)?.closed
+  return closed === undefined
+    ? Effect.succeed(false)
+    : Effect.promise(() => Promise.race([closed.then(() => true), new Promise<false>((no) => setImmediate(no, false))]))
+})
+
+const subjects = {
+  "OpenAI Responses": { layer: openAi(asResponses, responses), closed: openAiClosed },
+  "OpenAI-compatible Chat Completions": { layer: openAi(asChunks, compatible), closed: openAiClosed },
+  "Anthropic Messages": { layer: anthropic, closed: anthropicClosed }
+}
+
+for (const [name, subject] of Object.entries(subjects)) {
+  describe(name, () => {
+    for (const check of ChatModelConformance.suite(subject)) it.live(check.name, () => check.run)
+  })
+}

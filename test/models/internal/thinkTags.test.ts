@@ -1,0 +1,78 @@
+import { describe, expect, it } from "@effect/vitest"
+import fc from "fast-check"
+import { makeThinkSplitter, type Said, thinkTags } from "../../../src/models/internal/thinkTags.ts"
+
+const split = (chunks: ReadonlyArray<string>, inside = false) => {
+  const splitter = makeThinkSplitter({ ...thinkTags, inside })
+  const said: Array<Said> = []
+  for (const chunk of chunks) said.push(...splitter.push(chunk))
+  said.push(...splitter.end())
+  const joined: Array<Said> = []
+  for (const piece of said) {
+    expect(piece.text).not.toBe("")
+    const last = joined.at(-1)
+    if (last?.kind === piece.kind) joined[joined.length - 1] = { kind: piece.kind, text: last.text + piece.text }
+    else joined.push(piece)
+  }
+  return joined
+}
+
+const said = (text: string, inside = false) =>
+  split([text], inside).map(({ kind, text: one }) => (kind === "text" ? one : [one]))
+
+describe("think tags", () => {
+  it("what is between them is reasoning, and blanks around them are nobody's", () => {
+    expect(said("<think>a</think>b")).toEqual([["a"], "b"])
+    expect(said("\n<think>\na b\n\n</think>\n\nc ")).toEqual([["a b"], "c "])
+    expect(said("<think>\n\n</think>\n\nanswer")).toEqual(["answer"])
+    expect(said("<think>a</think> <think>b</think>c")).toEqual([["ab"], "c"])
+  })
+
+  it("a text without them is untouched", () => {
+    for (const text of ["", " ", "\n hello ", "<", "<thin", "<thinking>", "a < b", "a</think>b"]) {
+      expect(said(text).join("")).toBe(text)
+    }
+  })
+
+  it("a tag inside an answer is part of it", () => {
+    expect(said("Use <think>x</think>.")).toEqual(["Use <think>x</think>."])
+    expect(said("<think>a</think>Use <think>.")).toEqual([["a"], "Use <think>."])
+  })
+
+  it("reasoning that is never closed stays reasoning", () => {
+    expect(said("<think>a </th")).toEqual([["a </th"]])
+    expect(said("<think>a\n")).toEqual([["a"]])
+  })
+
+  it("the template may have written the opening tag", () => {
+    expect(said("a</think>b", true)).toEqual([["a"], "b"])
+    expect(said("\n</think>\nb", true)).toEqual(["b"])
+    expect(said("a", true)).toEqual([["a"]])
+  })
+
+  it("any chunking gives the same", () => {
+    const token = fc.constantFrom("<think>", "</think>", "<thi", "nk>", "</", "think", "a", " ", "\n", "<", ">", "é👋")
+    fc.assert(
+      fc.property(fc.array(token, { maxLength: 20 }), fc.array(fc.nat(100)), fc.boolean(), (tokens, cuts, inside) => {
+        const text = tokens.join("")
+        const at = [...new Set([0, ...cuts.map((cut) => cut % (text.length + 1)), text.length])].sort((a, b) => a - b)
+        const chunks = at.slice(1).map((end, index) => text.slice(at[index], end))
+        expect(split(chunks, inside)).toEqual(split([text], inside))
+      }),
+      { numRuns: 2000 }
+    )
+  })
+
+  it("does not read again what it has decided", () => {
+    for (const piece of ["< ", " ", "a"]) {
+      const splitter = makeThinkSplitter(thinkTags)
+      splitter.push("<think>")
+      // Quadratic work would be stopped by the test's time limit.
+      for (let index = 0; index < 200_000; index++) splitter.push(piece)
+      expect(splitter.end()).toEqual([])
+    }
+    const splitter = makeThinkSplitter(thinkTags)
+    for (let index = 0; index < 200_000; index++) splitter.push(" ")
+    expect(splitter.end()).toEqual([{ kind: "text", text: " ".repeat(200_000) }])
+  })
+})

@@ -1,0 +1,222 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import { type Json, Message } from "effect-deepagents"
+import fc from "fast-check"
+import { makeChatWriter } from "../../../src/models/openai/internal/chatRequest.ts"
+import { makeResponsesWriter } from "../../../src/models/openai/internal/responsesRequest.ts"
+import * as histories from "../internal/histories.ts"
+import * as Server from "../servers/openai.ts"
+import { ask, compatible, type Outcome, request, responses } from "./asking.ts"
+import { schemaProblems } from "./openapi.ts"
+import { chatProblems, responsesProblems, strictSchema } from "./rules.ts"
+import { chunk, functionCall, message, reasoning, responseEvents, usageChunk } from "./wire.ts"
+
+const model = "gpt-5"
+
+/** What this provider's own turns carry, from this model and from another one, in any order. */
+const own = (provider: string): histories.Own => {
+  const index = fc.nat(5)
+  const item = fc.constantFrom<Array<Json.JsonObject>[number]>(
+    { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "sealed" },
+    { type: "reasoning", id: "rs_2", summary: [{ type: "summary_text", text: "Hm" }] }
+  )
+  const sealed = fc.constantFrom<Array<Json.JsonObject>[number]>(
+    { field: "reasoning_content" },
+    { details: [{ type: "reasoning.encrypted", data: "x" }] }
+  )
+  const search: Json.JsonObject = {
+    index: 2,
+    item: { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "x" } }
+  }
+  return {
+    block: fc.oneof(
+      fc
+        .tuple(index, item)
+        .map(([at, it]) => ({ [provider]: { index: at, item: it, id: "msg_1", phase: "commentary" } })),
+      sealed.map((it) => ({ [provider]: it }))
+    ),
+    call: index.map((at) => ({ [provider]: { index: at, id: "fc_1" } })),
+    message: fc.tuple(fc.constantFrom(model, "gpt-4.1"), fc.boolean()).map(([by, searched]) => ({
+      [provider]: { model: by, stopReason: "completed", ...(searched ? { items: [search] } : {}) }
+    }))
+  }
+}
+
+const tools = fc.constantFrom<ReadonlyArray<ReadonlyArray<string>>[number]>(
+  [],
+  ["search", "server.tool"],
+  ["search", "n".repeat(200), "server_tool", "server.tool"]
+)
+
+const definition = (name: string) => ({
+  name,
+  description: name,
+  parameters: { type: "object", properties: {} },
+  annotations: {}
+})
+
+const asked = fc
+  .tuple(histories.history(own("openai")), tools, histories.text)
+  .map(([messages, names, systemPrompt]) =>
+    request(messages, { tools: names.map(definition), systemPrompt: systemPrompt.trim() === "" ? "" : "Be brief." })
+  )
+
+describe("OpenAI's codecs: any history is valid on the wire", () => {
+  it("Responses", () => {
+    fc.assert(
+      fc.property(asked, fc.boolean(), (one, encryptedReasoning) => {
+        const write = makeResponsesWriter({ provider: "openai", model, parameters: [], encryptedReasoning })
+        const written = Result.getOrThrow(write(one))
+        assert.deepStrictEqual(responsesProblems(written.body), [])
+        assert.deepStrictEqual(schemaProblems("CreateResponse", { ...written.body }), [])
+      }),
+      { numRuns: 400 }
+    )
+  })
+
+  it("Chat Completions", () => {
+    fc.assert(
+      fc.property(asked, (one) => {
+        const write = makeChatWriter({ provider: "openai", model, parameters: [], maxTokensField: "max_tokens" })
+        const written = Result.getOrThrow(write(one))
+        assert.deepStrictEqual(chatProblems(written.body), [])
+        assert.deepStrictEqual(schemaProblems("CreateChatCompletionRequest", { ...written.body }), [])
+      }),
+      { numRuns: 400 }
+    )
+  })
+
+  it("a session that wrote the history before writes the same as a new one", () => {
+    const settings = { provider: "openai", model, parameters: [], encryptedReasoning: true }
+    const chat = { provider: "openai", model, parameters: [], maxTokensField: "max_tokens" as const }
+    fc.assert(
+      fc.property(fc.array(asked, { minLength: 2, maxLength: 4 }), (requests) => {
+        const remembering = makeResponsesWriter(settings)
+        const rememberingChat = makeChatWriter(chat)
+        const all = requests.flatMap((one, index) => [
+          one,
+          { ...one, messages: [...requests[0]!.messages.slice(0, index), ...one.messages] }
+        ])
+        for (const one of all) {
+          const fresh = Result.getOrThrow(makeResponsesWriter(settings)(one)).body
+          assert.deepStrictEqual(Result.getOrThrow(remembering(one)).body, fresh)
+          const freshChat = Result.getOrThrow(makeChatWriter(chat)(one)).body
+          assert.deepStrictEqual(Result.getOrThrow(rememberingChat(one)).body, freshChat)
+        }
+      }),
+      { numRuns: 100 }
+    )
+  })
+
+  it("what was written is not written again while the history grows (invariant 15)", () => {
+    const search = definition("search")
+    const turns = Array.from({ length: 4 }, (_, index) => [
+      Message.human(`question ${index}`),
+      Message.ai("", { toolCalls: [{ id: `c${index}`, name: "search", arguments: {} }] }),
+      Message.tool("found", { toolCallId: `c${index}`, toolName: "search" })
+    ])
+    const shorter = request(turns.slice(0, 3).flat(), { tools: [search] })
+    const longer = request(turns.flat(), { tools: [search] })
+    const write = makeResponsesWriter({ provider: "openai", model, parameters: [], encryptedReasoning: true })
+    const writeChat = makeChatWriter({ provider: "openai", model, parameters: [], maxTokensField: "max_tokens" })
+    const before = [Result.getOrThrow(write(shorter)).body.input, Result.getOrThrow(writeChat(shorter)).body.messages]
+    const after = [Result.getOrThrow(write(longer)).body.input, Result.getOrThrow(writeChat(longer)).body.messages]
+    before.forEach((list, which) => {
+      // All but the last turn, to which an answer could still have come.
+      for (let index = 0; index < list!.length - 2; index++) assert.strictEqual(after[which]![index], list![index])
+    })
+  })
+
+  it("the rules see what is wrong", () => {
+    const body = {
+      model,
+      input: [{ type: "message", role: "user", content: [{ type: "input_text" }] }],
+      temperature: 3,
+      top: 1
+    }
+    assert.deepStrictEqual(schemaProblems("CreateResponse", body).length, 3)
+    assert.isAbove(schemaProblems("CreateChatCompletionRequest", { model, messages: [{ role: "tool" }] }).length, 0)
+    assert.isAbove(schemaProblems("ResponseStreamEvent", { type: "response.output_text.delta" }).length, 0)
+    const loose = { type: "object", properties: { a: { type: "string", minLength: 1 } } }
+    assert.isAbove(strictSchema(loose).length, 1)
+  })
+})
+
+describe("the scripted server speaks as OpenAI does", () => {
+  it("in the events of a response", () => {
+    const events = responseEvents([
+      reasoning("rs_1", ["a", "b"]),
+      message("hello"),
+      message("", { content: [{ type: "refusal", refusal: "no" }] }),
+      functionCall("a", "search", "{}")
+    ])
+    for (const event of events) assert.deepStrictEqual(schemaProblems("ResponseStreamEvent", { ...event }), [])
+  })
+
+  it("in the chunks of a completion", () => {
+    const call = { index: 0, id: "a", type: "function" as const, function: { name: "search", arguments: "{}" } }
+    for (const one of [
+      chunk({ role: "assistant", content: "" }),
+      chunk({ tool_calls: [call] }),
+      chunk({}, "stop"),
+      usageChunk()
+    ]) {
+      assert.deepStrictEqual(schemaProblems("CreateChatCompletionStreamResponse", { ...one }), [])
+    }
+  })
+})
+
+describe("OpenAI's codecs: chunks may be cut anywhere", () => {
+  const essence = ({ message: done, parts }: Outcome) => {
+    const text = parts.map((part) => (part._tag === "TextDelta" ? part.text : "")).join("")
+    const thought = parts.map((part) => (part._tag === "ReasoningDelta" ? part.text : "")).join("")
+    return { text, thought, tags: [...new Set(parts.map((part) => part._tag))], done: { ...done, id: "" } }
+  }
+
+  const said = "Größe: 日本 👩‍🚀\r\n\u2028 data: event: \n\n\\n"
+
+  const bytes = fc.array(fc.nat(20_000), { maxLength: 12 })
+
+  it.live(
+    "Responses",
+    Effect.fnUntraced(function* () {
+      const server = yield* Server.make
+      const events = responseEvents(
+        [reasoning("rs_1", [said]), message(said), functionCall("a", "search", JSON.stringify({ q: said }))],
+        {},
+        3
+      )
+      server.reply(Server.events(events))
+      const whole = essence(yield* ask(responses(server), request([])))
+      assert.strictEqual(whole.text, said)
+      assert.deepStrictEqual(whole.done.toolCalls![0]!.arguments, { q: said })
+      for (const cuts of fc.sample(bytes, 25)) {
+        server.reply(Server.events(events, { cuts }))
+        assert.deepStrictEqual(essence(yield* ask(responses(server), request([]))), whole)
+      }
+    })
+  )
+
+  it.live(
+    "Chat Completions",
+    Effect.fnUntraced(function* () {
+      const server = yield* Server.make
+      const list = [
+        chunk({ reasoning_content: said }),
+        chunk({ content: said }),
+        chunk({
+          tool_calls: [{ index: 0, id: "a", function: { name: "search", arguments: JSON.stringify({ q: said }) } }]
+        }),
+        chunk({}, "tool_calls"),
+        usageChunk()
+      ]
+      server.reply(Server.chunks(list))
+      const whole = essence(yield* ask(compatible(server), request([])))
+      assert.strictEqual(whole.text, said)
+      for (const cuts of fc.sample(bytes, 25)) {
+        server.reply(Server.chunks(list, { cuts }))
+        assert.deepStrictEqual(essence(yield* ask(compatible(server), request([]))), whole)
+      }
+    })
+  )
+})
