@@ -9,8 +9,9 @@ import { join, resolve } from "node:path"
 import manifest from "../package.json" with { type: "json" }
 import { codeBlocks } from "./markdown.ts"
 
-/** Subpaths that need an optional peer dependency. */
+/** Subpaths that can't be imported without an optional peer, and those whose types (but not their code) name one. */
 const needPeers = ["./tool-selection"]
+const nameLazyPeers = ["./openai", "./llama"]
 
 if (!existsSync("dist/index.js")) throw new Error("dist/ is missing: run `npm run build` first.")
 const example = codeBlocks(readFileSync("README.md", "utf8")).find((block) => block.heading === "Example")
@@ -57,10 +58,15 @@ try {
 
   install(`./${manifest.name}-${manifest.version}.tgz`, installed("effect"))
   check("example", example.code)
-  check("subpaths", imports(subpaths.filter((path) => !needPeers.includes(path))))
+  const alone = subpaths.filter((path) => !needPeers.includes(path))
+  check("subpaths", imports(alone.filter((path) => !nameLazyPeers.includes(path))))
+  // An SDK is loaded when its model is asked for: importing a provider's module needs none.
+  writeFileSync(join(folder, "lazy.mjs"), imports(nameLazyPeers))
+  run(process.execPath, "lazy.mjs")
 
-  install(...Object.keys(manifest.peerDependenciesMeta).map(installed))
-  check("with-peers", imports(needPeers))
+  // node-llama-cpp is left out: hundreds of megabytes of binaries for its types alone.
+  install(...["minisearch", "openai"].map(installed))
+  check("with-peers", imports([...needPeers, "./openai"]))
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
