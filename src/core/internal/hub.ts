@@ -19,15 +19,18 @@ type Reader = Queue.Queue<AgentEvent, unknown>
 export interface Hub {
   watched: boolean
   seq: number
-  readonly readers: Set<Reader>
+  readers: ReadonlyArray<Reader>
   waiting: Array<() => void>
   ended: Exit.Exit<unknown, unknown> | undefined
 }
 
-export const make = (): Hub => ({ watched: false, seq: 0, readers: new Set(), waiting: [], ended: undefined })
+export const make = (): Hub => ({ watched: false, seq: 0, readers: [], waiting: [], ended: undefined })
 
 const behind = (hub: Hub): boolean => {
-  for (const reader of hub.readers) if (Queue.sizeUnsafe(reader) > capacity) return true
+  for (let index = 0; index < hub.readers.length; index++) {
+    const reader = hub.readers[index]
+    if (reader !== undefined && Queue.sizeUnsafe(reader) > capacity) return true
+  }
   return false
 }
 
@@ -51,7 +54,10 @@ const caughtUp = (hub: Hub): Effect.Effect<void> =>
 
 /** Puts an event in, without waiting. */
 export const offer = (hub: Hub, event: AgentEvent): void => {
-  for (const reader of hub.readers) Queue.offerUnsafe(reader, event)
+  for (let index = 0; index < hub.readers.length; index++) {
+    const reader = hub.readers[index]
+    if (reader !== undefined) Queue.offerUnsafe(reader, event)
+  }
 }
 
 /** Completes when the readers allow more. */
@@ -75,12 +81,12 @@ const finish = (reader: Reader, exit: Exit.Exit<unknown, unknown>): void => {
 export const subscribe = (hub: Hub) =>
   Effect.map(Queue.unbounded<AgentEvent, unknown>(), (reader) => {
     if (hub.ended === undefined) {
-      hub.readers.add(reader)
+      hub.readers = [...hub.readers, reader]
       hub.watched = true
     } else finish(reader, hub.ended)
     const leave = Effect.sync(() => {
-      hub.readers.delete(reader)
-      hub.watched = hub.readers.size > 0
+      hub.readers = hub.readers.filter((one) => one !== reader)
+      hub.watched = hub.readers.length > 0
       release(hub)
     })
     const pull = Effect.map(Queue.takeAll(reader), (events) => {

@@ -29,7 +29,8 @@ interface Memory {
   iteration: number
   repairs: number
   repeats: number
-  /** The calls of the last round that was executed, and the ids of those that failed. */
+  /** The calls of the last round that was executed: all in one, one by one, and the ids of those that failed. */
+  asked: string
   calls: ReadonlyArray<ToolCall>
   failed: ReadonlySet<string>
 }
@@ -203,7 +204,7 @@ const more = Effect.fnUntraced(function* (live: Live, memory: Memory, end: Step)
   if (!follows) return end
   memory.iteration = 0
   memory.repairs = 0
-  memory.calls = []
+  memory.asked = ""
   return next
 })
 
@@ -214,13 +215,9 @@ const cut: { readonly [Reason in Message.TurnStop]?: string } = {
 
 const signature = (call: ToolCall): string => `${call.name} ${canonical(call.arguments)}`
 
-/** Whether two rounds call the same with the same, in whatever order. */
-const isRepeat = (before: ReadonlyArray<ToolCall>, now: ReadonlyArray<ToolCall>): boolean => {
-  if (now.length === 0 || before.length !== now.length) return false
-  const [first] = now
-  if (now.length === 1 && before[0]?.name !== first?.name) return false
-  return before.map(signature).sort().join("\n") === now.map(signature).sort().join("\n")
-}
+/** What a round calls, in whatever order; empty for one that calls nothing. */
+const signatureOf = (calls: ReadonlyArray<ToolCall>): string =>
+  calls.length === 1 && calls[0] !== undefined ? signature(calls[0]) : calls.map(signature).sort().join("\n")
 
 /** A round that is the same as the last is not run again. Once the model is told what happened; then it must answer. */
 const repeated = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage, memory: Memory) {
@@ -269,9 +266,11 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
       return next
     }
   }
-  if (isRepeat(memory.calls, message.toolCalls)) return yield* repeated(live, message, memory)
+  const asked = signatureOf(message.toolCalls)
+  if (asked !== "" && asked === memory.asked) return yield* repeated(live, message, memory)
   const { direct, failed, pending } = yield* Tools.round(live, message)
   if (pending.length > 0) return suspend(Message.text(message), pending)
+  memory.asked = asked
   memory.calls = message.toolCalls
   memory.repeats = 0
   memory.failed = failed
@@ -295,13 +294,13 @@ export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | 
     return step._tag === "End" ? step.ending : yield* finalAnswer(live, step.stopReason)
   }
   const { maxIterations } = compiled.definition
-  const memory: Memory = { iteration: 0, repairs: 0, repeats: 0, calls: [], failed: new Set() }
+  const memory: Memory = { iteration: 0, repairs: 0, repeats: 0, asked: "", calls: [], failed: new Set() }
   const before = compiled.beforeModel.map((hook) => () => hook(live))
   for (;;) {
     if (live.control !== undefined && live.control.steering.length > 0) {
       yield* admit(live, "steer")
       // Somebody said something new: doing the same again may be what they want.
-      memory.calls = []
+      memory.asked = ""
     }
     if (memory.iteration >= maxIterations) return yield* finalAnswer(live, "maxIterations")
     memory.iteration++

@@ -36,6 +36,15 @@ export const makeNextTurn = (live: Live): Next => {
 /** A turn's message as the loop wants it: tool names as their tools spell them, ids that tell the calls apart. */
 const canonical = (live: Live, message: Message.AiMessage): Message.AiMessage => {
   const { folded, tools } = live.compiled
+  const { malformedToolCalls: malformed, toolCalls: calls } = message
+  const [only] = calls
+  // Nearly every turn: nothing called, or one tool by its name.
+  if (
+    malformed.length === 0 &&
+    (only === undefined || (calls.length === 1 && only.id !== "" && tools.has(only.name)))
+  ) {
+    return message
+  }
   const seen = new Set<string>()
   let changed = false
   const freshId = (id: string): string => {
@@ -44,14 +53,14 @@ const canonical = (live: Live, message: Message.AiMessage): Message.AiMessage =>
     changed ||= own !== id
     return own
   }
-  const toolCalls = message.toolCalls.map((call) => {
+  const toolCalls = calls.map((call) => {
     const name = resolveName(tools, folded, call.name) ?? call.name
     const id = freshId(call.id)
     if (name === call.name && id === call.id) return call
     changed = true
     return { ...call, id, name }
   })
-  const malformedToolCalls = message.malformedToolCalls.map((call) => {
+  const malformedToolCalls = malformed.map((call) => {
     const id = freshId(call.id)
     return id === call.id ? call : { ...call, id }
   })
