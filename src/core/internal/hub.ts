@@ -1,20 +1,32 @@
+import * as Array from "effect/Array"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Queue from "effect/Queue"
+import type * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
 import type { AgentEvent } from "../AgentEvent.ts"
 
 /** How many events a reader may be behind before the run waits for it. */
 const capacity = 64
 
-type Reader = Queue.Queue<AgentEvent, unknown>
+type Taken = Pull.Pull<Array.NonEmptyReadonlyArray<AgentEvent>, unknown>
+
+/** One who reads: what was not taken yet, and how to wake who waits for more. */
+interface Reader {
+  buffer: ReadonlyArray<AgentEvent> & { push(event: AgentEvent): void }
+  exit: Exit.Exit<unknown, unknown> | undefined
+  wake: (() => void) | undefined
+  isWaking: boolean
+}
 
 /**
  * Where the events of a tree of runs come together. An event is first put in and then waited for, so interrupting the
  * wait neither loses it nor lets another pass it: the order of `seq` is the order of every reader, without gaps. A reader
  * is at most `capacity` events behind, and one more for each fiber that waits.
  *
- * Nothing is made for a run that nobody watches: `watched` says so before an event is built.
+ * A reader is woken when the run next waits for something, and takes all that was said until then: a queue would wake it
+ * by way of the event loop, which costs more than the events. Nothing is made for a run that nobody watches: `watched`
+ * says so before an event is built.
  */
 export interface Hub {
   watched: boolean
@@ -29,7 +41,7 @@ export const make = (): Hub => ({ watched: false, seq: 0, readers: [], waiting: 
 const behind = (hub: Hub): boolean => {
   for (let index = 0; index < hub.readers.length; index++) {
     const reader = hub.readers[index]
-    if (reader !== undefined && Queue.sizeUnsafe(reader) > capacity) return true
+    if (reader !== undefined && reader.buffer.length > capacity) return true
   }
   return false
 }
@@ -52,11 +64,24 @@ const caughtUp = (hub: Hub): Effect.Effect<void> =>
     })
   })
 
+const wake = (reader: Reader): void => {
+  if (reader.wake === undefined || reader.isWaking) return
+  reader.isWaking = true
+  queueMicrotask(() => {
+    reader.isWaking = false
+    const waiting = reader.wake
+    reader.wake = undefined
+    waiting?.()
+  })
+}
+
 /** Puts an event in, without waiting. */
 export const offer = (hub: Hub, event: AgentEvent): void => {
   for (let index = 0; index < hub.readers.length; index++) {
     const reader = hub.readers[index]
-    if (reader !== undefined) Queue.offerUnsafe(reader, event)
+    if (reader === undefined) continue
+    reader.buffer.push(event)
+    wake(reader)
   }
 }
 
@@ -66,32 +91,46 @@ export const wait = (hub: Hub): Effect.Effect<void> => (behind(hub) ? caughtUp(h
 /** Ends every reader, with the failure if there is one for them. */
 export const end = (hub: Hub, exit: Exit.Exit<unknown, unknown>): void => {
   hub.ended = exit
-  for (const reader of hub.readers) finish(reader, exit)
+  for (const reader of hub.readers) {
+    reader.exit = exit
+    wake(reader)
+  }
   const waiting = hub.waiting
   hub.waiting = []
   for (const resume of waiting) resume()
 }
 
-const finish = (reader: Reader, exit: Exit.Exit<unknown, unknown>): void => {
-  if (Exit.isSuccess(exit)) Queue.endUnsafe(reader)
-  else Queue.failCauseUnsafe(reader, exit.cause)
+/** What a reader has, or how it ended; `undefined` when it has to wait. */
+const take = (hub: Hub, reader: Reader): Taken | undefined => {
+  const events = reader.buffer
+  if (Array.isReadonlyArrayNonEmpty(events)) {
+    reader.buffer = []
+    release(hub)
+    return Effect.succeed(events)
+  }
+  if (reader.exit === undefined) return undefined
+  return Exit.isSuccess(reader.exit) ? Cause.done() : Effect.failCause(reader.exit.cause)
 }
 
 /** Subscribes at once; what is read is a stream. */
 export const subscribe = (hub: Hub) =>
-  Effect.map(Queue.unbounded<AgentEvent, unknown>(), (reader) => {
+  Effect.sync(() => {
+    const reader: Reader = { buffer: [], exit: hub.ended, wake: undefined, isWaking: false }
     if (hub.ended === undefined) {
       hub.readers = [...hub.readers, reader]
       hub.watched = true
-    } else finish(reader, hub.ended)
+    }
     const leave = Effect.sync(() => {
       hub.readers = hub.readers.filter((one) => one !== reader)
       hub.watched = hub.readers.length > 0
       release(hub)
     })
-    const pull = Effect.map(Queue.takeAll(reader), (events) => {
-      release(hub)
-      return events
-    })
+    const woken: Taken = Effect.callback<void>((resume) => {
+      reader.wake = () => resume(Effect.void)
+      return Effect.sync(() => {
+        reader.wake = undefined
+      })
+    }).pipe(Effect.flatMap(() => pull))
+    const pull: Taken = Effect.suspend(() => take(hub, reader) ?? woken)
     return { stream: Stream.fromPull(Effect.succeed(pull)), leave }
   })
