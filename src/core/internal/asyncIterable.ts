@@ -11,6 +11,8 @@ const ahead = 256
 /** A reason that costs nothing to make: without one, `abort()` makes an exception with a stack trace. */
 const left = "the reader left"
 
+const unused = new AbortController()
+
 /**
  * One fiber step per element is what makes `Stream.fromAsyncIterable` slow, so the iterator is drained by a plain loop
  * into a queue, and the reader takes arrays. `ahead` bounds the queue: the loop waits, and with it the source.
@@ -22,7 +24,8 @@ export const fromAsyncIterable = <A, E>(
   Stream.fromChannel(
     Channel.fromTransform((_, scope) =>
       Effect.flatMap(Queue.unbounded<A, E | Cause.Done>(), (queue) => {
-        const controller = new AbortController()
+        // One is dear to make, and a source that takes none has no use for it.
+        const controller = make.length === 0 ? unused : new AbortController()
         let iterator: AsyncIterator<A> | undefined
         let resume: (() => void) | undefined
         let over = false
@@ -56,7 +59,7 @@ export const fromAsyncIterable = <A, E>(
         const leave = Effect.sync(() => {
           if (over) return
           over = true
-          controller.abort(left)
+          if (controller !== unused) controller.abort(left)
           resume?.()
           // What the source does with that is its own affair; nobody reads it any more.
           iterator?.return?.().then(undefined, () => undefined)
