@@ -89,14 +89,13 @@ const follow = Effect.fnUntraced(function* (live: Live, directive: Directive) {
 
 /** Asks the hooks of one kind, in their order, until one does not let the run go on. */
 const directed = Effect.fnUntraced(function* (
-  live: Live,
   hooks: ReadonlyArray<() => Effect.Effect<Directive | void, unknown, unknown>>
 ) {
   for (const hook of hooks) {
     const directive = yield* hook()
-    if (directive !== undefined) return yield* follow(live, directive)
+    if (directive !== undefined) return directive
   }
-  return next
+  return undefined
 })
 
 const startRound = (live: Live): Effect.Effect<void> => {
@@ -181,15 +180,7 @@ const answered = Effect.fnUntraced(function* (live: Live, message: Message.AiMes
       return next
     }
   }
-  if (refused && output !== undefined) {
-    // There is no value of the promised type: say so in the type's own terms.
-    yield* Output.repair(
-      live,
-      message,
-      { _tag: "Wrong", problem: "- the model refused to answer", raw: text },
-      Infinity
-    )
-  }
+  if (refused && output !== undefined) return yield* Output.noOutput(live, text, "the model refused to answer")
   return yield* more(
     live,
     memory,
@@ -283,6 +274,26 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
 
 const directText = (output: ToolOutput): string => Content.toText(output.content)
 
+/** One round: the model's turn, and what it asks for. */
+const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
+  yield* startRound(live)
+  const message = yield* ask(live, requestOf(live))
+  yield* Tools.appendTurn(live, message)
+  const { afterModel } = live.compiled
+  const directive =
+    afterModel.length === 0 ? undefined : yield* directed(afterModel.map((hook) => () => hook(live, message)))
+  let step: Step
+  if (directive === undefined) {
+    step = callCount(message) > 0 ? yield* called(live, message, memory) : yield* answered(live, message, memory)
+  } else {
+    // Its calls are answered first: what a hook says in the model's place comes after them.
+    yield* Tools.decline(live, () => ({ text: "Not executed: the run was stopped before it.", isError: true }))
+    step = yield* follow(live, directive)
+  }
+  yield* endRound(live, message)
+  return step
+})
+
 /**
  * The loop: round after round until there is an answer or a reason to stop, which a hook may have had before the first.
  * Nothing in a round goes over the history.
@@ -304,28 +315,8 @@ export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | 
     }
     if (memory.iteration >= maxIterations) return yield* finalAnswer(live, "maxIterations")
     memory.iteration++
-    let step: Step = before.length === 0 ? next : yield* directed(live, before)
-    if (step._tag === "Next") {
-      yield* startRound(live)
-      const message = yield* ask(live, requestOf(live))
-      yield* Tools.appendTurn(live, message)
-      step =
-        compiled.afterModel.length === 0
-          ? next
-          : yield* directed(
-              live,
-              compiled.afterModel.map((hook) => () => hook(live, message))
-            )
-      if (step._tag === "Next") {
-        step = callCount(message) > 0 ? yield* called(live, message, memory) : yield* answered(live, message, memory)
-      } else {
-        yield* Tools.decline(live, () => ({
-          text: "Not executed: the run was stopped before it.",
-          isError: true
-        }))
-      }
-      yield* endRound(live, message)
-    }
+    const instead = before.length === 0 ? undefined : yield* directed(before)
+    const step: Step = instead === undefined ? yield* round(live, memory) : yield* follow(live, instead)
     if (step._tag === "End") return step.ending
     if (step._tag === "Final") return yield* finalAnswer(live, step.stopReason)
   }

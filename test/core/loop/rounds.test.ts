@@ -143,6 +143,35 @@ describe("directives before the first round, and of an agent with an output sche
   )
 })
 
+describe("an end after the model", () => {
+  it.effect("answers the turn's calls before it says anything in the model's place", () =>
+    Effect.gen(function* () {
+      const ending = Middleware.make({
+        name: "ending",
+        afterModel: () => Effect.succeed(Middleware.end("refused", Message.ai("enough")))
+      })
+      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [step], middleware: [ending] }), "go")
+      assert.deepStrictEqual(
+        result.messages.map((message) => message.role),
+        ["human", "ai", "tool", "ai"]
+      )
+      assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+      assert.deepStrictEqual([result.text, result.stopReason], ["enough", "refused"])
+    }).pipe(Effect.provide(TestChatModel.script([stepCall(1)])))
+  )
+})
+
+describe("a refusal of an agent with an output schema", () => {
+  it.effect("is a typed error that says so", () =>
+    Effect.gen(function* () {
+      const agent = Agent.make({ name: "a", prompt: "", output: Schema.Struct({ n: Schema.Finite }) })
+      const error = yield* Effect.flip(Agent.run(agent, "go"))
+      assert.include(error.message, "the model refused to answer")
+      assert.notInclude(error.message, "repairs")
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.text("I can't", { stopReason: "refusal" })])))
+  )
+})
+
 describe("invariant 2: one door", () => {
   it.effect("forced final answers, repairs, side calls and sub-agents go through the middleware and are counted", () =>
     Effect.gen(function* () {
