@@ -1,10 +1,14 @@
 import { describe, it } from "@effect/vitest"
-import { Deferred, Effect, Layer } from "effect"
-import { ChatModelConformance } from "effect-deepagents/testing"
+import { Deferred, Effect, Layer, Redacted } from "effect"
+import { BedrockChatModel } from "effect-deepagents/bedrock"
+import { EffectAiChatModel, LanguageModelFromChatModel } from "effect-deepagents/effect-ai"
+import { ChatModelConformance, TestChatModel } from "effect-deepagents/testing"
+import { toTurn } from "../testing/scenarios.ts"
 import { claude } from "./anthropic/asking.ts"
 import { compatible, responses } from "./openai/asking.ts"
 import { chunk, functionCall, message, responseEvents, usageChunk } from "./openai/wire.ts"
 import * as Anthropic from "./servers/anthropic.ts"
+import * as Bedrock from "./servers/bedrock.ts"
 import * as OpenAi from "./servers/openai.ts"
 
 type Scenario = ChatModelConformance.Scenario
@@ -156,7 +160,68 @@ const anthropicClosed = Effect.suspend(() => {
     : Effect.promise(() => Promise.race([closed.then(() => true), new Promise<false>((no) => setImmediate(no, false))]))
 })
 
+const awsTypes: { readonly [status: number]: string } = {
+  400: "ValidationException",
+  401: "UnrecognizedClientException",
+  403: "AccessDeniedException",
+  429: "ThrottlingException",
+  503: "ServiceUnavailableException"
+}
+
+const asFrames = (scenario: Scenario): Anthropic.Reply => {
+  const options = { cuts: everywhere }
+  switch (scenario._tag) {
+    case "Text":
+      return Bedrock.framed(Anthropic.answer([{ text: scenario.pieces.join("") }]), options)
+    case "ToolCalls":
+      return Bedrock.framed(
+        Anthropic.answer(
+          scenario.calls.map((call, index) => ({ call: call.name, id: `toolu_${index}`, input: call.arguments }))
+        ),
+        options
+      )
+    case "LengthInArguments":
+      return Bedrock.framed(
+        Anthropic.answer([{ call: scenario.name, id: "toolu_0", input: scenario.partial }], { stop: "max_tokens" })
+      )
+    case "Empty":
+      return Bedrock.framed(Anthropic.answer([]))
+    case "Cut":
+      return Bedrock.framed(Anthropic.answer([{ text: scenario.text }]).slice(0, -2), { end: "reset" })
+    case "Hang":
+      return Bedrock.framed(Anthropic.answer([{ text: scenario.text }]).slice(0, -3), { end: "hold" })
+    case "Status":
+      return Bedrock.awsError(
+        scenario.status,
+        awsTypes[scenario.status] ?? "InternalServerException",
+        "no",
+        headersOf(scenario)
+      )
+  }
+}
+
+const bedrock = (scenarios: Scenarios) =>
+  Layer.unwrap(
+    Effect.map(Bedrock.serveBedrock(...scenarios.map(asFrames)), (server) => {
+      anthropicSeen = server.requests
+      return BedrockChatModel.layer({
+        model: "eu.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        bearerToken: Redacted.make("canary"),
+        baseURL: server.url
+      })
+    })
+  )
+
+/** Both bridges, one on the other: what a scripted model says goes through `effect/ai` and comes back. */
+const bridged = (scenarios: Scenarios) =>
+  EffectAiChatModel.layer().pipe(
+    Layer.provide(LanguageModelFromChatModel.layer),
+    Layer.provide(TestChatModel.script(scenarios.map(toTurn), { exhaustive: false }))
+  )
+
 const subjects = {
+  "Claude on Bedrock": { layer: bedrock, closed: anthropicClosed },
+  "effect/ai": { layer: bridged },
   "OpenAI Responses": { layer: openAi(asResponses, responses), closed: openAiClosed },
   "OpenAI-compatible Chat Completions": { layer: openAi(asChunks, compatible), closed: openAiClosed },
   "Anthropic Messages": { layer: anthropic, closed: anthropicClosed }

@@ -1,34 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Layer, Stream } from "effect"
-import { ChatModel, Message, type ModelError } from "effect-deepagents"
+import { Effect, Exit, Layer, Stream } from "effect"
+import { ChatModel, Message } from "effect-deepagents"
 import { ChatModelConformance, TestChatModel } from "effect-deepagents/testing"
-
-const reasonOf = (status: number, retryAfter: number | undefined): ModelError.Reason => {
-  if (status === 401) return { _tag: "Authentication" }
-  if (status === 403) return { _tag: "Permission" }
-  if (status === 400) return { _tag: "InvalidRequest" }
-  if (status === 429) return { _tag: "RateLimited", retryAfter: Duration.seconds(retryAfter ?? 0) }
-  return { _tag: "Overloaded" }
-}
-
-const toTurn = (scenario: ChatModelConformance.Scenario): TestChatModel.Turn => {
-  switch (scenario._tag) {
-    case "Text":
-      return TestChatModel.text(scenario.pieces)
-    case "ToolCalls":
-      return TestChatModel.calls(scenario.calls, { chunkSize: 1000 })
-    case "LengthInArguments":
-      return TestChatModel.malformed(scenario.partial, { name: scenario.name, stopReason: "length" })
-    case "Empty":
-      return TestChatModel.text("")
-    case "Cut":
-      return TestChatModel.parts([{ _tag: "TextDelta", text: scenario.text }])
-    case "Hang":
-      return TestChatModel.hangAfter(scenario.text)
-    case "Status":
-      return TestChatModel.fail(reasonOf(scenario.status, scenario.retryAfter))
-  }
-}
+import { toTurn } from "./scenarios.ts"
 
 describe("the scripted model conforms", () => {
   const layer = (scenarios: ReadonlyArray<ChatModelConformance.Scenario>) =>
