@@ -36,6 +36,8 @@ import type { Json } from "./Json.ts"
  */
 export interface Slot<in out A> {
   readonly name: string
+  /** What tells two slots of one name apart. */
+  readonly origin: object
   readonly initial: A
   readonly merge: ((current: A, incoming: A) => A) | undefined
   readonly encode: (value: A) => Json
@@ -43,24 +45,30 @@ export interface Slot<in out A> {
 }
 
 /** A slot of whatever type. */
-export type AnySlot = Pick<Slot<never>, "name"> & {
+export type AnySlot = Pick<Slot<never>, "name" | "origin"> & {
   readonly decode: (json: unknown) => Result.Result<unknown, InvalidEncoding>
 }
 
+interface SlotOptions<A, I> {
+  readonly schema: Schema.Codec<A, I>
+  readonly initial: NoInfer<A>
+  readonly shared?: { readonly merge: (current: NoInfer<A>, incoming: NoInfer<A>) => NoInfer<A> }
+}
+
 /** Makes a slot. Its schema must encode to JSON. */
-export const slot = <A, I>(
-  name: string,
-  options: {
-    readonly schema: Schema.Codec<A, I>
-    readonly initial: NoInfer<A>
-    readonly shared?: { readonly merge: (current: NoInfer<A>, incoming: NoInfer<A>) => NoInfer<A> }
-  }
-): Slot<A> => {
+export const slot = <A, I>(name: string, options: SlotOptions<A, I>): Slot<A> => family(name, options)("")
+
+/**
+ * Makes a family of slots, one for each key, named `name` and the key: for many values of one kind that change one at a
+ * time (a file each). `names` of the {@link Store} lists those that are there.
+ */
+export const family = <A, I>(name: string, options: SlotOptions<A, I>): ((key: string) => Slot<A>) => {
   const codec = Schema.toCodecJson(options.schema)
   const encode = Schema.encodeSync(codec)
   const decode = Schema.decodeUnknownResult(codec)
-  return {
-    name,
+  return (key) => ({
+    name: name + key,
+    origin: options,
     initial: options.initial,
     merge: options.shared?.merge,
     encode,
@@ -69,12 +77,12 @@ export const slot = <A, I>(
         const first = problems(error.issue)[0]
         return new InvalidEncoding({
           what: "state",
-          path: [name, first?.path ?? ""].filter((part) => part !== "").join("."),
+          path: [name + key, first?.path ?? ""].filter((part) => part !== "").join("."),
           found: brief(at(json, first?.keys ?? [])),
           expected: first?.expected ?? "a valid value"
         })
       })
-  }
+  })
 }
 
 /** A change to one slot, to be applied later (by a tool's output). */
@@ -100,6 +108,8 @@ export interface Store {
   readonly get: <A>(slot: Slot<A>) => Effect.Effect<A>
   readonly set: <A>(slot: Slot<A>, value: A) => Effect.Effect<void>
   readonly update: <A>(slot: Slot<A>, f: (current: A) => A) => Effect.Effect<void>
+  /** The names of the slots that were written, or came with the state, and begin so: for families of slots. */
+  readonly names: (prefix: string) => Effect.Effect<ReadonlyArray<string>>
 }
 
 /** The state of a run at one moment, as plain JSON by slot name. It is what a checkpoint holds. */

@@ -1,6 +1,7 @@
 /**
  * A run, as middleware and stop conditions see it.
  */
+import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Store } from "./AgentState.ts"
@@ -42,3 +43,8 @@ export interface Run {
     request: Partial<ChatModel.ModelRequest> & Pick<ChatModel.ModelRequest, "messages" | "purpose">
   ) => Effect.Effect<AiMessage, ModelError>
 }
+
+/** The run that a fiber works for, `undefined` outside of any: for layers whose services act on the run that uses them. */
+export const CurrentRun = Context.Reference<Run | undefined>("effect-deepagents/CurrentRun", {
+  defaultValue: () => undefined
+})

@@ -82,7 +82,8 @@ const findProblem = (
   const byName = new Map<string, AnySlot>()
   for (const slot of slots) {
     const other = byName.get(slot.name)
-    if (other !== undefined && other !== slot) return `two state slots are named "${slot.name}"; rename one of them`
+    if (other !== undefined && other.origin !== slot.origin)
+      return `two state slots are named "${slot.name}"; rename one of them`
     byName.set(slot.name, slot)
   }
   if (!Number.isInteger(definition.maxIterations) || definition.maxIterations < 1) {

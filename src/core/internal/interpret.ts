@@ -14,6 +14,7 @@ import type { Json } from "../Json.ts"
 import * as Message from "../Message.ts"
 import { MessageLog } from "../MessageLog.ts"
 import type { Directive } from "../Middleware.ts"
+import { CurrentRun } from "../Run.ts"
 import { zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import { mend } from "./history.ts"
@@ -203,7 +204,7 @@ export const interpret = Effect.fnUntraced(function* (
     own.nextTurn = makeNextTurn(own)
     live = own
     place.onLive?.(own)
-    return yield* body(own, inputs)
+    return yield* Effect.provideService(body(own, inputs), CurrentRun, own)
   })
 
   // What the run opened is closed before the layers that it may stand on.

@@ -47,7 +47,8 @@ export const make = (
   const cell = <A>(slot: Slot<A>): Result.Result<Cell, unknown> => {
     const [cells, values] = slot.merge === undefined ? [own, saved] : [shared.cells, shared.saved]
     const found = cells.get(slot.name)
-    if (found !== undefined) return found.slot === slot ? Result.succeed(found) : Result.fail(clash(slot.name))
+    if (found !== undefined)
+      return found.slot.origin === slot.origin ? Result.succeed(found) : Result.fail(clash(slot.name))
     const json = values[slot.name]
     return Result.map(json === undefined ? Result.succeed(slot.initial) : slot.decode(json), (value) => {
       // A cell is only reached through the slot that it was made with.
@@ -72,6 +73,16 @@ export const make = (
     get: <A>(slot: Slot<A>) => use(slot, (target) => Effect.succeed(target.value as A)),
     set: (slot, value) => write(slot, (current) => (slot.merge === undefined ? value : slot.merge(current, value))),
     update: write,
+    names: (prefix) =>
+      Effect.sync(() => {
+        const names = new Set([
+          ...Object.keys(saved),
+          ...Object.keys(shared.saved),
+          ...own.keys(),
+          ...shared.cells.keys()
+        ])
+        return [...names].filter((name) => name.startsWith(prefix))
+      }),
     snapshot: () => {
       const snapshot: { [slot: string]: Json } = { ...saved, ...shared.saved }
       for (const cells of [own, shared.cells]) for (const [name, one] of cells) snapshot[name] = one.encode()

@@ -1,0 +1,194 @@
+/**
+ * Where an agent's files live: one service, many layers (memory, a folder, a key-value store, a sandbox …).
+ *
+ * Paths are absolute and POSIX, whatever is behind: `/` is the root of the backend, not of the machine. A path without
+ * a leading `/` starts at the root. `..`, a leading `~`, drive letters, backslashes and NUL are refused. Names are bytes
+ * as given: no case folding, no Unicode normalisation.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Backend } from "effect-deepagents"
+ *
+ * const rename = Effect.gen(function* () {
+ *   const backend = yield* Backend.Backend
+ *   const { version } = yield* backend.read("/notes.md")
+ *   yield* backend.edit("/notes.md", [{ old: "Ada", new: "Grace" }], { version })
+ * })
+ * ```
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { BackendError } from "./BackendError.ts"
+
+/** What is at a path. `size` is in bytes, `modifiedAt` in milliseconds since the epoch. A link says where it leads by its own kind: `link` is one that leads nowhere, or out of the root. */
+export interface Entry {
+  readonly path: string
+  readonly kind: "file" | "directory" | "link"
+  readonly size?: number
+  readonly modifiedAt?: number
+}
+
+/** Some of what there is; `truncated` says why it is not all, and is not there if it is. */
+export interface Listing {
+  readonly entries: ReadonlyArray<Entry>
+  readonly truncated?: Truncation
+}
+
+/** Why a result is not complete: as many as were asked for, or the time was up. */
+export type Truncation = "limit" | "time"
+
+/**
+ * Which part of a text to read. `offset` is the first line, counted from 1 (default 1), `limit` how many lines (default
+ * 2,000; 0 reads none, and says how long the file is). `column` skips that many characters of the first line, to page
+ * through a line that is longer than a window.
+ */
+export interface Window {
+  readonly offset?: number
+  readonly limit?: number
+  readonly column?: number
+}
+
+/**
+ * A window of a text file. `text` is what is in it, lines joined by `\n` whatever the file's own line endings, without a
+ * final one. Lines `startLine` to `endLine` of `totalLines`, counted from 1; a window without lines has `endLine` before
+ * `startLine`. At most 256 KiB: `nextColumn` is there if the window ends within line `endLine`.
+ */
+export interface TextFile {
+  readonly kind: "text"
+  readonly path: string
+  readonly text: string
+  readonly startLine: number
+  readonly endLine: number
+  readonly totalLines: number
+  readonly nextColumn?: number
+  readonly size: number
+  readonly version: string
+}
+
+/** A file that is not text. Its bytes are read by `download`. */
+export interface BinaryFile {
+  readonly kind: "binary"
+  readonly path: string
+  readonly mimeType: string
+  readonly size: number
+  readonly version: string
+}
+
+/** What a write did. `version` is what the file is now. */
+export interface Written {
+  readonly path: string
+  readonly created: boolean
+  readonly version: string
+}
+
+/** One replacement: literal text for literal text. Without `replaceAll`, `old` must be in the file exactly once. */
+export interface Replacement {
+  readonly old: string
+  readonly new: string
+  readonly replaceAll?: boolean
+}
+
+/** What an edit did: how many places were replaced, and the lines of the new file at which they begin. */
+export interface Edited {
+  readonly path: string
+  readonly replaced: number
+  readonly lines: ReadonlyArray<number>
+  readonly version: string
+}
+
+/**
+ * What to look for. `pattern` is literal text, or with `regex` a regular expression in RE2 syntax (no look-around, no
+ * back-references; so it takes linear time), matched line by line. `path` is a file or the directory to look in
+ * (default `/`), `glob` which files. `context` is how many lines around a match come with it. `mode`: `content` gives
+ * the lines, `count` how many per file, `files` only which files. `limit` bounds what is given, in lines for `content`
+ * (default 1,000), else in files. What ignore files name and what is in `.git` is left out, unless `ignored` is set.
+ */
+export interface GrepQuery {
+  readonly pattern: string
+  readonly regex?: boolean
+  readonly ignoreCase?: boolean
+  readonly path?: string
+  readonly glob?: string
+  readonly mode?: "content" | "count" | "files"
+  readonly context?: number
+  readonly limit?: number
+  readonly ignored?: boolean
+}
+
+/** A line that matches, counted from 1, and its surroundings. Very long lines are cut around the match. */
+export interface GrepMatch {
+  readonly line: number
+  readonly text: string
+  readonly before: ReadonlyArray<string>
+  readonly after: ReadonlyArray<string>
+}
+
+/** A file with matches; `count` is how many lines match (as far as was looked: 1 in mode `files`). */
+export interface GrepFile {
+  readonly path: string
+  readonly count: number
+  readonly matches: ReadonlyArray<GrepMatch>
+}
+
+/** What was found, by path. Binary files are not looked into; neither are links followed. */
+export interface GrepResult {
+  readonly files: ReadonlyArray<GrepFile>
+  readonly truncated?: Truncation
+}
+
+/**
+ * Which files to find. `*` and `?` stay in one name, `**` crosses directories, `{a,b}`, `[a-z]` and `[!a]` work, dot
+ * files are matched. A pattern without `/` matches names at any depth; one with `/` starts at `path` (default `/`).
+ */
+export interface GlobQuery {
+  readonly pattern: string
+  readonly path?: string
+  readonly limit?: number
+  readonly ignored?: boolean
+}
+
+/** The outcome for one of several files: each has its own, in the order of the request. */
+export type Transfer<A> =
+  | { readonly path: string; readonly ok: true; readonly value: A }
+  | { readonly path: string; readonly ok: false; readonly error: BackendError }
+
+/**
+ * The operations. All paths in results are normalised and absolute. Writes are atomic (a reader sees the old file or
+ * the new one), make missing directories, and keep a file's mode; edits keep its line endings too. `version` stands for
+ * the content of a file: given to a write or an edit, the operation fails with `Conflict` if the file has another one by
+ * now.
+ *
+ * - `ls`: what is in a directory, by name
+ * - `read`: a window of a text, or what the file is if it is not text
+ * - `write`: the whole of a file; with `create` it fails with `AlreadyExists` if there is one
+ * - `edit`: replacements, one after the other, all or none
+ * - `delete`: a file, a link (never what it leads to), an empty directory; with `recursive` all that is in it
+ * - `move`: a file or a directory; fails with `AlreadyExists` rather than overwrite
+ * - `grep`, `glob`: files only, by path; `limit` defaults to 1,000
+ * - `upload`, `download`: bytes of many files, at most 10 MiB each unless the layer says otherwise
+ */
+export interface Service {
+  readonly ls: (path: string) => Effect.Effect<Listing, BackendError>
+  readonly read: (path: string, window?: Window) => Effect.Effect<TextFile | BinaryFile, BackendError>
+  readonly write: (
+    path: string,
+    content: string,
+    options?: { readonly create?: boolean; readonly version?: string }
+  ) => Effect.Effect<Written, BackendError>
+  readonly edit: (
+    path: string,
+    replacements: ReadonlyArray<Replacement>,
+    options?: { readonly version?: string }
+  ) => Effect.Effect<Edited, BackendError>
+  readonly delete: (path: string, options?: { readonly recursive?: boolean }) => Effect.Effect<void, BackendError>
+  readonly move: (from: string, to: string) => Effect.Effect<void, BackendError>
+  readonly grep: (query: GrepQuery) => Effect.Effect<GrepResult, BackendError>
+  readonly glob: (query: GlobQuery) => Effect.Effect<Listing, BackendError>
+  readonly upload: (
+    files: ReadonlyArray<{ readonly path: string; readonly content: Uint8Array }>
+  ) => Effect.Effect<ReadonlyArray<Transfer<Written>>>
+  readonly download: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Transfer<Uint8Array>>>
+}
+
+/** The files of an agent. */
+export class Backend extends Context.Service<Backend, Service>()("effect-deepagents/Backend") {}

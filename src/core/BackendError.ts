@@ -1,0 +1,119 @@
+/**
+ * Everything that can go wrong with files and commands, as one tagged error with a tagged reason.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Backend } from "effect-deepagents"
+ *
+ * const readme = Backend.Backend.use((backend) => backend.read("/README.md")).pipe(
+ *   Effect.catchReason("BackendError", "NotFound", () => Effect.succeed(undefined))
+ * )
+ * ```
+ */
+import * as Schema from "effect/Schema"
+
+/**
+ * Why an operation failed. Nothing was changed by it, unless the reason is `TimedOut` or `Unavailable` and the operation
+ * was not on a single file.
+ *
+ * - `NotFound`, `AlreadyExists`, `IsDirectory`, `NotDirectory`: what is at the path is not what the operation needs
+ * - `InvalidPath`, `InvalidPattern`: the path (the glob, the regular expression) can't be meant
+ * - `OutsideRoot`: the path would leave the backend, by `..`, `~` or a link
+ * - `PermissionDenied`: by the operating system, or by a rule
+ * - `NotUnique`, `NoMatch`: the text to replace is there several times (`lines`, counted from 1), or not at all
+ * - `TooLarge`: `size` and `limit` in bytes
+ * - `NotText`: the file is binary
+ * - `Conflict`: the file was changed since the version that the caller knows
+ * - `Unsupported`: this backend can't do that
+ * - `TimedOut`: `limit` in milliseconds
+ * - `Unavailable`: the disk is full, the connection is lost, the service answers nonsense
+ */
+export const Reason = Schema.Union([
+  Schema.TaggedStruct("NotFound", {}),
+  Schema.TaggedStruct("AlreadyExists", {}),
+  Schema.TaggedStruct("IsDirectory", {}),
+  Schema.TaggedStruct("NotDirectory", {}),
+  Schema.TaggedStruct("InvalidPath", { problem: Schema.String }),
+  Schema.TaggedStruct("InvalidPattern", { pattern: Schema.String, problem: Schema.String }),
+  Schema.TaggedStruct("OutsideRoot", {}),
+  Schema.TaggedStruct("PermissionDenied", {}),
+  Schema.TaggedStruct("NotUnique", { count: Schema.Finite, lines: Schema.Array(Schema.Finite) }),
+  Schema.TaggedStruct("NoMatch", { hint: Schema.optionalKey(Schema.String) }),
+  Schema.TaggedStruct("TooLarge", { size: Schema.Finite, limit: Schema.Finite }),
+  Schema.TaggedStruct("NotText", { mimeType: Schema.String }),
+  Schema.TaggedStruct("Conflict", {}),
+  Schema.TaggedStruct("Unsupported", {}),
+  Schema.TaggedStruct("TimedOut", { limit: Schema.Finite }),
+  Schema.TaggedStruct("Unavailable", {})
+])
+export type Reason = typeof Reason.Type
+
+const shownLines = 20
+
+const explain = (reason: Reason): string => {
+  switch (reason._tag) {
+    case "NotFound":
+      return "there is no such file or directory"
+    case "AlreadyExists":
+      return "there is something at this path already; choose another path, or delete it first"
+    case "IsDirectory":
+      return "this is a directory, not a file"
+    case "NotDirectory":
+      return "this is a file, not a directory"
+    case "InvalidPath":
+      return `this is not a valid path: ${reason.problem}`
+    case "InvalidPattern":
+      return `the pattern ${JSON.stringify(reason.pattern)} is not valid: ${reason.problem}`
+    case "OutsideRoot":
+      return "this path leads out of the root; write it from the root, without '..' or '~'"
+    case "PermissionDenied":
+      return "permission denied"
+    case "NotUnique": {
+      const more = reason.lines.length > shownLines ? ", …" : ""
+      const lines = reason.lines.slice(0, shownLines).join(", ")
+      return `the text to replace is there ${reason.count} times (lines ${lines}${more}); give more of its surroundings, or replace all`
+    }
+    case "NoMatch":
+      return `the text to replace is not in the file${reason.hint === undefined ? "" : `: ${reason.hint}`}`
+    case "TooLarge":
+      return `too large: ${reason.size} bytes, the limit is ${reason.limit}`
+    case "NotText":
+      return `this is not a text file (${reason.mimeType})`
+    case "Conflict":
+      return "the file was changed since it was read; read it again"
+    case "Unsupported":
+      return "this backend can't do that"
+    case "TimedOut":
+      return `not done within ${reason.limit} ms; narrow it down`
+    case "Unavailable":
+      return "the backend is not available"
+  }
+}
+
+/**
+ * An operation failed. `operation` is its name (`read`), `path` the path as it was given, `detail` what else is known,
+ * told to the model too; `cause` stays in the log.
+ */
+export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
+  operation: Schema.String,
+  path: Schema.String,
+  reason: Reason,
+  detail: Schema.optionalKey(Schema.String),
+  cause: Schema.optionalKey(Schema.Defect())
+}) {
+  override get message(): string {
+    const detail = this.detail === undefined ? "" : ` (${this.detail})`
+    return `${this.operation} ${this.path}: ${explain(this.reason)}${detail}`
+  }
+}
+
+/** Makes the failure of an operation at a path. */
+export const make = (
+  operation: string,
+  path: string,
+  reason: Reason,
+  more?: { readonly detail?: string; readonly cause?: unknown }
+): BackendError => new BackendError({ operation, path, reason, ...more })
+
+/** Whether a value is a {@link BackendError}. */
+export const isBackendError = (value: unknown): value is BackendError => value instanceof BackendError

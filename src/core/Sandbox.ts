@@ -1,0 +1,89 @@
+/**
+ * A backend that also runs commands.
+ *
+ * A layer of a sandbox provides both services, `Sandbox` and `Backend`, by one value: files written by the one are there
+ * for the other.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Sandbox } from "effect-deepagents"
+ *
+ * const test = Sandbox.Sandbox.use((sandbox) => sandbox.execute("npm test", { timeout: "5 minutes" })).pipe(
+ *   Effect.map(({ exitCode, output }) => (exitCode === 0 ? "green" : output))
+ * )
+ * ```
+ */
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Backend from "./Backend.ts"
+import type { BackendError } from "./BackendError.ts"
+
+/**
+ * How to run a command. `timeout` defaults to 2 minutes; `cwd` is a path of the backend (default its root); `env` is
+ * added to the little that the layer passes on; `stdin` is what the command reads (default nothing, closed).
+ */
+export interface ExecuteOptions {
+  readonly timeout?: Duration.Input
+  readonly cwd?: string
+  readonly env?: { readonly [name: string]: string }
+  readonly stdin?: string
+}
+
+/**
+ * How a command ended. `output` is what it wrote to stdout and stderr, in the order of arrival; `truncated` says that
+ * the middle of it was left out. A command that a signal ended has the exit code that a shell would give (128 + n).
+ */
+export interface Executed {
+  readonly output: string
+  readonly exitCode: number
+  readonly truncated: boolean
+}
+
+/** What comes out of a running command: pieces of output, then its end. */
+export type ExecuteEvent =
+  | { readonly _tag: "Output"; readonly channel: "stdout" | "stderr"; readonly text: string }
+  | { readonly _tag: "Exited"; readonly exitCode: number; readonly truncated: boolean }
+
+/**
+ * The operations beside those of a backend. `command` is a line for a POSIX shell. A command that fails is no failure:
+ * it has an exit code. A command that is over its time is ended, with all that it started, and fails with `TimedOut`
+ * (whose `detail` is the end of its output); so is one that is interrupted.
+ *
+ * `reaches` says whether a command could get at a path of the backend: rules for files can only be enforced where it
+ * can't.
+ */
+export interface Service extends Backend.Service {
+  readonly id: string
+  readonly execute: (command: string, options?: ExecuteOptions) => Effect.Effect<Executed, BackendError>
+  readonly executeStream: (command: string, options?: ExecuteOptions) => Stream.Stream<ExecuteEvent, BackendError>
+  readonly reaches: (path: string) => boolean
+}
+
+/** The files and commands of an agent. */
+export class Sandbox extends Context.Service<Sandbox, Service>()("effect-deepagents/Sandbox") {}
+
+/** Whether a backend runs commands. */
+export const isSandbox = (backend: Backend.Service): backend is Service => "execute" in backend
+
+/** Makes the layer of a sandbox: both services, by one value. */
+export const layer = <E, R>(
+  make: Effect.Effect<Service, E, R>
+): Layer.Layer<Sandbox | Backend.Backend, E, Exclude<R, Scope.Scope>> =>
+  Layer.effectContext(
+    Effect.map(make, (service) => Context.make(Sandbox, service).pipe(Context.add(Backend.Backend, service)))
+  )
+
+/** Runs a streamed command to its end, for layers whose `execute` is the stream put together. */
+export const collect = (events: Stream.Stream<ExecuteEvent, BackendError>): Effect.Effect<Executed, BackendError> =>
+  Stream.runFold(
+    events,
+    (): Executed => ({ output: "", exitCode: -1, truncated: false }),
+    (sum, event) =>
+      event._tag === "Output"
+        ? { ...sum, output: sum.output + event.text }
+        : { ...sum, exitCode: event.exitCode, truncated: event.truncated }
+  )
