@@ -188,6 +188,14 @@ export interface Service {
     files: ReadonlyArray<{ readonly path: string; readonly content: Uint8Array }>
   ) => Effect.Effect<ReadonlyArray<Transfer<Written>>>
   readonly download: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Transfer<Uint8Array>>>
+  /**
+   * Where paths lead when every link is followed, in the order of the request: as far as there is something, the rest is
+   * kept as it is; `undefined` for one that leads out of the root, or in circles. Names come as they are stored, where
+   * the backend folds case. Rules for paths are held against both. A backend without it has no links and folds nothing.
+   */
+  readonly realPaths?: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string | undefined>, BackendError>
+  /** Whether the files lie in the file system of this machine, and the commands (of a sandbox) run there unconfined. */
+  readonly onHost?: boolean
 }
 
 /** The files of an agent. */

@@ -73,7 +73,12 @@ export const Message = Schema.Union([SystemMessage, HumanMessage, AiMessage, Too
 export type Message = typeof Message.Type
 
 /** Makes an id that no other message has. */
-export const makeId = (): string => globalThis.crypto.randomUUID()
+export const makeId = (): string => {
+  const id = globalThis.crypto.randomUUID()
+  // Node makes it of 28 pieces, which it holds until somebody reads a character.
+  id.charCodeAt(0)
+  return id
+}
 
 interface Common {
   readonly id?: string

@@ -53,8 +53,8 @@ export type ExecuteEvent =
  * it has an exit code. A command that is over its time is ended, with all that it started, and fails with `TimedOut`
  * (whose `detail` is the end of its output); so is one that is interrupted.
  *
- * `reaches` says whether a command could get at a path of the backend: rules for files can only be enforced where it
- * can't.
+ * `reaches` says whether a command could get at a path of the backend, or at anything below it: rules for files can only
+ * be enforced where it can't.
  */
 export interface Service extends Backend.Service {
   readonly id: string

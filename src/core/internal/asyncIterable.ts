@@ -1,7 +1,8 @@
+import * as Array from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
-import * as Queue from "effect/Queue"
+import type * as Pull from "effect/Pull"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -13,9 +14,12 @@ const left = "the reader left"
 
 const unused = new AbortController()
 
+type Read<A, E> = Pull.Pull<Array.NonEmptyReadonlyArray<A>, E>
+
 /**
  * One fiber step per element is what makes `Stream.fromAsyncIterable` slow, so the iterator is drained by a plain loop
- * into a queue, and the reader takes arrays. `ahead` bounds the queue: the loop waits, and with it the source.
+ * into an array, and the reader takes it whole. `ahead` bounds the array: the loop waits, and with it the source. The
+ * reader is woken by the fibers' scheduler, so it finds all that came without waiting.
  */
 export const fromAsyncIterable = <A, E>(
   make: (signal: AbortSignal) => AsyncIterable<A>,
@@ -23,52 +27,76 @@ export const fromAsyncIterable = <A, E>(
 ): Stream.Stream<A, E> =>
   Stream.fromChannel(
     Channel.fromTransform((_, scope) =>
-      Effect.flatMap(Queue.unbounded<A, E | Cause.Done>(), (queue) => {
+      Effect.withFiber((fiber) => {
         // One is dear to make, and a source that takes none has no use for it.
         const controller = make.length === 0 ? unused : new AbortController()
         let iterator: AsyncIterator<A> | undefined
+        let items: ReadonlyArray<A> & { push(item: A): void } = []
+        let end: Read<A, E> | undefined
+        let hasLeft = false
         let resume: (() => void) | undefined
-        let over = false
+        let wake: (() => void) | undefined
+
+        const awaken = () => {
+          const waiting = wake
+          wake = undefined
+          waiting?.()
+        }
+        const notify = () => {
+          if (wake !== undefined) fiber.currentDispatcher.scheduleTask(awaken, 0)
+        }
+        const finish = (how: Read<A, E>) => {
+          end = how
+          notify()
+        }
 
         const pump = async (): Promise<void> => {
           iterator = make(controller.signal)[Symbol.asyncIterator]()
-          while (!over) {
+          while (!hasLeft) {
             const next = await iterator.next()
-            if (over) return
-            if (next.done === true) {
-              over = true
-              Queue.endUnsafe(queue)
-              return
-            }
-            Queue.offerUnsafe(queue, next.value)
-            if (Queue.sizeUnsafe(queue) >= ahead) {
-              await new Promise<void>((wake) => {
-                resume = wake
+            if (hasLeft) return
+            if (next.done === true) return finish(Cause.done())
+            items.push(next.value)
+            if (items.length === 1) notify()
+            else if (items.length >= ahead) {
+              await new Promise<void>((go) => {
+                resume = go
               })
             }
           }
         }
 
         pump().then(undefined, (cause: unknown) => {
-          if (over) return
-          over = true
+          if (hasLeft) return
           const error = Result.try(() => onError(cause))
-          Queue.failCauseUnsafe(queue, Result.isSuccess(error) ? Cause.fail(error.success) : Cause.die(error.failure))
+          finish(Result.isSuccess(error) ? Effect.fail(error.success) : Effect.die(error.failure))
         })
 
         const leave = Effect.sync(() => {
-          if (over) return
-          over = true
+          hasLeft = true
+          if (end !== undefined) return
           if (controller !== unused) controller.abort(left)
           resume?.()
           // What the source does with that is its own affair; nobody reads it any more.
           iterator?.return?.().then(undefined, () => undefined)
         })
-        const pull = Effect.map(Queue.takeAll(queue), (items) => {
-          const wake = resume
+        const waited: Read<A, E> = Effect.flatMap(
+          Effect.callback<void>((ready) => {
+            wake = () => ready(Effect.void)
+            return Effect.sync(() => {
+              wake = undefined
+            })
+          }),
+          () => pull
+        )
+        const pull: Read<A, E> = Effect.suspend(() => {
+          const taken = items
+          if (!Array.isReadonlyArrayNonEmpty(taken)) return end ?? waited
+          items = []
+          const go = resume
           resume = undefined
-          wake?.()
-          return items
+          go?.()
+          return Effect.succeed(taken)
         })
         return Effect.as(Scope.addFinalizer(scope, leave), pull)
       })

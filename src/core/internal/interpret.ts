@@ -124,7 +124,8 @@ const describe = (cause: Cause.Cause<unknown>): { readonly tag: string; readonly
 }
 
 /** Says how the run ended: the one terminal event. */
-const announce = (origin: Origin, live: Live | undefined, exit: Exit.Exit<AgentResult<unknown>, unknown>) => {
+const announce = (early: Origin, live: Live | undefined, exit: Exit.Exit<AgentResult<unknown>, unknown>) => {
+  const origin = live ?? early
   origin.ending = true
   const spent = { usage: live?.usage ?? zero, rounds: live?.round ?? 0 }
   if (Exit.isSuccess(exit)) return emit(origin, { _tag: "RunCompleted", stopReason: exit.value.stopReason, ...spent })
@@ -143,7 +144,8 @@ export const interpret = Effect.fnUntraced(function* (
   const { layers, name } = compiled.definition
   const clock = yield* Clock.Clock
   const scope = Scope.makeUnsafe()
-  const origin: Origin = { runId, path: [...(parent?.path ?? []), name], hub, clock, ending: false }
+  const path = [...(parent?.path ?? []), name]
+  const origin: Origin = { runId, path, hub, clock, ending: false }
   let live: Live | undefined
 
   const main = Effect.gen(function* () {
@@ -162,14 +164,20 @@ export const interpret = Effect.fnUntraced(function* (
     const session = yield* Scope.provide(open(model), scope)
     const state = yield* Effect.fromResult(
       Store.make(options.state ?? {}, compiled.slots, parent?.state.shared, (slot, value) =>
-        hub.watched ? emit(origin, { _tag: "StateChanged", slot, value: value() }) : Effect.void
+        hub.watched ? emit(own, { _tag: "StateChanged", slot, value: value() }) : Effect.void
       )
     ).pipe(
       Effect.mapError((error) =>
         invalid(compiled, { _tag: "InvalidState", slot: error.path.split(".")[0] ?? "", problem: error.message })
       )
     )
-    const own: Live = Object.assign(origin, {
+    // One literal: an object that is put together piece by piece becomes a hash table, larger and slower.
+    const own: Live = {
+      runId,
+      path,
+      hub,
+      clock,
+      ending: false,
       agent: name,
       threadId,
       model,
@@ -179,9 +187,9 @@ export const interpret = Effect.fnUntraced(function* (
       state,
       startedAt: parent?.startedAt ?? clock.currentTimeMillisUnsafe(),
       depth: parent === undefined ? 0 : parent.depth + 1,
-      warn: (code: string, message: string) => Effect.suspend(() => emit(origin, { _tag: "Warning", code, message })),
+      warn: (code: string, message: string) => Effect.suspend(() => emit(own, { _tag: "Warning", code, message })),
       custom: (event: string, payload: Json) =>
-        Effect.suspend(() => emit(origin, { _tag: "Custom", name: event, payload })),
+        Effect.suspend(() => emit(own, { _tag: "Custom", name: event, payload })),
       call: (request: Parameters<Live["call"]>[0]) => call(own, request),
       compiled,
       control,
@@ -200,7 +208,7 @@ export const interpret = Effect.fnUntraced(function* (
       partial: undefined,
       batch: [],
       usageSinceRound: zero
-    })
+    }
     own.nextTurn = makeNextTurn(own)
     live = own
     place.onLive?.(own)

@@ -75,7 +75,7 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
   Effect.suspend(() => {
     const partial = { text: "", reasoning: "" }
     live.partial = partial
-    const names = new Map<string, string>()
+    let names: Map<string, string> | undefined
     let thinking = false
     let done: Message.AiMessage | undefined
 
@@ -96,10 +96,10 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
           partial.reasoning += part.text
           return offerDelta(live, "ReasoningDelta", part.text, at)
         case "ToolCallStart":
-          names.set(part.id, part.name)
+          names = (names ?? new Map<string, string>()).set(part.id, part.name)
           return offer(live, { _tag: "ToolCallDelta", callId: part.id, toolName: part.name, delta: "" })
         case "ToolCallDelta": {
-          const toolName = names.get(part.id) ?? ""
+          const toolName = names?.get(part.id) ?? ""
           return offer(live, { _tag: "ToolCallDelta", callId: part.id, toolName, delta: part.delta })
         }
         case "TurnRestarted":

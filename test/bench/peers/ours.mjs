@@ -1,5 +1,7 @@
 // effect-deepagents, as built into dist/.
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Pull from "effect/Pull"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { Agent, ChatModel, Message, Tool, Usage } from "../../../dist/index.js"
@@ -13,21 +15,34 @@ const done = (text, toolCalls) => ({
   message: Message.ai(text, { toolCalls, usage, model: "scripted" })
 })
 
-const parts = async function* (source) {
-  let text = ""
-  const toolCalls = []
-  for await (const part of source) {
-    if (typeof part === "string") {
-      text += part
-      yield { _tag: "TextDelta", text: part }
-    } else {
-      toolCalls.push({ id: part.id, name: part.name, arguments: JSON.parse(part.json) })
-      yield { _tag: "ToolCallStart", id: part.id, name: part.name }
-      yield { _tag: "ToolCallDelta", id: part.id, delta: part.json }
-    }
-  }
-  yield done(text, toolCalls)
-}
+/** A turn from what the model says, as the adapters decode it: whatever came by now, at once. */
+const parts = (source) =>
+  Stream.transformPull(source, (pull) =>
+    Effect.sync(() => {
+      const toolCalls = []
+      let text = ""
+      let over = false
+      const take = (said) => {
+        const out = []
+        for (const part of said) {
+          if (typeof part === "string") {
+            text += part
+            out.push({ _tag: "TextDelta", text: part })
+          } else {
+            toolCalls.push({ id: part.id, name: part.name, arguments: JSON.parse(part.json) })
+            out.push({ _tag: "ToolCallStart", id: part.id, name: part.name })
+            out.push({ _tag: "ToolCallDelta", id: part.id, delta: part.json })
+          }
+        }
+        return out
+      }
+      const more = Pull.catchDone(Effect.map(pull, take), () => {
+        over = true
+        return Effect.succeed([done(text, toolCalls)])
+      })
+      return Effect.suspend(() => (over ? Cause.done() : more))
+    })
+  )
 
 const batches = async function* (source) {
   let text = ""
@@ -45,7 +60,7 @@ const onError = (cause) => {
 export const make = (script) => {
   const nextTurn = ({ messages }) =>
     script.batch === 0
-      ? ChatModel.fromAsyncIterable(() => parts(script.turn(messages.length)), onError)
+      ? parts(ChatModel.fromAsyncIterable(() => script.turn(messages.length), onError))
       : Stream.flattenArray(ChatModel.fromAsyncIterable(() => batches(script.batches()), onError))
   const model = {
     modelId: "scripted",
