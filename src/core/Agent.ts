@@ -22,6 +22,7 @@ import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
 import type { Snapshot } from "./AgentState.ts"
 import type { ChatModel } from "./ChatModel.ts"
+import * as Checkpoint from "./Checkpoint.ts"
 import type * as Content from "./Content.ts"
 import * as child from "./internal/child.ts"
 import { type Compiled, compile, type Definition } from "./internal/definition.ts"
@@ -73,8 +74,8 @@ const fromDefinition = <O, E, R>(definition: Definition): Agent<O, E, R> => ({
 
 const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => agent[TypeId].compiled.definition
 
-/** What an agent may be asked: a text, one message, or several. */
-export type Input = string | HumanMessage | ReadonlyArray<Message>
+/** What an agent may be asked: a text, one message, several, or to go on from a checkpoint (`Checkpoint.resume`). */
+export type Input = string | HumanMessage | ReadonlyArray<Message> | Checkpoint.Resume
 
 /**
  * What a run begins with beside its input. `history` is the conversation so far, `state` a snapshot to go on from, both
@@ -145,6 +146,16 @@ export const run = <O, E, R>(
 ): Effect.Effect<AgentResult<O>, E | AgentError, R> =>
   // The definition was built from parts whose types `make` summed up in O, E and R.
   handle.run(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
+
+/**
+ * Goes on with a run that was suspended, interrupted or cut off: `run` on `Checkpoint.resume`. The result of the earlier
+ * run is a checkpoint; `decisions` answer its `pending`.
+ */
+export const resume = <O, E, R>(
+  agent: Agent<O, E, R>,
+  checkpoint: Checkpoint.Checkpoint,
+  options?: Parameters<typeof Checkpoint.resume>[1] & Pick<RunOptions, "threadId">
+): Effect.Effect<AgentResult<O>, E | AgentError, R> => run(agent, Checkpoint.resume(checkpoint, options), options)
 
 /**
  * Runs an agent as the stream of its events. The stream ends after the terminal event, failing if the run failed. A slow

@@ -2,18 +2,10 @@
  * What a run gives.
  */
 import type { Snapshot } from "./AgentState.ts"
-import type { JsonObject } from "./Json.ts"
+import type { Request } from "./Approval.ts"
 import type { Message } from "./Message.ts"
 import type { StopReason } from "./StopReason.ts"
 import type { Usage } from "./Usage.ts"
-
-/** A tool call that waits for a decision. Plain JSON. */
-export interface PendingCall {
-  readonly callId: string
-  readonly toolName: string
-  readonly arguments: JsonObject
-  readonly description: string
-}
 
 /**
  * The end of a run. `output` is the decoded answer (the text, for an agent without an `output` schema); `messages` the
@@ -21,7 +13,7 @@ export interface PendingCall {
  * `state` can be given to the next run too. `usage` counts sub-agents, retries and side calls.
  *
  * A run that was suspended (only an agent with a suspending middleware can be) has no answer: `pending` says what it
- * waits for and `output` is `undefined`, as its type says.
+ * waits for, in sub-agents too, and `output` is `undefined`, as its type says. `Checkpoint.resume` goes on from there.
  */
 export interface AgentResult<out Output> {
   readonly output: Output
@@ -32,5 +24,5 @@ export interface AgentResult<out Output> {
   readonly usage: Usage
   readonly rounds: number
   readonly stopReason: StopReason
-  readonly pending: ReadonlyArray<PendingCall>
+  readonly pending: ReadonlyArray<Request>
 }

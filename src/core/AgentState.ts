@@ -110,6 +110,8 @@ export interface Store {
   readonly update: <A>(slot: Slot<A>, f: (current: A) => A) => Effect.Effect<void>
   /** The names of the slots that were written, or came with the state, and begin so: for families of slots. */
   readonly names: (prefix: string) => Effect.Effect<ReadonlyArray<string>>
+  /** One object for the whole tree of agents: the key to what is kept in memory about its shared slots. */
+  readonly shared: object
 }
 
 /** The state of a run at one moment, as plain JSON by slot name. It is what a checkpoint holds. */

@@ -51,7 +51,8 @@ export interface Window {
 /**
  * A window of a text file. `text` is what is in it, lines joined by `\n` whatever the file's own line endings, without a
  * final one. Lines `startLine` to `endLine` of `totalLines`, counted from 1; a window without lines has `endLine` before
- * `startLine`. At most 256 KiB: `nextColumn` is there if the window ends within line `endLine`.
+ * `startLine`. At most 256 KiB: `nextColumn` is there if the window ends within line `endLine`. `crlf` is `true` if all
+ * lines of the file end with `\r\n`, and else not there.
  */
 export interface TextFile {
   readonly kind: "text"
@@ -61,6 +62,7 @@ export interface TextFile {
   readonly endLine: number
   readonly totalLines: number
   readonly nextColumn?: number
+  readonly crlf?: boolean
   readonly size: number
   readonly version: string
 }

@@ -8,7 +8,7 @@ import * as Schema from "effect/Schema"
  * there (cut to a line), `expected` what would have been right.
  */
 export class InvalidEncoding extends Schema.TaggedError<InvalidEncoding>()("InvalidEncoding", {
-  what: Schema.Literals(["message", "event", "state"]),
+  what: Schema.Literals(["message", "event", "state", "checkpoint"]),
   path: Schema.String,
   found: Schema.String,
   expected: Schema.String

@@ -22,6 +22,7 @@ import type * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
 import type * as Stream from "effect/Stream"
 import type { AnySlot } from "./AgentState.ts"
+import type { Choice, Decision } from "./Approval.ts"
 import type { ModelRequest, TurnPart } from "./ChatModel.ts"
 import { tunnelled } from "./internal/tunnel.ts"
 import type { JsonObject } from "./Json.ts"
@@ -58,14 +59,24 @@ export const forceFinalAnswer = (stopReason: StopReason): Directive => ({ _tag: 
 
 /**
  * What a gate says of one call of a round, before any call of it runs: let it run; answer in its place (a refusal is an
- * answer with `isError`); run it with other arguments (which are decoded again); or suspend the run until somebody has
- * decided (nothing of the round runs; only a {@link Suspending} middleware may say it).
+ * answer with `isError`); run it with other arguments (which are decoded again); or wait until somebody has decided.
+ *
+ * `Suspend` of a {@link Suspending} middleware ends the run, unless the decision is there already (`Checkpoint.resume`);
+ * of any other, the `Approvals` service is asked while the run waits (so say that you need it), and without one the call
+ * is refused. Nothing of the round runs before all is decided. `allow` is what may be decided (default: everything);
+ * `expiresAt` is in milliseconds since the epoch; `onDecision` is told what was.
  */
 export type Gate =
   | { readonly _tag: "Allow" }
   | { readonly _tag: "Answer"; readonly output: ToolOutput }
   | { readonly _tag: "Edit"; readonly arguments: JsonObject }
-  | { readonly _tag: "Suspend"; readonly description: string }
+  | {
+      readonly _tag: "Suspend"
+      readonly description: string
+      readonly allow?: ReadonlyArray<Choice>
+      readonly expiresAt?: number
+      readonly onDecision?: (decision: Decision) => Effect.Effect<void>
+    }
 
 /** The gate that lets a call run. */
 export const allow: Gate = { _tag: "Allow" }

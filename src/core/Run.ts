@@ -39,6 +39,8 @@ export interface Run {
   readonly depth: number
   readonly warn: (code: string, message: string) => Effect.Effect<void>
   readonly custom: (name: string, payload: Json) => Effect.Effect<void>
+  /** Says that what the model sees of the history became shorter: a `Compacted` event, in tokens (estimated). */
+  readonly compacted: (tokensBefore: number, tokensAfter: number) => Effect.Effect<void>
   readonly call: (
     request: Partial<ChatModel.ModelRequest> & Pick<ChatModel.ModelRequest, "messages" | "purpose">
   ) => Effect.Effect<AiMessage, ModelError>

@@ -4,12 +4,15 @@ import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import type { Input, RunOptions } from "../Agent.ts"
 import type { AgentResult } from "../AgentResult.ts"
+import type { Resume } from "../Checkpoint.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { make as toolError } from "../ToolError.ts"
 import { zero } from "../Usage.ts"
 import { type Compiled, compile } from "./definition.ts"
 import { interpret } from "./interpret.ts"
-import { emit, type Live, offer } from "./live.ts"
+import { emit, type Live, offer, type OpenCall } from "./live.ts"
+import { type Child, suspended } from "./suspension.ts"
+import { tunnel } from "./tunnel.ts"
 
 /** What a sub-agent is asked, as a tool. */
 export const taskParameters = {
@@ -18,19 +21,41 @@ export const taskParameters = {
   })
 }
 
+/** How far a sub-agent came, to go on from. */
+const progress = (live: Live): Child => ({
+  agent: live.agent,
+  messages: live.messages.slice(),
+  state: live.state.ownSnapshot(),
+  usage: live.usage,
+  rounds: live.round
+})
+
+/** What a sub-agent of a call that is taken up goes on from, if it had begun. */
+const resumption = (parent: Live, call: OpenCall | undefined, agent: string): Resume | undefined => {
+  const saved = call === undefined ? undefined : parent.resumable[call.id]?.[call.children.length]
+  if (saved?.agent !== agent) return undefined
+  return { _tag: "Resume", checkpoint: saved, decisions: [], unknownOutcome: parent.unknownOutcome }
+}
+
 /** Runs a sub-agent inside the tool call that is being executed. */
 export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: Input, options: RunOptions) {
   const { callId, run } = yield* ToolContext
   // Every run that a tool sees is one that the interpreter made.
   const parent = run as unknown as Live
-  const { inherited } = parent.compiled
+  const { inherited, suspends } = parent.compiled
   const under = inherited.length === 0 ? compiled : compile(compiled.definition, inherited)
   const agent = compiled.definition.name
   const childRunId = parent.makeId()
+  const call = parent.batch.find((one) => one.id === callId)
+  const saved = resumption(parent, call, agent)
   let live: Live | undefined
+  if (suspends)
+    call?.children.push(() =>
+      live === undefined ? { agent, messages: [], state: {}, usage: zero, rounds: 0 } : progress(live)
+    )
   yield* emit(parent, { _tag: "SubagentStarted", callId, agent, childRunId })
-  return yield* Effect.onExit(
-    interpret(under, input, options, {
+  const result = yield* Effect.onExit(
+    interpret(under, saved ?? input, saved === undefined ? options : {}, {
       runId: childRunId,
       hub: parent.hub,
       control: undefined,
@@ -50,6 +75,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
         offer(parent, { _tag: "SubagentCompleted", callId, agent, childRunId, outcome, usage })
       })
   )
+  return suspends && result.stopReason === "suspended" ? yield* Effect.die(tunnel(suspended(result.pending))) : result
 })
 
 /** What a sub-agent's end is to its parent's model. */

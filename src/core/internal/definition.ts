@@ -47,6 +47,8 @@ export interface Compiled {
   readonly afterAgent: ReadonlyArray<Hook<"afterAgent">>
   readonly beforeModel: ReadonlyArray<Hook<"beforeModel">>
   readonly afterModel: ReadonlyArray<Hook<"afterModel">>
+  /** Whether a run may end for want of a decision. */
+  readonly suspends: boolean
   readonly gates: ReadonlyArray<{ readonly gate: Hook<"gateToolCalls">; readonly suspends: boolean }>
   readonly wrapModelCall: ReadonlyArray<Hook<"wrapModelCall">>
   readonly wrapToolCall: ReadonlyArray<Hook<"wrapToolCall">>
@@ -104,6 +106,8 @@ const hooks = <Name extends keyof Middleware<unknown, unknown>>(
     return hook === undefined ? [] : [hook]
   })
 
+const suspends = (one: Middleware<unknown, unknown>): boolean => "suspends" in one && one.suspends === true
+
 /** Works a definition out. `inherited` is what comes down from the parents of a sub-agent: outermost. */
 export const compile = (
   definition: Definition,
@@ -128,10 +132,9 @@ export const compile = (
     afterAgent: hooks(middleware, "afterAgent").toReversed(),
     beforeModel: hooks(middleware, "beforeModel"),
     afterModel: hooks(middleware, "afterModel").toReversed(),
+    suspends: middleware.some(suspends),
     gates: middleware.flatMap((one) =>
-      one.gateToolCalls === undefined
-        ? []
-        : [{ gate: one.gateToolCalls, suspends: "suspends" in one && one.suspends === true }]
+      one.gateToolCalls === undefined ? [] : [{ gate: one.gateToolCalls, suspends: suspends(one) }]
     ),
     wrapModelCall: hooks(middleware, "wrapModelCall"),
     wrapToolCall: hooks(middleware, "wrapToolCall"),

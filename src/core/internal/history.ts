@@ -55,3 +55,34 @@ export const mend = (
   }
   return { messages, missing: settle() }
 }
+
+/** A history to go on from: its last turn as it stands, with the calls that nobody answered. */
+export interface Reopened {
+  readonly messages: Array<Message>
+  readonly turn: AiMessage | undefined
+  readonly open: ReadonlyArray<Unanswered>
+}
+
+/** Like {@link mend}, but the last turn stays open. What was said of a turn that did not end is dropped. */
+export const reopen = (history: ReadonlyArray<Message>): Reopened => {
+  const last = history.findLastIndex((message) => message.role !== "tool")
+  const turn = history[last]
+  const whole = (end: number) => {
+    const { messages, missing } = mend(history.slice(0, end))
+    return [...messages, ...missing]
+  }
+  if (turn?.role !== "ai") return { messages: whole(history.length), turn: undefined, open: [] }
+  if (turn.stopReason === "interrupted" && callsOf(turn).length === 0) {
+    return { messages: whole(last), turn: undefined, open: [] }
+  }
+  const calls = callsOf(turn)
+  const answers = new Map<string, Message>()
+  for (const message of history.slice(last + 1)) {
+    if (message.role === "tool" && !answers.has(message.toolCallId)) answers.set(message.toolCallId, message)
+  }
+  return {
+    messages: [...whole(last), turn, ...calls.flatMap((call) => answers.get(call.id) ?? [])],
+    turn,
+    open: calls.filter((call) => !answers.has(call.id))
+  }
+}

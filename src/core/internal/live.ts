@@ -2,8 +2,9 @@ import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { AgentEvent } from "../AgentEvent.ts"
+import type { Approvals, Decision, Request } from "../Approval.ts"
 import type { ModelRequest, ModelSession, ToolDefinition, TurnPart } from "../ChatModel.ts"
-import type { HumanMessage, Message } from "../Message.ts"
+import type { AiMessage, HumanMessage, Message } from "../Message.ts"
 import type { MessageLog } from "../MessageLog.ts"
 import type { ModelError } from "../ModelError.ts"
 import type { Run } from "../Run.ts"
@@ -13,6 +14,7 @@ import { add, type Usage } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import * as Hub from "./hub.ts"
 import type { StateStore } from "./store.ts"
+import type { Child, Suspension } from "./suspension.ts"
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -29,6 +31,10 @@ export interface OpenCall {
   readonly name: string
   started: boolean
   outcome: { readonly output: ToolOutput } | { readonly error: ToolError } | undefined
+  /** The sub-agents that it ran, in their order: how far they came, made when it is asked for. */
+  readonly children: Array<() => Child>
+  /** What one of them waits for. */
+  suspended: ReadonlyArray<Request> | undefined
 }
 
 /** Where events come from. */
@@ -52,6 +58,16 @@ export interface Live extends Origin, Mutable<Omit<Run, "messages" | "state" | "
   readonly log: MessageLog | undefined
   /** The conversation as it stands when this is run. */
   readonly snapshot: Effect.Effect<ReadonlyArray<Message>>
+  /** The turn that this run takes up, when it goes on from a checkpoint. */
+  resumed: AiMessage | undefined
+  /** What this run stood still for, when it began. */
+  suspension: Suspension | null
+  /** The sub-agents that its open calls go on with. */
+  resumable: { readonly [callId: string]: ReadonlyArray<Child> }
+  /** What was decided, for the whole tree. */
+  readonly decisions: ReadonlyArray<Decision>
+  readonly unknownOutcome: "tell" | "ask"
+  readonly approvals: Approvals["Service"] | undefined
   /** How many messages the log has. */
   logged: number
   /** Where what this run adds begins. */

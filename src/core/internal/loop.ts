@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { PendingCall } from "../AgentResult.ts"
+import type { Request } from "../Approval.ts"
 import type { ModelRequest } from "../ChatModel.ts"
 import * as Content from "../Content.ts"
 import { canonical } from "../Json.ts"
@@ -20,7 +20,7 @@ export interface Ending {
   readonly stopReason: StopReason
   readonly text: string
   readonly output: unknown
-  readonly pending: ReadonlyArray<PendingCall>
+  readonly pending: ReadonlyArray<Request>
 }
 
 /** What the loop remembers from round to round. */
@@ -50,7 +50,7 @@ const stop = (stopReason: StopReason, text: string, output: unknown = text): Out
   ending: { stopReason, text, output, pending: [] }
 })
 
-const suspend = (text: string, pending: ReadonlyArray<PendingCall>): Out => ({
+const suspend = (text: string, pending: ReadonlyArray<Request>): Out => ({
   _tag: "End",
   ending: { stopReason: "suspended", text, output: undefined, pending }
 })
@@ -274,6 +274,16 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
 
 const directText = (output: ToolOutput): string => Content.toText(output.content)
 
+/** The round that a run takes up from a checkpoint: the turn is there, what it asks for may not be done. */
+const takeUp = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage, memory: Memory) {
+  if (callCount(message) === 0) return yield* answered(live, message, memory)
+  if (live.batch.length === 0) return next
+  yield* startRound(live)
+  const step = yield* called(live, message, memory)
+  yield* endRound(live, message)
+  return step
+})
+
 /** One round: the model's turn, and what it asks for. */
 const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
   yield* startRound(live)
@@ -306,6 +316,12 @@ export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | 
   }
   const { maxIterations } = compiled.definition
   const memory: Memory = { iteration: 0, repairs: 0, repeats: 0, asked: "", calls: [], failed: new Set() }
+  const { resumed } = live
+  if (resumed !== undefined) {
+    const step: Step = yield* takeUp(live, resumed, memory)
+    if (step._tag === "End") return step.ending
+    if (step._tag === "Final") return yield* finalAnswer(live, step.stopReason)
+  }
   const before = compiled.beforeModel.map((hook) => () => hook(live))
   for (;;) {
     if (live.control !== undefined && live.control.steering.length > 0) {

@@ -20,6 +20,8 @@ export interface Shared {
 export interface StateStore extends Store {
   readonly shared: Shared
   readonly snapshot: () => Snapshot
+  /** What is the agent's own: without what the whole tree works on. */
+  readonly ownSnapshot: () => Snapshot
 }
 
 const clash = (name: string): Error =>
@@ -83,6 +85,11 @@ export const make = (
         ])
         return [...names].filter((name) => name.startsWith(prefix))
       }),
+    ownSnapshot: () => {
+      const snapshot: { [slot: string]: Json } = { ...saved }
+      for (const [name, one] of own) snapshot[name] = one.encode()
+      return snapshot
+    },
     snapshot: () => {
       const snapshot: { [slot: string]: Json } = { ...saved, ...shared.saved }
       for (const cells of [own, shared.cells]) for (const [name, one] of cells) snapshot[name] = one.encode()

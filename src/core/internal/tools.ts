@@ -1,141 +1,18 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { PendingCall } from "../AgentResult.ts"
-import type { JsonObject } from "../Json.ts"
+import type { Request } from "../Approval.ts"
 import * as Message from "../Message.ts"
-import type { Gate, PreparedCall } from "../Middleware.ts"
+import type { PreparedCall } from "../Middleware.ts"
 import type { Prepared, Tool } from "../Tool.ts"
-import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import { ToolContext } from "../ToolContext.ts"
-import { isToolError, ToolError } from "../ToolError.ts"
+import { isToolError, type ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
+import { brokeDown, type Call, decode, done, malformed, resolve, toPrepared, untouched } from "./calls.ts"
+import { gate } from "./gate.ts"
 import { append, emit, type Live, type OpenCall } from "./live.ts"
+import { suspendedRequests, suspension } from "./suspension.ts"
 import { tunnel, tunnelled } from "./tunnel.ts"
-
-/** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
-interface Call extends OpenCall {
-  readonly tool: Tool<unknown> | undefined
-  prepared: Prepared<unknown> | undefined
-}
-
-const unknownTool = (live: Live, name: string): ToolError =>
-  new ToolError({
-    reason: "UnknownTool",
-    message:
-      live.offered.length === 0
-        ? `There is no tool "${name}", nor any other now. Answer without tools.`
-        : `There is no tool "${name}" now. There are: ${live.offered.map((tool) => tool.name).join(", ")}.`
-  })
-
-const isOffered = (live: Live, name: string): boolean =>
-  live.offered === live.tools || live.offered.some((tool) => tool.name === name)
-
-const resolve = (live: Live, call: ToolCall): Call => {
-  const tool = isOffered(live, call.name) ? live.compiled.tools.get(call.name) : undefined
-  const resolved: Call = { id: call.id, name: call.name, tool, prepared: undefined, started: false, outcome: undefined }
-  if (tool === undefined) resolved.outcome = { error: unknownTool(live, call.name) }
-  else prepare(resolved, tool, call.arguments)
-  return resolved
-}
-
-const malformed = (call: MalformedToolCall): Call => ({
-  id: call.id,
-  name: call.name ?? "unknown",
-  tool: undefined,
-  prepared: undefined,
-  started: false,
-  outcome: {
-    error: new ToolError({
-      reason: "InvalidArguments",
-      message: `This tool call could not be read: ${call.problem}. It was not executed. Call the tool again with arguments that are one valid JSON object, or answer in text.`
-    })
-  }
-})
-
-/** A schema of a tool may throw; that is the tool's failure as well. */
-const decode = (tool: Tool<unknown>, args: JsonObject): Result.Result<Prepared<unknown>, ToolError> =>
-  Result.flatMap(
-    Result.try({ try: () => tool.prepare(args), catch: (cause) => brokeDown(tool.name, cause) }),
-    (prepared) => prepared
-  )
-
-const prepare = (call: Call, tool: Tool<unknown>, args: JsonObject): void => {
-  const prepared = decode(tool, args)
-  if (Result.isSuccess(prepared)) call.prepared = prepared.success
-  else call.outcome = { error: prepared.failure }
-}
-
-const brokeDown = (name: string, cause: unknown): ToolError =>
-  new ToolError({
-    reason: "Defect",
-    message: `The tool "${name}" broke down. Whether it had an effect is not known.`,
-    cause
-  })
-
-const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): PreparedCall => ({
-  id: call.id,
-  name: call.name,
-  arguments: prepared.arguments,
-  annotations: tool.annotations
-})
-
-const forgotten: Gate = {
-  _tag: "Answer",
-  output: ToolOutput.make("This call was not allowed.", { isError: true })
-}
-
-const undecided = "This call needs a decision that nobody here can give, so it was not executed."
-
-/** Asks every gate about every call that would run. Gives the calls that somebody must decide on. */
-const gate = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Call>) {
-  const pending: Array<PendingCall> = []
-  const suspended = new Set<string>()
-  for (const { gate: ask, suspends } of live.compiled.gates) {
-    const asked: Array<{ readonly call: Call; readonly tool: Tool<unknown>; readonly prepared: PreparedCall }> = []
-    for (const call of calls) {
-      if (
-        call.outcome === undefined &&
-        !suspended.has(call.id) &&
-        call.tool !== undefined &&
-        call.prepared !== undefined
-      ) {
-        asked.push({ call, tool: call.tool, prepared: toPrepared(call, call.tool, call.prepared) })
-      }
-    }
-    if (asked.length === 0) break
-    const gates: ReadonlyArray<Gate> = yield* ask(
-      live,
-      asked.map((one) => one.prepared)
-    )
-    for (const [index, { call, prepared, tool }] of asked.entries()) {
-      // A gate that forgot a call has not allowed it.
-      const decision: Gate = gates[index] ?? forgotten
-      switch (decision._tag) {
-        case "Allow":
-          break
-        case "Edit":
-          prepare(call, tool, decision.arguments)
-          break
-        case "Answer":
-          call.outcome = { output: decision.output }
-          break
-        case "Suspend":
-          if (suspends) {
-            suspended.add(call.id)
-            pending.push({
-              callId: call.id,
-              toolName: call.name,
-              arguments: prepared.arguments,
-              description: decision.description
-            })
-          } else call.outcome = { error: new ToolError({ reason: "Rejected", message: undecided }) }
-          break
-      }
-    }
-  }
-  return pending
-})
 
 /** A defect of a tool is its failure, logged with its cause. Interruption and middleware's failures go by. */
 const contain = (name: string, effect: Effect.Effect<ToolOutput.ToolOutput, ToolError, unknown>) =>
@@ -223,16 +100,27 @@ const applied = (
         { output }
       )
 
+/** A call whose sub-agent waits for a decision stays open. */
+const waiting = <A>(
+  call: Call,
+  work: Effect.Effect<A, unknown, unknown>
+): Effect.Effect<A | undefined, unknown, unknown> =>
+  Effect.catchCause(work, (cause) => {
+    call.suspended = suspendedRequests(tunnelled(cause)?.error)
+    return call.suspended === undefined ? Effect.failCause(cause) : Effect.succeed(undefined)
+  })
+
 const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
   const since = live.hub.watched ? live.clock.currentTimeMillisUnsafe() : 0
   const { prepared, tool } = call
   if (call.outcome === undefined && tool !== undefined && prepared !== undefined) {
     yield* emit(live, { _tag: "ToolCalled", callId: call.id, toolName: call.name, arguments: prepared.arguments })
     call.started = true
-    call.outcome = yield* Effect.matchEffect(throughMiddleware(live, call, tool, prepared), {
+    const work = Effect.matchEffect(throughMiddleware(live, call, tool, prepared), {
       onSuccess: (output) => applied(live, output),
       onFailure: (error) => (isToolError(error) ? Effect.succeed({ error }) : Effect.fail(error))
     })
+    call.outcome = yield* live.compiled.suspends ? waiting(call, work) : work
   }
   if (call.outcome === undefined) return
   if (!call.started && "error" in call.outcome && call.outcome.error.reason === "Defect") {
@@ -269,26 +157,19 @@ export const settle = Effect.fnUntraced(function* (live: Live) {
 
 /** What a round of tools came to. */
 export interface Round {
-  readonly pending: ReadonlyArray<PendingCall>
+  readonly pending: ReadonlyArray<Request>
   readonly direct: ToolOutput.ToolOutput | undefined
   readonly failed: ReadonlySet<string>
 }
 
-/** Runs all calls of a turn: every one resolved, decoded and gated before the first runs; answered in call order. */
-export const round = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage) {
-  const calls = message.toolCalls.map((call) => resolve(live, call))
-  const pending = live.compiled.gates.length === 0 ? [] : yield* gate(live, calls)
-  const all = [...calls, ...message.malformedToolCalls.map(malformed)]
-  if (pending.length > 0) {
-    // These stay open: whoever decides on them goes on from here.
-    live.batch = []
-    for (const one of pending) {
-      const { arguments: args, callId, description, toolName } = one
-      yield* emit(live, { _tag: "ApprovalRequested", callId, toolName, arguments: args, description })
-    }
-    return { pending, direct: undefined, failed: new Set<string>() } satisfies Round
+const standsStill = (pending: ReadonlyArray<Request>): Round => ({ pending, direct: undefined, failed: new Set() })
+
+/** The calls of a round that run. What the run stood still for is over when the first of them begins. */
+const runAll = Effect.fnUntraced(function* (live: Live, all: ReadonlyArray<Call>) {
+  if (live.suspension !== null) {
+    live.resumable = live.suspension.children
+    yield* live.state.set(suspension, null)
   }
-  live.batch = all
   const [only] = all
   yield* all.length === 1 && only !== undefined
     ? execute(live, only)
@@ -296,6 +177,60 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
         concurrency: live.compiled.definition.toolConcurrency,
         discard: true
       })
+})
+
+/** Stays at the first call whose sub-agent waits: what is done behind it is kept for its turn. */
+const suspendInside = Effect.fnUntraced(function* (
+  live: Live,
+  message: Message.AiMessage,
+  all: ReadonlyArray<Call>,
+  pending: ReadonlyArray<Request>
+) {
+  const first = all.findIndex((call) => call.suspended !== undefined)
+  const behind = all.slice(first)
+  const waiting = behind.filter((call) => call.suspended !== undefined)
+  const decisions = live.suspension?.decisions ?? []
+  live.batch = all.slice(0, first)
+  yield* settle(live)
+  yield* live.state.set(suspension, {
+    messageId: message.id,
+    requests: [
+      ...(live.suspension?.requests ?? []).filter(({ id }) => decisions.some((decision) => decision.id === id)),
+      ...pending
+    ],
+    decisions,
+    children: Object.fromEntries(waiting.map((call) => [call.id, call.children.map((child) => child())])),
+    answers: behind.flatMap((call) => (call.suspended === undefined ? [answer(live, call)] : []))
+  })
+  return standsStill(pending)
+})
+
+/**
+ * Runs all calls of a turn that are not answered: every one resolved, decoded and gated before the first runs; answered
+ * in call order.
+ */
+export const round = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage) {
+  const isOpen = ({ id }: { readonly id: string }) => live.batch.some((call) => call.id === id)
+  const calls = message.toolCalls.filter(isOpen).map((call) => {
+    const known = live.suspension?.answers.find((one) => one.toolCallId === call.id)
+    return known === undefined ? resolve(live, call) : done(known)
+  })
+  const pending =
+    live.compiled.gates.length === 0 && live.resumed === undefined ? [] : yield* gate(live, message, calls)
+  if (pending.length > 0) {
+    // These stay open: whoever decides on them goes on from here.
+    live.batch = []
+    return standsStill(pending)
+  }
+  const all = [...calls, ...message.malformedToolCalls.filter(isOpen).map(malformed)]
+  live.batch = all
+  yield* runAll(
+    live,
+    all.filter((call) => call.wasDone !== true)
+  )
+  const inside = all.flatMap((call) => call.suspended ?? [])
+  if (inside.length > 0) return yield* suspendInside(live, message, all, inside)
+  live.suspension = null
   yield* settle(live)
   let direct: ToolOutput.ToolOutput | undefined
   const failed = new Set<string>()
@@ -304,14 +239,6 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
     else if (outcome.output.returnDirect) direct ??= outcome.output
   }
   return { pending, direct, failed } satisfies Round
-})
-
-/** A call that nothing was done about yet. */
-const untouched = (call: { readonly id: string; readonly name?: string }): OpenCall => ({
-  id: call.id,
-  name: call.name ?? "unknown",
-  started: false,
-  outcome: undefined
 })
 
 /** Adds a turn to the history. From here on its calls are owed an answer, whatever happens. */

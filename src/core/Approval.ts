@@ -1,0 +1,88 @@
+/**
+ * Decisions on tool calls: what is asked, what may be answered, and the service that answers while a run waits.
+ *
+ * Everything here but the service is plain JSON: a request can be shown in another process, and be decided on days later
+ * (`Checkpoint.resume`).
+ *
+ * ```ts
+ * import { Effect, Layer } from "effect"
+ * import { Approval } from "effect-deepagents"
+ *
+ * const readOnlyHours = Layer.succeed(Approval.Approvals, {
+ *   decide: (request) => Effect.succeed(Approval.reject(request, "Nothing is changed on weekends."))
+ * })
+ * ```
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { JsonObject } from "./Json.ts"
+
+/** What may be decided: let the call run, run it with other arguments, refuse it, or answer in its place. */
+export const Choice = Schema.Literals(["approve", "edit", "reject", "respond"])
+export type Choice = typeof Choice.Type
+
+/**
+ * A call that waits for a decision. `id` is the request's own: a decision names it, and holds for these arguments only.
+ * `path` is the lineage of agent names (longer for a sub-agent's call). `at` and `expiresAt` are milliseconds since the
+ * epoch; after `expiresAt` a decision counts no more, and the call is asked about again.
+ */
+export const Request = Schema.Struct({
+  id: Schema.String,
+  callId: Schema.String,
+  path: Schema.Array(Schema.String),
+  toolName: Schema.String,
+  arguments: JsonObject,
+  description: Schema.String,
+  allow: Schema.Array(Choice),
+  at: Schema.Finite,
+  expiresAt: Schema.optionalKey(Schema.Finite)
+})
+export type Request = typeof Request.Type
+
+/**
+ * What was decided on the request with this id. `always` asks that like calls be approved from now on, where whoever
+ * asked keeps such a list. `reason` and `text` are told to the model.
+ */
+export const Decision = Schema.Union([
+  Schema.TaggedStruct("Approve", { id: Schema.String, always: Schema.optionalKey(Schema.Boolean) }),
+  Schema.TaggedStruct("Edit", { id: Schema.String, arguments: JsonObject }),
+  Schema.TaggedStruct("Reject", { id: Schema.String, reason: Schema.optionalKey(Schema.String) }),
+  Schema.TaggedStruct("Respond", { id: Schema.String, text: Schema.String })
+])
+export type Decision = typeof Decision.Type
+
+type Of = Pick<Request, "id">
+
+/** Lets the call run. */
+export const approve = ({ id }: Of, options?: { readonly always?: boolean }): Decision => ({
+  _tag: "Approve",
+  id,
+  ...options
+})
+
+/** Runs the call with other arguments, which are decoded like the model's. */
+export const edit = ({ id }: Of, args: JsonObject): Decision => ({ _tag: "Edit", id, arguments: args })
+
+/** Refuses the call. The model is told, with the reason. */
+export const reject = ({ id }: Of, reason?: string): Decision =>
+  reason === undefined ? { _tag: "Reject", id } : { _tag: "Reject", id, reason }
+
+/** Answers the call in its place. */
+export const respond = ({ id }: Of, text: string): Decision => ({ _tag: "Respond", id, text })
+
+const choices: { readonly [Tag in Decision["_tag"]]: Choice } = {
+  Approve: "approve",
+  Edit: "edit",
+  Reject: "reject",
+  Respond: "respond"
+}
+
+/** Which choice a decision is. */
+export const choiceOf = (decision: Decision): Choice => choices[decision._tag]
+
+/** Who decides while the run waits: a person at a terminal, a policy, another service. */
+export class Approvals extends Context.Service<
+  Approvals,
+  { readonly decide: (request: Request) => Effect.Effect<Decision> }
+>()("effect-deepagents/Approvals") {}

@@ -1,0 +1,94 @@
+/**
+ * Going on with a run that stopped: suspended for a decision, interrupted, or cut off by a crash.
+ *
+ * A checkpoint is what a run has come to: its messages and its state. An `AgentResult` is one; as JSON it can wait
+ * anywhere.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent, Approval, Checkpoint } from "effect-deepagents"
+ *
+ * declare const agent: Agent.Agent<string | undefined, never, never>
+ *
+ * const program = Effect.gen(function* () {
+ *   const first = yield* Agent.run(agent, "Clean up the old branches")
+ *   const json = Checkpoint.encode(first)
+ *   // … another process, another day
+ *   const checkpoint = yield* Checkpoint.decode(json)
+ *   const decisions = first.pending.map((request) => Approval.approve(request))
+ *   return yield* Agent.run(agent, Checkpoint.resume(checkpoint, { decisions }))
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as AgentState from "./AgentState.ts"
+import type { Decision, Request } from "./Approval.ts"
+import { decodeVersioned, version } from "./internal/encoding.ts"
+import { openRequests, suspension } from "./internal/suspension.ts"
+import type { InvalidEncoding } from "./InvalidEncoding.ts"
+import { Json } from "./Json.ts"
+import { Message } from "./Message.ts"
+import { Usage } from "./Usage.ts"
+
+/** What a run has come to. `usage` and `rounds` go on from where they were. */
+export interface Checkpoint {
+  readonly messages: ReadonlyArray<Message>
+  readonly state: AgentState.Snapshot
+  readonly usage: Usage
+  readonly rounds: number
+}
+
+const Stored = Schema.Struct({
+  messages: Schema.Array(Message),
+  state: Schema.Record(Schema.String, Json),
+  usage: Usage,
+  rounds: Schema.Finite
+})
+const encodeStored = Schema.encodeSync(Stored)
+const decodeStored = decodeVersioned("checkpoint", Stored)
+
+/** Encodes a checkpoint as versioned JSON. */
+export const encode = ({ messages, rounds, state, usage }: Checkpoint): Json => ({
+  v: version,
+  ...encodeStored({ messages, state, usage, rounds })
+})
+
+/** Decodes a checkpoint that came from outside. */
+export const decode = (input: unknown): Effect.Effect<Checkpoint, InvalidEncoding> =>
+  Effect.fromResult(decodeStored(input))
+
+/** What a suspended run waits for, sub-agents included. */
+export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Request>, InvalidEncoding> =>
+  Effect.fromResult(
+    Result.map(AgentState.read(checkpoint.state, suspension), (value) => (value === null ? [] : openRequests(value)))
+  )
+
+/** The input that makes a run go on from a checkpoint. */
+export interface Resume {
+  readonly _tag: "Resume"
+  readonly checkpoint: Checkpoint
+  readonly decisions: ReadonlyArray<Decision>
+  readonly unknownOutcome: "tell" | "ask"
+}
+
+/**
+ * Makes a run go on: an open round is taken up, not asked for again. Calls of a suspended round go through the gates once
+ * more, with these decisions; what is still undecided suspends the run again, and nothing of that round runs before. A
+ * round that a crash cut off has calls of which nobody knows whether they took effect: those that read only, or may be
+ * repeated, run again; of the others the model is told so (`tell`), or somebody is asked, where the agent can suspend
+ * (`ask`). What was streamed of a turn that did not end is dropped.
+ */
+export const resume = (
+  checkpoint: Checkpoint,
+  options?: {
+    readonly decisions?: ReadonlyArray<Decision>
+    readonly unknownOutcome?: "tell" | "ask"
+  }
+): Resume => ({
+  _tag: "Resume",
+  checkpoint,
+  decisions: options?.decisions ?? [],
+  unknownOutcome: options?.unknownOutcome ?? "tell"
+})

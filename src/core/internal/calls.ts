@@ -1,0 +1,100 @@
+import * as Result from "effect/Result"
+import type { JsonObject } from "../Json.ts"
+import type { ToolMessage } from "../Message.ts"
+import type { PreparedCall } from "../Middleware.ts"
+import type { Prepared, Tool } from "../Tool.ts"
+import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
+import { ToolError } from "../ToolError.ts"
+import * as ToolOutput from "../ToolOutput.ts"
+import type { Live, OpenCall } from "./live.ts"
+
+/** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
+export interface Call extends OpenCall {
+  readonly tool: Tool<unknown> | undefined
+  /** Whether it was done, and told of, before the run stood still. */
+  readonly wasDone?: boolean
+  prepared: Prepared<unknown> | undefined
+}
+
+/** A call that nothing was done about yet. */
+export const untouched = (call: { readonly id: string; readonly name?: string }): OpenCall => ({
+  id: call.id,
+  name: call.name ?? "unknown",
+  started: false,
+  outcome: undefined,
+  children: [],
+  suspended: undefined
+})
+
+const unknownTool = (live: Live, name: string): ToolError =>
+  new ToolError({
+    reason: "UnknownTool",
+    message:
+      live.offered.length === 0
+        ? `There is no tool "${name}", nor any other now. Answer without tools.`
+        : `There is no tool "${name}" now. There are: ${live.offered.map((tool) => tool.name).join(", ")}.`
+  })
+
+const isOffered = (live: Live, name: string): boolean =>
+  live.offered === live.tools || live.offered.some((tool) => tool.name === name)
+
+/** Finds the tool of a call and decodes its arguments. */
+export const resolve = (live: Live, call: ToolCall): Call => {
+  const tool = isOffered(live, call.name) ? live.compiled.tools.get(call.name) : undefined
+  const resolved: Call = { ...untouched(call), tool, prepared: undefined }
+  if (tool === undefined) resolved.outcome = { error: unknownTool(live, call.name) }
+  else prepare(resolved, tool, call.arguments)
+  return resolved
+}
+
+/** A call that was done before the run stood still. */
+export const done = (answer: ToolMessage): Call => ({
+  ...untouched({ id: answer.toolCallId, name: answer.toolName }),
+  tool: undefined,
+  wasDone: true,
+  prepared: undefined,
+  outcome: { output: ToolOutput.make(answer.content, { isError: answer.isError }) }
+})
+
+/** A call that could not be read: it is answered with what is wrong with it. */
+export const malformed = (call: MalformedToolCall): Call => ({
+  ...untouched(call),
+  tool: undefined,
+  prepared: undefined,
+  outcome: {
+    error: new ToolError({
+      reason: "InvalidArguments",
+      message: `This tool call could not be read: ${call.problem}. It was not executed. Call the tool again with arguments that are one valid JSON object, or answer in text.`
+    })
+  }
+})
+
+/** A schema of a tool may throw; that is the tool's failure as well. */
+export const decode = (tool: Tool<unknown>, args: JsonObject): Result.Result<Prepared<unknown>, ToolError> =>
+  Result.flatMap(
+    Result.try({ try: () => tool.prepare(args), catch: (cause) => brokeDown(tool.name, cause) }),
+    (prepared) => prepared
+  )
+
+/** Gives a call (other) arguments. */
+export const prepare = (call: Call, tool: Tool<unknown>, args: JsonObject): void => {
+  const prepared = decode(tool, args)
+  if (Result.isSuccess(prepared)) call.prepared = prepared.success
+  else call.outcome = { error: prepared.failure }
+}
+
+/** What a defect of a tool is to the model. */
+export const brokeDown = (name: string, cause: unknown): ToolError =>
+  new ToolError({
+    reason: "Defect",
+    message: `The tool "${name}" broke down. Whether it had an effect is not known.`,
+    cause
+  })
+
+/** A call as middleware sees it. */
+export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): PreparedCall => ({
+  id: call.id,
+  name: call.name,
+  arguments: prepared.arguments,
+  annotations: tool.annotations
+})

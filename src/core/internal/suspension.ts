@@ -1,0 +1,118 @@
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as AgentState from "../AgentState.ts"
+import { choiceOf, Decision, Request } from "../Approval.ts"
+import { canonical, Json, type JsonObject } from "../Json.ts"
+import { Message, ToolMessage } from "../Message.ts"
+import type { Gate } from "../Middleware.ts"
+import { make as output } from "../ToolOutput.ts"
+import { Usage } from "../Usage.ts"
+
+/** How far a sub-agent came inside a call that is open; one that was done is not run again. */
+const Child = Schema.Struct({
+  agent: Schema.String,
+  messages: Schema.Array(Message),
+  state: Schema.Record(Schema.String, Json),
+  usage: Usage,
+  rounds: Schema.Finite
+})
+export type Child = typeof Child.Type
+
+/**
+ * Why a run stands still: the turn whose calls wait, what is asked about them (by sub-agents too), what was decided, and
+ * the sub-agents that wait inside of them. `answers` are those of calls that are done and come after one that waits.
+ */
+const Suspension = Schema.Struct({
+  messageId: Schema.String,
+  requests: Schema.Array(Request),
+  decisions: Schema.Array(Decision),
+  children: Schema.Record(Schema.String, Schema.Array(Child)),
+  answers: Schema.Array(ToolMessage)
+})
+export type Suspension = typeof Suspension.Type
+
+/** Where it is kept: an agent's own. */
+export const suspension = AgentState.slot<Suspension | null, unknown>("suspension", {
+  schema: Schema.NullOr(Suspension),
+  initial: null
+})
+
+/** What still waits for a decision. */
+export const openRequests = ({ decisions, requests }: Suspension): ReadonlyArray<Request> => {
+  const decided = new Set(decisions.map((decision) => decision.id))
+  return requests.filter((request) => !decided.has(request.id))
+}
+
+/** Adds what was decided. Fails with what is wrong with the decisions. */
+export const decide = (
+  current: Suspension | null,
+  decisions: ReadonlyArray<Decision>
+): Result.Result<Suspension | null, string> => {
+  const requests = new Map(current?.requests.map((request) => [request.id, request]))
+  for (const decision of decisions) {
+    const request = requests.get(decision.id)
+    const choice = choiceOf(decision)
+    if (request === undefined) return Result.fail(`nothing waits for a decision with the id "${decision.id}"`)
+    if (!request.allow.includes(choice)) {
+      return Result.fail(
+        `"${choice}" is not allowed for "${request.toolName}"; choose one of ${request.allow.join(", ")}`
+      )
+    }
+  }
+  if (current === null || decisions.length === 0) return Result.succeed(current)
+  const given = new Set(decisions.map((decision) => decision.id))
+  return Result.succeed({
+    ...current,
+    decisions: [...current.decisions.filter((decision) => !given.has(decision.id)), ...decisions]
+  })
+}
+
+/** The request about a call, if it is about these arguments. */
+export const requestFor = (
+  current: Suspension | null,
+  path: ReadonlyArray<string>,
+  callId: string,
+  args: JsonObject
+): Request | undefined =>
+  current?.requests.find(
+    (request) =>
+      request.callId === callId &&
+      request.path.length === path.length &&
+      canonical(request.arguments) === canonical(args)
+  )
+
+/** What was decided on a request. */
+export const decisionOn = (current: Suspension | null, request: Request): Decision | undefined =>
+  current?.decisions.find((decision) => decision.id === request.id)
+
+/** What a decision does to the call. */
+export const toGate = (decision: Decision): Gate => {
+  switch (decision._tag) {
+    case "Approve":
+      return { _tag: "Allow" }
+    case "Edit":
+      return { _tag: "Edit", arguments: decision.arguments }
+    case "Reject":
+      return {
+        _tag: "Answer",
+        output: output(
+          `This call was refused and not executed${decision.reason === undefined ? "." : `: ${decision.reason}`}`,
+          { isError: true }
+        )
+      }
+    case "Respond":
+      return { _tag: "Answer", output: output(decision.text) }
+  }
+}
+
+const suspendedId = "~effect-deepagents/suspended"
+
+/** What a sub-agent that waits tells the call that it runs in, past everything that is wrapped around the call. */
+export const suspended = (requests: ReadonlyArray<Request>): unknown => ({ [suspendedId]: requests })
+
+/** The requests that a tunnelled failure carries, if it is a sub-agent's wait. */
+export const suspendedRequests = (error: unknown): ReadonlyArray<Request> | undefined =>
+  // Only `suspended` makes objects with this key.
+  typeof error === "object" && error !== null && suspendedId in error
+    ? (error[suspendedId] as ReadonlyArray<Request>)
+    : undefined
