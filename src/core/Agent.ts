@@ -28,6 +28,7 @@ import * as child from "./internal/child.ts"
 import { type Compiled, compile, type Definition } from "./internal/definition.ts"
 import * as handle from "./internal/handle.ts"
 import { fromSchema as outputFromSchema } from "./internal/output.ts"
+import type { Journal } from "./Journal.ts"
 import type { JsonObject } from "./Json.ts"
 import type { HumanMessage, Message } from "./Message.ts"
 import type * as Middleware from "./Middleware.ts"
@@ -81,12 +82,22 @@ export type Input = string | HumanMessage | ReadonlyArray<Message> | Checkpoint.
  * What a run begins with beside its input. `history` is the conversation so far, `state` a snapshot to go on from, both
  * as an earlier result gave them. Calls in the history that were never answered are answered as "not executed", so that
  * any provider accepts it.
+ *
+ * A run with a `threadId` needs a {@link Journal}: history and state are what the thread has come to, and what the run
+ * adds is stored step by step. `input` is always what is new.
  */
 export interface RunOptions {
   readonly history?: ReadonlyArray<Message>
   readonly state?: Snapshot
   readonly threadId?: string
 }
+
+/** What a run goes on from, and how. */
+export type ResumeOptions = Checkpoint.Decided &
+  ({ readonly checkpoint: Checkpoint.Checkpoint } | { readonly threadId: string })
+
+/** What a run needs for its options. */
+export type Needs<Options> = Options extends { readonly threadId: string } ? Journal : never
 
 /**
  * Makes an agent.
@@ -139,33 +150,37 @@ export const make = <
   })
 
 /** Runs an agent to its end. */
-export const run = <O, E, R>(
+export const run = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
-  options?: RunOptions
-): Effect.Effect<AgentResult<O>, E | AgentError, R> =>
+  options?: Options
+): Effect.Effect<AgentResult<O>, E | AgentError, R | Needs<Options>> =>
   // The definition was built from parts whose types `make` summed up in O, E and R.
   handle.run(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
 
 /**
- * Goes on with a run that was suspended, interrupted or cut off: `run` on `Checkpoint.resume`. The result of the earlier
- * run is a checkpoint; `decisions` answer its `pending`.
+ * Goes on with a run that was suspended, interrupted or cut off: `run` on `Checkpoint.resume`. It goes on from a
+ * checkpoint (the result of the earlier run is one), or with its thread; `decisions` answer what was `pending`.
  */
-export const resume = <O, E, R>(
+export const resume = <O, E, R, Options extends ResumeOptions>(
   agent: Agent<O, E, R>,
-  checkpoint: Checkpoint.Checkpoint,
-  options?: Parameters<typeof Checkpoint.resume>[1] & Pick<RunOptions, "threadId">
-): Effect.Effect<AgentResult<O>, E | AgentError, R> => run(agent, Checkpoint.resume(checkpoint, options), options)
+  options: Options
+): Effect.Effect<AgentResult<O>, E | AgentError, R | Needs<Options>> =>
+  handle.run(
+    agent[TypeId].compiled,
+    Checkpoint.resume("checkpoint" in options ? options.checkpoint : undefined, options),
+    "threadId" in options ? { threadId: options.threadId } : {}
+  ) as Effect.Effect<AgentResult<O>, E | AgentError, R>
 
 /**
  * Runs an agent as the stream of its events. The stream ends after the terminal event, failing if the run failed. A slow
  * reader slows the run; leaving the stream interrupts it.
  */
-export const stream = <O, E, R>(
+export const stream = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
-  options?: RunOptions
-): Stream.Stream<AgentEvent, E | AgentError, R> =>
+  options?: Options
+): Stream.Stream<AgentEvent, E | AgentError, R | Needs<Options>> =>
   handle.stream(agent[TypeId].compiled, input, options ?? {}) as Stream.Stream<AgentEvent, E | AgentError, R>
 
 /**
@@ -189,11 +204,11 @@ export interface Handle<out O, out E> {
 }
 
 /** Starts an agent in the background of the current scope. */
-export const start = <O, E, R>(
+export const start = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
-  options?: RunOptions
-): Effect.Effect<Handle<O, E | AgentError>, never, R | Scope.Scope> =>
+  options?: Options
+): Effect.Effect<Handle<O, E | AgentError>, never, R | Needs<Options> | Scope.Scope> =>
   handle.start(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<
     Handle<O, E | AgentError>,
     never,

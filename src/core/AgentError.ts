@@ -2,17 +2,20 @@
  * What can go wrong with a run itself, beside the model (`ModelError`) and the middleware (their own errors).
  */
 import * as Schema from "effect/Schema"
+import { SessionError } from "./SessionError.ts"
 
 /**
  * - `InvalidAgent`: the agent can't run as it was made (a tool's name, two tools or slots of one name, a limit)
  * - `InvalidInput`: there is nothing to answer
  * - `InvalidState`: a state to go on from does not decode; `slot` names the slot
+ * - `Thread`: its thread could not be read or written; `error` says why
  * - `InvalidOutput`: the answer did not decode with the agent's `output` schema after its repairs; `raw` is its text
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidAgent", { problem: Schema.String }),
   Schema.TaggedStruct("InvalidInput", { problem: Schema.String }),
   Schema.TaggedStruct("InvalidState", { slot: Schema.String, problem: Schema.String }),
+  Schema.TaggedStruct("Thread", { error: SessionError }),
   Schema.TaggedStruct("InvalidOutput", { raw: Schema.String, problem: Schema.String })
 ])
 export type Reason = typeof Reason.Type
@@ -31,6 +34,8 @@ export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
         return `Agent "${agent}" has nothing to answer: ${reason.problem}`
       case "InvalidState":
         return `Agent "${agent}" can't go on from this state: slot "${reason.slot}": ${reason.problem}`
+      case "Thread":
+        return `Agent "${agent}" can't keep its thread: ${reason.error.message}`
       case "InvalidOutput":
         return `Agent "${agent}" gave no valid output: ${reason.problem}`
     }

@@ -68,9 +68,16 @@ export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Req
 /** The input that makes a run go on from a checkpoint. */
 export interface Resume {
   readonly _tag: "Resume"
-  readonly checkpoint: Checkpoint
+  /** Without one, it is what the run's thread has come to. */
+  readonly checkpoint: Checkpoint | undefined
   readonly decisions: ReadonlyArray<Decision>
   readonly unknownOutcome: "tell" | "ask"
+}
+
+/** What was decided since a run stopped, and what is done about calls of which nobody knows whether they took effect. */
+export interface Decided {
+  readonly decisions?: ReadonlyArray<Decision>
+  readonly unknownOutcome?: "tell" | "ask"
 }
 
 /**
@@ -78,15 +85,10 @@ export interface Resume {
  * more, with these decisions; what is still undecided suspends the run again, and nothing of that round runs before. A
  * round that a crash cut off has calls of which nobody knows whether they took effect: those that read only, or may be
  * repeated, run again; of the others the model is told so (`tell`), or somebody is asked, where the agent can suspend
- * (`ask`). What was streamed of a turn that did not end is dropped.
+ * (`ask`). What was streamed of a turn that did not end is dropped. Without a checkpoint, the run goes on with its thread
+ * (`threadId` of its options).
  */
-export const resume = (
-  checkpoint: Checkpoint,
-  options?: {
-    readonly decisions?: ReadonlyArray<Decision>
-    readonly unknownOutcome?: "tell" | "ask"
-  }
-): Resume => ({
+export const resume = (checkpoint: Checkpoint | undefined, options?: Decided): Resume => ({
   _tag: "Resume",
   checkpoint,
   decisions: options?.decisions ?? [],

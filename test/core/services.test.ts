@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Logger, Path, Schema, Stream } from "effect"
 import { Agent, ChatModel, Message, MessageLog, ModelError, Tool } from "effect-deepagents"
 import { TestChatModel } from "effect-deepagents/testing"
+import * as TestJournal from "./journal.ts"
 
 const step = Tool.make("step", {
   description: "",
@@ -35,6 +36,7 @@ describe("message log", () => {
     }).pipe(
       Effect.provide([
         MessageLog.layerMemory(entries),
+        TestJournal.layer({}),
         TestChatModel.script([
           TestChatModel.calls([{ name: "logged", arguments: { task: "t" } }]),
           TestChatModel.calls([{ name: "step", arguments: { n: 1 } }]),

@@ -4,6 +4,7 @@ import { Agent, Message, Middleware, Tool, ToolError, ToolOutput } from "effect-
 import { ModelRetry, Telemetry } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
+import * as TestJournal from "../core/journal.ts"
 import { agentWith, inBackground, prompt } from "./run.ts"
 
 /** Runs with a tracer that keeps its spans, and metrics of its own. */
@@ -70,7 +71,9 @@ const agent = Agent.make({
 describe("Telemetry", () => {
   it.effect("a run, its model calls and its tools are spans, with the attributes of the conventions", () =>
     Effect.gen(function* () {
-      const run = yield* inBackground(traced(Agent.run(agent, prompt, { threadId: "t1" })))
+      const run = yield* inBackground(
+        traced(Agent.run(agent, prompt, { threadId: "t1" }).pipe(Effect.provide(TestJournal.layer({}))))
+      )
       yield* TestClock.adjust("10 seconds")
       const { spans } = yield* run.result
       assert.deepStrictEqual(

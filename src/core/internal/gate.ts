@@ -7,7 +7,7 @@ import type { Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
 import { type Call, prepare, toPrepared } from "./calls.ts"
-import { emit, type Live } from "./live.ts"
+import { emit, type Live, note } from "./live.ts"
 import { decisionOn, requestFor, suspension, toGate } from "./suspension.ts"
 
 type Suspend = Extract<Gate, { readonly _tag: "Suspend" }>
@@ -62,6 +62,7 @@ const requestOf = (
 
 const announce = (live: Live, request: Request): Effect.Effect<void> => {
   const { arguments: args, callId, description, toolName } = request
+  note(live, { _tag: "Request", request })
   return emit(live, { _tag: "ApprovalRequested", callId, toolName, arguments: args, description })
 }
 
@@ -74,6 +75,7 @@ const apply = Effect.fnUntraced(function* (
   decision: Decision
 ) {
   const choice = choiceOf(decision)
+  note(live, { _tag: "Decision", decision })
   yield* emit(live, { _tag: "ApprovalResolved", callId: call.id, toolName: call.name, decision: choice })
   if (!request.allow.includes(choice)) return refuse(call, undecided)
   if (gate.onDecision !== undefined) yield* gate.onDecision(decision)

@@ -4,31 +4,26 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
-import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import type { Input, RunOptions } from "../Agent.ts"
-import { AgentError, type Reason } from "../AgentError.ts"
 import type { AgentResult } from "../AgentResult.ts"
-import * as AgentState from "../AgentState.ts"
-import { Approvals, type Decision } from "../Approval.ts"
+import { Approvals } from "../Approval.ts"
 import { ChatModel, open as openSession } from "../ChatModel.ts"
-import type { Resume } from "../Checkpoint.ts"
 import { IdGenerator } from "../IdGenerator.ts"
 import type { Json } from "../Json.ts"
-import * as Message from "../Message.ts"
+import type * as Message from "../Message.ts"
 import { MessageLog } from "../MessageLog.ts"
 import type { Directive } from "../Middleware.ts"
 import { CurrentRun } from "../Run.ts"
-import { type Usage, zero } from "../Usage.ts"
+import { zero } from "../Usage.ts"
+import { invalid, isResume, openThread, prepare } from "./beginning.ts"
 import { untouched } from "./calls.ts"
 import type { Compiled } from "./definition.ts"
-import { mend, reopen } from "./history.ts"
 import type { Hub } from "./hub.ts"
-import { append, type Control, emit, flushLog, type Live, type Origin } from "./live.ts"
+import { append, type Control, emit, flushLog, type Live, note, type Origin, type Recorder, save } from "./live.ts"
 import { type Ending, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
 import * as Store from "./store.ts"
-import { decide, type Suspension, suspension } from "./suspension.ts"
 import * as Tools from "./tools.ts"
 import { surface } from "./tunnel.ts"
 import { call, makeNextTurn, partialMessage } from "./turn.ts"
@@ -41,101 +36,6 @@ export interface Place {
   readonly parent: Live | undefined
   /** Told of the run as soon as it exists. */
   readonly onLive?: (live: Live) => void
-}
-
-const invalid = (compiled: Compiled, reason: Reason): AgentError =>
-  new AgentError({ agent: compiled.definition.name, reason })
-
-const isResume = (input: Input): input is Resume => typeof input === "object" && "_tag" in input
-
-const toMessages = (input: Exclude<Input, Resume>): ReadonlyArray<Message.Message> => {
-  if (typeof input === "string") return input === "" ? [] : [Message.human(input)]
-  return "role" in input ? [input] : input
-}
-
-/** What a run begins with. */
-interface Beginning {
-  readonly inputs: ReadonlyArray<Message.Message>
-  readonly messages: Array<Message.Message>
-  readonly state: AgentState.Snapshot
-  readonly usage: Usage
-  readonly rounds: number
-  /** The turn to take up, and its calls that are open. */
-  readonly turn: Message.AiMessage | undefined
-  readonly open: ReadonlyArray<{ readonly id: string; readonly name: string }>
-  readonly suspension: Suspension | null
-}
-
-const fresh = { usage: zero, rounds: 0, turn: undefined, open: [], suspension: null }
-
-/** A checkpoint to go on from, with what was decided since. */
-const goOn = (
-  compiled: Compiled,
-  { checkpoint, decisions }: Resume,
-  inherited: ReadonlyArray<Decision>
-): Result.Result<Beginning, AgentError> => {
-  const reopened = reopen(checkpoint.messages)
-  if (reopened.messages.length === 0) {
-    return Result.fail(
-      invalid(compiled, { _tag: "InvalidInput", problem: "the checkpoint has no messages to go on from" })
-    )
-  }
-  return Result.flatMap(
-    Result.mapError(AgentState.read(checkpoint.state, suspension), (error) =>
-      invalid(compiled, { _tag: "InvalidState", slot: suspension.name, problem: error.message })
-    ),
-    (stored) => {
-      const ids = new Set(stored?.requests.map((request) => request.id))
-      const given = [...decisions, ...inherited.filter((decision) => ids.has(decision.id))]
-      return Result.mapBoth(decide(stored, given), {
-        onFailure: (problem) => invalid(compiled, { _tag: "InvalidInput", problem }),
-        onSuccess: (decided): Beginning => ({
-          ...reopened,
-          inputs: [],
-          state: checkpoint.state,
-          usage: checkpoint.usage,
-          // The round that is taken up is told of again.
-          rounds: Math.max(0, checkpoint.rounds - (reopened.open.length > 0 ? 1 : 0)),
-          suspension: decided?.messageId === reopened.turn?.id ? decided : null
-        })
-      })
-    }
-  )
-}
-
-/** What a run is given before it begins: input to answer, and a history that a provider accepts. */
-const prepare = (
-  compiled: Compiled,
-  input: Input,
-  options: RunOptions,
-  inherited: ReadonlyArray<Decision>
-): Result.Result<Beginning, AgentError> => {
-  if (compiled.problem !== undefined) {
-    return Result.fail(invalid(compiled, { _tag: "InvalidAgent", problem: compiled.problem }))
-  }
-  if (isResume(input)) return goOn(compiled, input, inherited)
-  const inputs = toMessages(input)
-  const { messages, missing } = mend(options.history ?? [])
-  const mended = inputs.some((message) => message.role !== "human")
-    ? mendInput(messages, missing, inputs)
-    : [...missing, ...inputs]
-  if (inputs.length === 0 && messages.length === 0) {
-    return Result.fail(
-      invalid(compiled, { _tag: "InvalidInput", problem: "the input is empty, and there is no history to go on from" })
-    )
-  }
-  return Result.succeed({ ...fresh, inputs: mended, messages, state: options.state ?? {} })
-}
-
-/** Input may answer the calls that the history left open, and has to be as valid as a history. */
-const mendInput = (
-  history: ReadonlyArray<Message.Message>,
-  missing: ReadonlyArray<Message.ToolMessage>,
-  inputs: ReadonlyArray<Message.Message>
-): ReadonlyArray<Message.Message> => {
-  const given = new Set(inputs.flatMap((message) => (message.role === "tool" ? [message.toolCallId] : [])))
-  const whole = mend([...history, ...missing.filter((answer) => !given.has(answer.toolCallId)), ...inputs])
-  return [...whole.messages, ...whole.missing].slice(history.length)
 }
 
 const prompted = Effect.fnUntraced(function* (live: Live) {
@@ -157,6 +57,7 @@ const result = (live: Live, ending: Ending): AgentResult<unknown> => ({
 /** Everything before the first round, the rounds, and what comes after the last. */
 const body = Effect.fnUntraced(function* (live: Live, inputs: ReadonlyArray<Message.Message>) {
   const { compiled } = live
+  if (live.parent === undefined) note(live, { _tag: "RunStarted", runId: live.runId, agent: live.agent })
   for (const message of inputs) yield* append(live, message)
   let directive: Directive | undefined
   for (const hook of compiled.beforeAgent) {
@@ -167,6 +68,8 @@ const body = Effect.fnUntraced(function* (live: Live, inputs: ReadonlyArray<Mess
   live.tools = withAnswerTool(live, compiled.toolDefinitions)
   const ending = yield* loop(live, directive)
   for (const hook of compiled.afterAgent) yield* hook(live, { stopReason: ending.stopReason, text: ending.text })
+  if (live.parent === undefined) note(live, { _tag: "RunSettled", runId: live.runId, outcome: ending.stopReason })
+  yield* save(live)
   return result(live, ending)
 })
 
@@ -179,6 +82,10 @@ const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   if (partial !== undefined) yield* append(live, partial)
   yield* Tools.settle(live)
   yield* flushLog(live)
+  if (live.parent === undefined) {
+    note(live, { _tag: "RunSettled", runId: live.runId, outcome: interrupted ? "interrupted" : "failed" })
+    yield* Effect.catch(save(live), (error) => Effect.logError("The end of a run could not be stored", error))
+  }
 })
 
 const describe = (cause: Cause.Cause<unknown>): { readonly tag: string; readonly message: string } => {
@@ -215,6 +122,10 @@ export const interpret = Effect.fnUntraced(function* (
   let live: Live | undefined
 
   const main = Effect.gen(function* () {
+    const threadId = options.threadId ?? parent?.threadId
+    const thread = options.threadId === undefined ? undefined : yield* openThread(compiled, options.threadId)
+    const recorder: Recorder | undefined =
+      thread === undefined || threadId === undefined ? parent?.recorder : { thread, threadId, entries: [] }
     const decisions = [...(isResume(input) ? input.decisions : []), ...(parent?.decisions ?? [])]
     const {
       inputs,
@@ -225,12 +136,11 @@ export const interpret = Effect.fnUntraced(function* (
       suspension: still,
       turn,
       usage
-    } = yield* Effect.fromResult(prepare(compiled, input, options, parent?.decisions ?? []))
+    } = yield* Effect.fromResult(prepare(compiled, input, options, thread, parent?.decisions ?? []))
     const model = yield* ChatModel
     const makeId = yield* IdGenerator
     const log = yield* MessageLog
     const approvals = yield* Effect.serviceOption(Approvals)
-    const threadId = options.threadId ?? parent?.threadId
     yield* emit(origin, {
       _tag: "RunStarted",
       agent: name,
@@ -238,11 +148,18 @@ export const interpret = Effect.fnUntraced(function* (
       provider: model.provider,
       ...(threadId === undefined ? {} : { threadId })
     })
+    if (thread?.checkpoint !== undefined && threadId !== undefined) {
+      yield* emit(origin, { _tag: "CheckpointLoaded", threadId, step: thread.step })
+    }
     const session = yield* Scope.provide(openSession(model), scope)
     const state = yield* Effect.fromResult(
-      Store.make(saved, compiled.slots, parent?.state.shared, (slot, value) =>
-        hub.watched ? emit(own, { _tag: "StateChanged", slot, value: value() }) : Effect.void
-      )
+      Store.make(saved, compiled.slots, parent?.state.shared, (slot, encode, isShared) => {
+        const isKept = recorder !== undefined && (isShared || parent === undefined)
+        if (!isKept && !hub.watched) return Effect.void
+        const value = encode()
+        if (isKept) note(own, { _tag: "State", slot, value })
+        return emit(own, { _tag: "StateChanged", slot, value })
+      })
     ).pipe(
       Effect.mapError((error) =>
         invalid(compiled, { _tag: "InvalidState", slot: error.path.split(".")[0] ?? "", problem: error.message })
@@ -268,7 +185,10 @@ export const interpret = Effect.fnUntraced(function* (
       custom: (event: string, payload: Json) =>
         Effect.suspend(() => emit(own, { _tag: "Custom", name: event, payload })),
       compacted: (tokensBefore: number, tokensAfter: number) =>
-        Effect.suspend(() => emit(own, { _tag: "Compacted", tokensBefore, tokensAfter })),
+        Effect.suspend(() => {
+          if (parent === undefined) note(own, { _tag: "Compaction", tokensBefore, tokensAfter })
+          return emit(own, { _tag: "Compacted", tokensBefore, tokensAfter })
+        }),
       call: (request: Parameters<Live["call"]>[0]) => call(own, request),
       compiled,
       control,
@@ -286,6 +206,7 @@ export const interpret = Effect.fnUntraced(function* (
       offered: compiled.toolDefinitions,
       partial: undefined,
       batch: open.map(untouched),
+      recorder,
       resumed: turn,
       suspension: still,
       resumable: {},

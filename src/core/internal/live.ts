@@ -1,9 +1,11 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
+import { AgentError } from "../AgentError.ts"
 import type { AgentEvent } from "../AgentEvent.ts"
 import type { Approvals, Decision, Request } from "../Approval.ts"
 import type { ModelRequest, ModelSession, ToolDefinition, TurnPart } from "../ChatModel.ts"
+import type { Entry, Thread } from "../Journal.ts"
 import type { AiMessage, HumanMessage, Message } from "../Message.ts"
 import type { MessageLog } from "../MessageLog.ts"
 import type { ModelError } from "../ModelError.ts"
@@ -37,6 +39,13 @@ export interface OpenCall {
   suspended: ReadonlyArray<Request> | undefined
 }
 
+/** What is still to be written down of a run. */
+export interface Recorder {
+  readonly thread: Thread
+  readonly threadId: string
+  entries: Array<Entry>
+}
+
 /** Where events come from. */
 export interface Origin {
   readonly runId: string
@@ -58,6 +67,8 @@ export interface Live extends Origin, Mutable<Omit<Run, "messages" | "state" | "
   readonly log: MessageLog | undefined
   /** The conversation as it stands when this is run. */
   readonly snapshot: Effect.Effect<ReadonlyArray<Message>>
+  /** Of the whole tree. */
+  readonly recorder: Recorder | undefined
   /** The turn that this run takes up, when it goes on from a checkpoint. */
   resumed: AiMessage | undefined
   /** What this run stood still for, when it began. */
@@ -136,9 +147,31 @@ export const flushLog = (live: Live): Effect.Effect<void> => {
   return Effect.uninterruptible(Effect.forEach(messages, (message) => log.append(message, context), { discard: true }))
 }
 
-/** Adds a message to the conversation: history, event and log. Like `emit`, it has happened when this returns. */
+/** Writes down what happened; it is stored with the step. */
+export const note = ({ recorder }: Pick<Live, "recorder">, entry: Entry): void => {
+  recorder?.entries.push(entry)
+}
+
+/** Stores what was written down. A step begins when the one before it is stored. */
+export const save = (live: Live): Effect.Effect<void, AgentError> => {
+  const { recorder } = live
+  if (recorder === undefined || live.parent !== undefined || recorder.entries.length === 0) return Effect.void
+  const { thread, threadId } = recorder
+  const entries: ReadonlyArray<Entry> = [...recorder.entries, { _tag: "Step", usage: live.usage, rounds: live.round }]
+  recorder.entries = []
+  return Effect.flatMap(
+    Effect.mapError(
+      Effect.uninterruptible(thread.append(entries)),
+      (error) => new AgentError({ agent: live.agent, reason: { _tag: "Thread", error } })
+    ),
+    (step) => emit(live, { _tag: "CheckpointSaved", threadId, step })
+  )
+}
+
+/** Adds a message to the conversation: history, journal, event and log. Like `emit`, it has happened when this returns. */
 export const append = (live: Live, message: Message): Effect.Effect<void> => {
   live.messages.push(message)
+  if (live.parent === undefined) note(live, { _tag: "Message", message })
   const told = emit(live, { _tag: "MessageAppended", message })
   return live.log === undefined ? told : Effect.andThen(flushLog(live), told)
 }

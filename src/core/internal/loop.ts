@@ -10,7 +10,7 @@ import { finalAnswer as finalAnswerName } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
 import { zero } from "../Usage.ts"
-import { append, emit, type Live } from "./live.ts"
+import { append, emit, type Live, save } from "./live.ts"
 import * as Output from "./output.ts"
 import * as Tools from "./tools.ts"
 import { ask } from "./turn.ts"
@@ -128,6 +128,7 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
   const { output } = live.compiled.definition
   for (let repairs = 0; ;) {
     yield* startRound(live)
+    yield* save(live)
     const message = yield* ask(live, { ...requestOf(live), ...Output.finalRequest(live) })
     yield* Tools.appendTurn(live, message)
     if (output === undefined) {
@@ -257,6 +258,8 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
       return next
     }
   }
+  // A crash from here on must find the calls.
+  yield* save(live)
   const asked = signatureOf(message.toolCalls)
   if (asked !== "" && asked === memory.asked) return yield* repeated(live, message, memory)
   const { direct, failed, pending } = yield* Tools.round(live, message)
@@ -287,6 +290,7 @@ const takeUp = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
 /** One round: the model's turn, and what it asks for. */
 const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
   yield* startRound(live)
+  yield* save(live)
   const message = yield* ask(live, requestOf(live))
   yield* Tools.appendTurn(live, message)
   const { afterModel } = live.compiled

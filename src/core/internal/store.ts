@@ -35,7 +35,7 @@ export const make = (
   saved: Snapshot,
   declared: ReadonlyArray<AnySlot>,
   parent: Shared | undefined,
-  onChange: (slot: string, value: () => Json) => Effect.Effect<void>
+  onChange: (slot: string, value: () => Json, isShared: boolean) => Effect.Effect<void>
 ): Result.Result<StateStore, InvalidEncoding> => {
   const own = new Map<string, Cell>()
   const shared = parent ?? { cells: new Map<string, Cell>(), saved }
@@ -67,7 +67,7 @@ export const make = (
   const write = <A>(slot: Slot<A>, next: (current: A) => A): Effect.Effect<void> =>
     use(slot, (target) => {
       target.value = next(target.value as A)
-      return onChange(slot.name, target.encode)
+      return onChange(slot.name, target.encode, slot.merge !== undefined)
     })
 
   return Result.succeed({

@@ -10,7 +10,7 @@ import { isToolError, type ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
 import { brokeDown, type Call, decode, done, malformed, resolve, toPrepared, untouched } from "./calls.ts"
 import { gate } from "./gate.ts"
-import { append, emit, type Live, type OpenCall } from "./live.ts"
+import { append, emit, type Live, type OpenCall, save } from "./live.ts"
 import { suspendedRequests, suspension } from "./suspension.ts"
 import { tunnel, tunnelled } from "./tunnel.ts"
 
@@ -169,6 +169,7 @@ const runAll = Effect.fnUntraced(function* (live: Live, all: ReadonlyArray<Call>
   if (live.suspension !== null) {
     live.resumable = live.suspension.children
     yield* live.state.set(suspension, null)
+    yield* save(live)
   }
   const [only] = all
   yield* all.length === 1 && only !== undefined

@@ -4,6 +4,7 @@ import { Agent, AgentEvent, Message, Middleware, Tool, ToolContext, ToolError, T
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import * as TestJournal from "../journal.ts"
 
 const echo = Tool.make("echo", {
   description: "Says it again",
@@ -808,7 +809,10 @@ describe("tool context", () => {
         ["c9", "look", { percent: 50 }]
       )
     }).pipe(
-      Effect.provide(TestChatModel.script([TestChatModel.calls([{ id: "c9", name: "look", arguments: {} }]), "done"]))
+      Effect.provide([
+        TestChatModel.script([TestChatModel.calls([{ id: "c9", name: "look", arguments: {} }]), "done"]),
+        TestJournal.layer({})
+      ])
     )
   )
 })

@@ -1,0 +1,69 @@
+/**
+ * What can go wrong with a thread and the store that keeps it.
+ */
+import * as Schema from "effect/Schema"
+
+/**
+ * - `NotFound`, `AlreadyExists`: no thread, or one already, with this id
+ * - `InvalidId`: the id can't name a thread
+ * - `InvalidEntry`: an entry does not decode, or can't follow where it was to be put; `entry` is its id
+ * - `InvalidPoint`: there is no such entry to go to, or it is inside of a group of calls and results
+ * - `Conflict`: somebody else wrote meanwhile; `expected` and `found` are the leaves
+ * - `Archived`: the thread takes no more entries until it is unarchived
+ * - `Corrupt`: what is stored can't be read
+ * - `Unavailable`: the disk is full, the connection is lost; try again later
+ */
+export const Reason = Schema.Union([
+  Schema.TaggedStruct("NotFound", {}),
+  Schema.TaggedStruct("AlreadyExists", {}),
+  Schema.TaggedStruct("InvalidId", { problem: Schema.String }),
+  Schema.TaggedStruct("InvalidEntry", { entry: Schema.String, problem: Schema.String }),
+  Schema.TaggedStruct("InvalidPoint", { entry: Schema.String, problem: Schema.String }),
+  Schema.TaggedStruct("Conflict", { expected: Schema.NullOr(Schema.String), found: Schema.NullOr(Schema.String) }),
+  Schema.TaggedStruct("Archived", {}),
+  Schema.TaggedStruct("Corrupt", { problem: Schema.String }),
+  Schema.TaggedStruct("Unavailable", { problem: Schema.String })
+])
+export type Reason = typeof Reason.Type
+
+const explain = (reason: Reason): string => {
+  switch (reason._tag) {
+    case "NotFound":
+      return "there is no such thread; create it first"
+    case "AlreadyExists":
+      return "there is such a thread already; choose another id"
+    case "InvalidId":
+      return `this is no id for a thread: ${reason.problem}`
+    case "InvalidEntry":
+      return `entry ${reason.entry}: ${reason.problem}`
+    case "InvalidPoint":
+      return `can't go to entry ${reason.entry}: ${reason.problem}`
+    case "Conflict":
+      return `somebody else wrote meanwhile (expected the leaf ${reason.expected ?? "none"}, found ${reason.found ?? "none"}); load it again and go on from there`
+    case "Archived":
+      return "the thread is archived; unarchive it to go on"
+    case "Corrupt":
+      return `what is stored can't be read: ${reason.problem}`
+    case "Unavailable":
+      return `the store is not available: ${reason.problem}`
+  }
+}
+
+/** An operation on a thread failed; nothing of it was stored. */
+export class SessionError extends Schema.TaggedError<SessionError>()("SessionError", {
+  operation: Schema.String,
+  threadId: Schema.String,
+  reason: Reason,
+  cause: Schema.optionalKey(Schema.Defect())
+}) {
+  override get message(): string {
+    return `${this.operation} ${JSON.stringify(this.threadId)}: ${explain(this.reason)}`
+  }
+}
+
+/** Makes the failure of an operation on a thread. */
+export const make = (operation: string, threadId: string, reason: Reason, cause?: unknown): SessionError =>
+  new SessionError({ operation, threadId, reason, ...(cause === undefined ? {} : { cause }) })
+
+/** Whether a value is a {@link SessionError}. */
+export const isSessionError = (value: unknown): value is SessionError => value instanceof SessionError

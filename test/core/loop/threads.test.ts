@@ -1,0 +1,232 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { Agent, AgentState, Approval, type Journal, Message, Middleware, Tool, ToolContext } from "effect-deepagents"
+import { AgentTest, TestChatModel } from "effect-deepagents/testing"
+import * as TestJournal from "../journal.ts"
+
+const did = Tool.make("step", {
+  description: "",
+  parameters: { n: Schema.Int },
+  execute: ({ n }) => Effect.succeed(`did ${n}`)
+})
+
+const step = (n: number) => TestChatModel.calls([{ name: "step", arguments: { n } }])
+
+const tags = (entries: ReadonlyArray<Journal.Entry>) =>
+  entries.map((entry) => (entry._tag === "Message" ? entry.message.role : entry._tag))
+
+describe("a run with a thread", () => {
+  it.effect("stores each step before the next begins, and all before the run is told to be over", () => {
+    const threads: Record<string, TestJournal.Stored> = {}
+    const seen: Array<ReadonlyArray<string>> = []
+    const look = Tool.make("step", {
+      description: "",
+      parameters: { n: Schema.Int },
+      execute: () => Effect.sync(() => (seen.push(tags(threads["t"]?.entries ?? [])), "ok"))
+    })
+    const spy = Middleware.make({
+      name: "spy",
+      wrapModelCall: (request, next) => {
+        seen.push(tags(threads["t"]?.entries ?? []))
+        return next(request)
+      }
+    })
+    const agent = Agent.make({ name: "a", prompt: "", tools: [look], middleware: [spy] })
+    return Effect.gen(function* () {
+      const { events } = yield* AgentTest.collect(agent, "go", { threadId: "t" })
+      assert.deepStrictEqual(seen, [
+        ["RunStarted", "human", "Step"],
+        ["RunStarted", "human", "Step", "ai", "Step"],
+        ["RunStarted", "human", "Step", "ai", "Step", "tool", "Step"]
+      ])
+      assert.deepStrictEqual(tags(threads["t"]?.entries ?? []).slice(7), ["ai", "RunSettled", "Step"])
+      const last = events.slice(-2).map((event) => event._tag)
+      assert.deepStrictEqual(last, ["CheckpointSaved", "RunCompleted"])
+      assert.deepStrictEqual(
+        events.flatMap((event) => (event._tag === "CheckpointSaved" ? [event.step] : [])),
+        [3, 5, 7, 10]
+      )
+    }).pipe(Effect.provide([TestChatModel.script([step(1), "done"]), TestJournal.layer(threads)]))
+  })
+
+  it.effect("goes on where the thread is: messages and state are there, input is what is new", () => {
+    const count = AgentState.slot("count", { schema: Schema.Finite, initial: 0 })
+    const add = Tool.make("step", {
+      description: "",
+      parameters: { n: Schema.Int },
+      execute: Effect.fnUntraced(function* ({ n }) {
+        const { state } = yield* ToolContext.ToolContext
+        yield* state.update(count, (sum) => sum + n)
+        return `${yield* state.get(count)}`
+      })
+    })
+    const agent = Agent.make({ name: "a", prompt: "", tools: [add] })
+    return Effect.gen(function* () {
+      yield* Agent.run(agent, "one", { threadId: "t" })
+      const { events } = yield* AgentTest.collect(agent, "two", { threadId: "t" })
+      const loaded = events.find((event) => event._tag === "CheckpointLoaded")
+      assert.strictEqual(loaded?.step, 11)
+      const result = yield* Agent.run(agent, "three", { threadId: "t" })
+      assert.deepStrictEqual(
+        result.messages.map((message) => Message.text(message)),
+        ["one", "", "1", "a", "two", "", "3", "b", "three", "c"]
+      )
+      const other = yield* Agent.run(agent, "elsewhere", { threadId: "u" })
+      assert.strictEqual(other.messages.length, 2)
+    }).pipe(Effect.provide([TestChatModel.script([step(1), "a", step(2), "b", "c", "d"]), TestJournal.layer({})]))
+  })
+
+  it.effect("after a crash in a tool, it goes on with its usage, and does not run it twice", () => {
+    const threads: Record<string, TestJournal.Stored> = {}
+    const ran: Array<number> = []
+    const crash: { at: ReadonlyArray<Journal.Entry> } = { at: [] }
+    const agent = Agent.make({
+      name: "a",
+      prompt: "",
+      tools: [
+        Tool.make("step", {
+          description: "",
+          parameters: { n: Schema.Int },
+          execute: ({ n }) =>
+            Effect.sync(() => {
+              ran.push(n)
+              crash.at = [...(threads["t"]?.entries ?? [])]
+              return "ok"
+            })
+        })
+      ]
+    })
+    return Effect.gen(function* () {
+      yield* Agent.run(agent, "go", { threadId: "t" })
+      // What a process that was killed inside of the second tool would have left.
+      threads["t"] = TestJournal.stored(crash.at)
+      const result = yield* Agent.resume(agent, { threadId: "t" })
+      assert.deepStrictEqual(ran, [1, 2])
+      assert.strictEqual(result.text, "after")
+      assert.strictEqual(result.rounds, 3)
+      const tools = result.messages.filter((message) => message.role === "tool").map((message) => Message.text(message))
+      assert.strictEqual(tools[0], "ok")
+      assert.include(tools[1], "not known")
+      assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+    }).pipe(Effect.provide([TestChatModel.script([step(1), step(2), "done", "after"]), TestJournal.layer(threads)]))
+  })
+
+  it.effect("a decision given in another process goes on with the thread", () => {
+    const threads: Record<string, TestJournal.Stored> = {}
+    const gate = Middleware.suspending({
+      name: "gate",
+      gateToolCalls: (_run, calls) =>
+        Effect.succeed(calls.map(() => ({ _tag: "Suspend" as const, description: "may I?" })))
+    })
+    const agent = Agent.make({ name: "a", prompt: "", tools: [did], middleware: [gate] })
+    return Effect.gen(function* () {
+      const first = yield* Agent.run(agent, "go", { threadId: "t" })
+      const [request] = first.pending
+      assert(request !== undefined)
+      const result = yield* Agent.resume(agent, { threadId: "t", decisions: [Approval.approve(request)] })
+      assert.strictEqual(result.text, "done")
+      assert.deepStrictEqual(
+        tags(threads["t"]?.entries ?? []).filter((tag) => tag === "Request" || tag === "Decision"),
+        ["Request", "Decision"]
+      )
+    }).pipe(Effect.provide([TestChatModel.script([step(1), "done"]), TestJournal.layer(threads)]))
+  })
+
+  it.effect("what a sub-agent changes for all is kept, what is its own is not", () => {
+    const threads: Record<string, TestJournal.Stored> = {}
+    const all = AgentState.slot("all", {
+      schema: Schema.Array(Schema.Int),
+      initial: [],
+      shared: { merge: (current, incoming) => [...new Set([...current, ...incoming])] }
+    })
+    const own = AgentState.slot("own", { schema: Schema.Int, initial: 0 })
+    const write = Tool.make("step", {
+      description: "",
+      parameters: { n: Schema.Int },
+      execute: Effect.fnUntraced(function* ({ n }) {
+        const { state } = yield* ToolContext.ToolContext
+        yield* state.set(all, [n])
+        yield* state.set(own, n)
+        return "ok"
+      })
+    })
+    const child = Agent.make({ name: "child", prompt: "child", tools: [write] })
+    const parent = Agent.make({ name: "parent", prompt: "parent", tools: [Agent.asTool(child)] })
+    return Effect.gen(function* () {
+      yield* Agent.run(parent, "go", { threadId: "t" })
+      const entries = threads["t"]?.entries ?? []
+      assert.deepStrictEqual(
+        entries.flatMap((entry) => (entry._tag === "State" ? [[entry.slot, entry.value]] : [])),
+        [["all", [7]]]
+      )
+      assert.deepStrictEqual(
+        tags(entries).filter((tag) => tag === "ai" || tag === "tool"),
+        ["ai", "tool", "ai"]
+      )
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([
+          TestChatModel.calls([{ name: "child", arguments: { task: "t" } }]),
+          step(7),
+          "child done",
+          "done"
+        ]),
+        TestJournal.layer(threads)
+      ])
+    )
+  })
+
+  it.effect("fails when its thread can't be written, and says who wrote meanwhile", () => {
+    const threads: Record<string, TestJournal.Stored> = { t: TestJournal.stored() }
+    const intruder = Tool.make("step", {
+      description: "",
+      parameters: { n: Schema.Int },
+      execute: () =>
+        Effect.sync(() => {
+          threads["t"]?.entries.push({ _tag: "Message", message: Message.human("me too") })
+          return "ok"
+        })
+    })
+    const agent = Agent.make({ name: "a", prompt: "", tools: [intruder] })
+    return Effect.gen(function* () {
+      const error = yield* Effect.flip(Agent.run(agent, "go", { threadId: "t" }))
+      assert(error._tag === "AgentError" && error.reason._tag === "Thread")
+      assert.strictEqual(error.reason.error.reason._tag, "Conflict")
+    }).pipe(Effect.provide([TestChatModel.script([step(1)]), TestJournal.layer(threads)]))
+  })
+
+  it.effect("takes history from the thread or from the options, never from both; and needs a journal", () => {
+    const agent = Agent.make({ name: "a", prompt: "" })
+    return Effect.gen(function* () {
+      const both = yield* Effect.flip(
+        Agent.run(agent, "go", { threadId: "t", history: [Message.human("x")] }).pipe(
+          Effect.provide(TestJournal.layer({}))
+        )
+      )
+      assert.include(both.message, "not both")
+      const options: Agent.RunOptions = { threadId: "t" }
+      const none = yield* Effect.flip(Agent.run(agent, "go", options))
+      assert.include(none.message, "effect-deepagents/sessions")
+      const nothing = yield* Effect.flip(
+        Agent.resume(agent, { threadId: "t" }).pipe(Effect.provide(TestJournal.layer({})))
+      )
+      assert.include(nothing.message, "nothing to go on from")
+    }).pipe(Effect.provide(TestChatModel.script([])))
+  })
+
+  it.effect("the size of a step does not depend on the length of the thread (invariant 15)", () => {
+    const threads: Record<string, TestJournal.Stored> = {}
+    const agent = Agent.make({ name: "a", prompt: "", tools: [did], maxIterations: 400 })
+    return Effect.gen(function* () {
+      yield* Agent.run(agent, "go", { threadId: "t" })
+      const sizes = threads["t"]?.appends.map((entries) => entries.length) ?? []
+      assert.isAbove(sizes.length, 400)
+      assert.isAtMost(Math.max(...sizes), 3)
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([...Array.from({ length: 200 }, (_, n) => step(n)), "done"]),
+        TestJournal.layer(threads)
+      ])
+    )
+  })
+})
