@@ -26,7 +26,7 @@ import type { Choice, Decision } from "./Approval.ts"
 import type { ModelRequest, TurnPart } from "./ChatModel.ts"
 import { tunnelled } from "./internal/tunnel.ts"
 import type { JsonObject } from "./Json.ts"
-import type { AiMessage } from "./Message.ts"
+import type { AiMessage, HumanMessage } from "./Message.ts"
 import type { ModelError } from "./ModelError.ts"
 import type { Run } from "./Run.ts"
 import type { StopReason } from "./StopReason.ts"
@@ -44,11 +44,13 @@ export interface PreparedCall {
 
 /**
  * What `beforeAgent`, `beforeModel` or `afterModel` may ask of the loop instead of going on: to end the run now (with a message as the answer,
- * if one is given), or to have the model called once more without tools, so that there is an answer.
+ * if one is given), to have the model called once more without tools, so that there is an answer, or to go on with a
+ * message of the middleware's own (after a turn that called tools, its calls are answered as not executed first).
  */
 export type Directive =
   | { readonly _tag: "End"; readonly stopReason: StopReason; readonly answer?: AiMessage }
   | { readonly _tag: "ForceFinalAnswer"; readonly stopReason: StopReason }
+  | { readonly _tag: "GoOn"; readonly message: HumanMessage }
 
 /** Ends the run. */
 export const end = (stopReason: StopReason, answer?: AiMessage): Directive =>
@@ -56,6 +58,9 @@ export const end = (stopReason: StopReason, answer?: AiMessage): Directive =>
 
 /** Has the model answer once more, without tools, and ends the run. */
 export const forceFinalAnswer = (stopReason: StopReason): Directive => ({ _tag: "ForceFinalAnswer", stopReason })
+
+/** Has the model answer a message: what it said is not the answer yet. Say why in the message's `source`. */
+export const goOn = (message: HumanMessage): Directive => ({ _tag: "GoOn", message })
 
 /**
  * What a gate says of one call of a round, before any call of it runs: let it run; answer in its place (a refusal is an

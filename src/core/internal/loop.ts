@@ -82,7 +82,11 @@ const answeredFor = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
 
 /** Where a hook leads. */
 const follow = Effect.fnUntraced(function* (live: Live, directive: Directive) {
-  if (directive._tag === "ForceFinalAnswer") return { _tag: "Final", stopReason: directive.stopReason } satisfies Out
+  if (directive._tag === "ForceFinalAnswer") return { _tag: "Final", stopReason: directive.stopReason } satisfies Step
+  if (directive._tag === "GoOn") {
+    yield* append(live, directive.message)
+    return next
+  }
   if (directive.answer === undefined) return endOrFinal(live, directive.stopReason, lastText(live))
   return yield* answeredFor(live, directive.stopReason, directive.answer)
 })
@@ -316,7 +320,8 @@ export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | 
   const { compiled } = live
   if (first !== undefined) {
     const step = yield* follow(live, first)
-    return step._tag === "End" ? step.ending : yield* finalAnswer(live, step.stopReason)
+    if (step._tag === "End") return step.ending
+    if (step._tag === "Final") return yield* finalAnswer(live, step.stopReason)
   }
   const { maxIterations } = compiled.definition
   const memory: Memory = { iteration: 0, repairs: 0, repeats: 0, asked: "", calls: [], failed: new Set() }

@@ -672,4 +672,39 @@ describe("state", () => {
       assert.include(String(yield* Effect.flip(Agent.run(declared, "go"))), 'two state slots are named "list"')
     }).pipe(Effect.provide(TestChatModel.script([])))
   )
+  it.effect("a hook may have the model go on: what it said was not the answer, its calls are answered first", () =>
+    Effect.gen(function* () {
+      const said: Array<string> = []
+      const again = Middleware.make({
+        name: "again",
+        afterModel: (_run, message) =>
+          Effect.sync(() => {
+            said.push(Message.text(message))
+            return said.length < 3
+              ? Middleware.goOn(Message.human(`again ${said.length}`, { source: "again" }))
+              : undefined
+          })
+      })
+      const agent = Agent.make({ name: "a", prompt: "", middleware: [again] })
+      const result = yield* Agent.run(agent, "go")
+      assert.strictEqual(result.text, "third")
+      assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+      assert.deepStrictEqual(
+        result.messages.map((message) => [message.role, Message.text(message)]),
+        [
+          ["human", "go"],
+          ["ai", "first"],
+          ["human", "again 1"],
+          ["ai", ""],
+          ["tool", "Not executed: the run was stopped before it."],
+          ["human", "again 2"],
+          ["ai", "third"]
+        ]
+      )
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script(["first", TestChatModel.calls([{ name: "nothing", arguments: {} }]), "third"])
+      )
+    )
+  )
 })

@@ -1,0 +1,128 @@
+/**
+ * Asks a person before a tool runs: all calls of a round at once, before the first of them runs, in sub-agents too.
+ *
+ * Two ways with the same rules. `make` asks the `Approvals` service while the run waits. `suspending` ends the run with
+ * `stopReason: "suspended"` and `pending` requests; `Agent.resume` goes on with the decisions, in another process, days
+ * later. A refusal is told to the model and fails nothing.
+ *
+ * ```ts
+ * import { Agent, Tool } from "effect-deepagents"
+ * import { HumanInTheLoop } from "effect-deepagents/middleware"
+ *
+ * declare const deploy: Tool.Tool
+ * declare const transfer: Tool.Tool
+ *
+ * const agent = Agent.make({
+ *   name: "operator",
+ *   prompt: "You operate the shop.",
+ *   tools: [deploy, transfer],
+ *   middleware: [
+ *     HumanInTheLoop.suspending({
+ *       tools: { deploy: true, transfer: { when: ({ amount }) => Number(amount) > 100, allow: ["approve", "reject"] } },
+ *       destructive: true
+ *     })
+ *   ]
+ * })
+ * ```
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as AgentState from "../core/AgentState.ts"
+import * as Approval from "../core/Approval.ts"
+import type { JsonObject } from "../core/Json.ts"
+import * as Middleware from "../core/Middleware.ts"
+import type { Run } from "../core/Run.ts"
+import { describeArguments } from "../core/ToolCall.ts"
+
+/**
+ * When a tool is asked about, and how. `when` looks at the arguments as the tool will be given them (default: always).
+ * `allow` is what may be decided (default: everything). `describe` is what the person reads. `likeness` tells which calls
+ * an "always" covers: those with the same text (default: all calls of the tool).
+ */
+export interface Rule {
+  readonly when?: (args: JsonObject) => boolean
+  readonly allow?: ReadonlyArray<Approval.Choice>
+  readonly describe?: (args: JsonObject) => string
+  readonly likeness?: (args: JsonObject) => string
+}
+
+/**
+ * What is asked about. `tools`: a rule by the tool's name; `true` asks always, `false` never, a function is its `when`.
+ * `destructive` asks about every other tool that is annotated so. `expiresIn`: after that, a decision counts no more and
+ * the call is asked about again (default: never). `inherit`: in sub-agents too (default `true`).
+ */
+export interface Options {
+  readonly tools?: { readonly [name: string]: boolean | ((args: JsonObject) => boolean) | Rule }
+  readonly destructive?: boolean
+  readonly expiresIn?: Duration.Input
+  readonly inherit?: boolean
+}
+
+/** What was approved for good, in this thread: by tool and likeness. The whole tree of agents knows of it. */
+export const always = AgentState.slot("approvedAlways", {
+  schema: Schema.Array(Schema.String),
+  initial: [],
+  shared: { merge: (current, incoming) => [...new Set([...current, ...incoming])] }
+})
+
+const ruleFor = (options: Options, call: Middleware.PreparedCall): Rule | undefined => {
+  const rules = options.tools ?? {}
+  const rule = Object.hasOwn(rules, call.name) ? rules[call.name] : undefined
+  if (rule === undefined) return options.destructive === true && call.annotations.destructive === true ? {} : undefined
+  if (typeof rule === "boolean") return rule ? {} : undefined
+  return typeof rule === "function" ? { when: rule } : rule
+}
+
+const keyOf = (rule: Rule, call: Middleware.PreparedCall): string =>
+  JSON.stringify([call.name, rule.likeness?.(call.arguments) ?? ""])
+
+const gateOf = (
+  run: Run,
+  rule: Rule,
+  call: Middleware.PreparedCall,
+  expiresAt: number | undefined
+): Middleware.Gate => ({
+  _tag: "Suspend",
+  description: rule.describe?.(call.arguments) ?? `${call.name} ${describeArguments(call.arguments)}`,
+  ...(rule.allow === undefined ? {} : { allow: rule.allow }),
+  ...(expiresAt === undefined ? {} : { expiresAt }),
+  onDecision: (decision) =>
+    decision._tag === "Approve" && decision.always === true ? run.state.set(always, [keyOf(rule, call)]) : Effect.void
+})
+
+const gates = (options: Options) =>
+  Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
+    const approved = yield* run.state.get(always)
+    const { expiresIn } = options
+    const expiresAt =
+      expiresIn === undefined
+        ? undefined
+        : (yield* Clock.currentTimeMillis) + Duration.toMillis(Duration.fromInputUnsafe(expiresIn))
+    return calls.map((call) => {
+      const rule = ruleFor(options, call)
+      return rule === undefined || rule.when?.(call.arguments) === false || approved.includes(keyOf(rule, call))
+        ? Middleware.allow
+        : gateOf(run, rule, call, expiresAt)
+    })
+  })
+
+const parts = (options: Options) => ({
+  name: "human-in-the-loop",
+  inherit: options.inherit ?? true,
+  state: [always]
+})
+
+/** Asks the `Approvals` service while the run waits. */
+export const make = (options: Options): Middleware.Middleware<never, Approval.Approvals> => {
+  const ask = gates(options)
+  return Middleware.make({
+    ...parts(options),
+    gateToolCalls: (run, calls) => Effect.flatMap(Approval.Approvals, () => ask(run, calls))
+  })
+}
+
+/** Ends the run until somebody has decided. */
+export const suspending = (options: Options): Middleware.Suspending =>
+  Middleware.suspending({ ...parts(options), gateToolCalls: gates(options) })

@@ -1,0 +1,173 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { Agent, Approval, Message, Tool } from "effect-deepagents"
+import { HumanInTheLoop } from "effect-deepagents/middleware"
+import { TestChatModel } from "effect-deepagents/testing"
+import { TestClock } from "effect/testing"
+
+const recorder = () => {
+  const ran: Array<string> = []
+  const tool = (name: string, annotations: Tool.Annotations = {}) =>
+    Tool.make(name, {
+      description: name,
+      parameters: { n: Schema.Int },
+      annotations,
+      execute: ({ n }) => Effect.sync(() => (ran.push(`${name} ${n}`), "ok"))
+    })
+  return { ran, tools: [tool("look"), tool("pay"), tool("wipe", { destructive: true })] }
+}
+
+const calls = (...wanted: ReadonlyArray<readonly [string, number]>) =>
+  TestChatModel.calls(wanted.map(([name, n]) => ({ name, arguments: { n } })))
+
+const rules: HumanInTheLoop.Options = {
+  tools: { pay: ({ n }) => Number(n) > 10 },
+  destructive: true
+}
+
+describe("HumanInTheLoop", () => {
+  it.effect("asks about what the rules say, and runs the rest of the round only when all is decided", () =>
+    Effect.gen(function* () {
+      const { ran, tools } = recorder()
+      const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [HumanInTheLoop.suspending(rules)] })
+      const first = yield* Agent.run(agent, "go")
+      assert.deepStrictEqual(
+        first.pending.map((request) => [request.toolName, request.description]),
+        [
+          ["pay", "pay n: 50"],
+          ["wipe", "wipe n: 3"]
+        ]
+      )
+      assert.deepStrictEqual(ran, [])
+      const [pay, wipe] = first.pending
+      assert(pay !== undefined && wipe !== undefined)
+      const result = yield* Agent.resume(agent, {
+        checkpoint: first,
+        decisions: [Approval.approve(pay), Approval.reject(wipe, "keep it")]
+      })
+      assert.deepStrictEqual(ran, ["look 1", "pay 5", "pay 50"])
+      assert.strictEqual(result.text, "done")
+    }).pipe(Effect.provide(TestChatModel.script([calls(["look", 1], ["pay", 5], ["pay", 50], ["wipe", 3]), "done"])))
+  )
+
+  it.effect(
+    "a name in the rules is the tool's own: what the model called it does not matter, nor does a prototype",
+    () =>
+      Effect.gen(function* () {
+        const { ran, tools } = recorder()
+        const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [HumanInTheLoop.suspending(rules)] })
+        const first = yield* Agent.run(agent, "go")
+        assert.deepStrictEqual(
+          first.pending.map((request) => request.toolName),
+          ["pay"]
+        )
+        assert.deepStrictEqual(ran, [])
+        const constructor = Tool.make("constructor", {
+          description: "",
+          parameters: {},
+          execute: () => Effect.succeed("ok")
+        })
+        const odd = Agent.make({
+          name: "b",
+          prompt: "",
+          tools: [constructor],
+          middleware: [HumanInTheLoop.suspending({ tools: {} })]
+        })
+        assert.strictEqual((yield* Agent.run(odd, "go")).text, "odd")
+      }).pipe(Effect.provide(TestChatModel.script([calls(["Pay", 50]), calls(["constructor", 1]), "odd"])))
+  )
+
+  it.effect("always: like calls are asked about no more in this thread, others are", () =>
+    Effect.gen(function* () {
+      const { ran, tools } = recorder()
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools,
+        middleware: [
+          HumanInTheLoop.suspending({ tools: { pay: { likeness: ({ n }) => (Number(n) > 100 ? "large" : "small") } } })
+        ]
+      })
+      const first = yield* Agent.run(agent, "go")
+      const result = yield* Agent.resume(agent, {
+        checkpoint: first,
+        decisions: first.pending.map((request) => Approval.approve(request, { always: true }))
+      })
+      assert.strictEqual(result.stopReason, "suspended")
+      assert.deepStrictEqual(ran, ["pay 1", "pay 2"])
+      assert.deepStrictEqual(
+        result.pending.map((request) => request.arguments),
+        [{ n: 200 }]
+      )
+      // The state is what carries it: a new run with it knows too.
+      const next = yield* Agent.run(agent, "more", { state: result.state })
+      assert.strictEqual(next.text, "done")
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([calls(["pay", 1]), calls(["pay", 2]), calls(["pay", 200]), calls(["pay", 3]), "done"])
+      )
+    )
+  )
+
+  it.effect("a decision that comes too late does not count", () =>
+    Effect.gen(function* () {
+      const { ran, tools } = recorder()
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools,
+        middleware: [HumanInTheLoop.suspending({ tools: { pay: true }, expiresIn: "1 hour" })]
+      })
+      const first = yield* Agent.run(agent, "go")
+      yield* TestClock.adjust("61 minutes")
+      const decisions = first.pending.map((request) => Approval.approve(request))
+      const again = yield* Agent.resume(agent, { checkpoint: first, decisions })
+      assert.strictEqual(again.stopReason, "suspended")
+      assert.deepStrictEqual(ran, [])
+      yield* TestClock.adjust("59 minutes")
+      yield* Agent.resume(agent, {
+        checkpoint: again,
+        decisions: again.pending.map((request) => Approval.approve(request))
+      })
+      assert.deepStrictEqual(ran, ["pay 1"])
+    }).pipe(Effect.provide(TestChatModel.script([calls(["pay", 1]), "done"])))
+  )
+
+  it.effect("a service decides while the run waits, for sub-agents too; both at once", () =>
+    Effect.gen(function* () {
+      const { ran, tools } = recorder()
+      const child = Agent.make({ name: "child", description: "", prompt: "child", tools })
+      const parent = Agent.make({
+        name: "parent",
+        prompt: "parent",
+        tools: [Agent.asTool(child)],
+        middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
+      })
+      const asked: Array<ReadonlyArray<string>> = []
+      const result = yield* Effect.provideService(Agent.run(parent, "go"), Approval.Approvals, {
+        decide: (request) =>
+          Effect.sync(() => {
+            asked.push(request.path)
+            return request.arguments["n"] === 1 ? Approval.approve(request) : Approval.respond(request, "paid already")
+          })
+      })
+      assert.strictEqual(result.text, "done")
+      assert.deepStrictEqual(asked, [
+        ["parent", "child"],
+        ["parent", "child"]
+      ])
+      assert.deepStrictEqual(ran, ["pay 1"])
+    }).pipe(
+      Effect.provide(
+        TestChatModel.reactive((request) => {
+          const turns = request.messages.filter((message) => message.role === "ai").length
+          if (request.systemPrompt !== "child") {
+            return turns === 0 ? TestChatModel.calls([{ name: "child", arguments: { task: "t" } }]) : "done"
+          }
+          const answers = request.messages.filter((message) => message.role === "tool")
+          return turns === 0 ? calls(["pay", 1], ["pay", 2]) : answers.map(Message.text).join(", ")
+        })
+      )
+    )
+  )
+})
