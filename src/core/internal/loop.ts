@@ -305,7 +305,8 @@ const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
     step = callCount(message) > 0 ? yield* called(live, message, memory) : yield* answered(live, message, memory)
   } else {
     // Its calls are answered first: what a hook says in the model's place comes after them.
-    yield* Tools.decline(live, () => ({ text: "Not executed: the run was stopped before it.", isError: true }))
+    const why = directive._tag === "GoOn" ? "read what follows first." : "the run was stopped before it."
+    yield* Tools.decline(live, () => ({ text: `Not executed: ${why}`, isError: true }))
     step = yield* follow(live, directive)
   }
   yield* endRound(live, message)

@@ -696,7 +696,7 @@ describe("state", () => {
           ["ai", "first"],
           ["human", "again 1"],
           ["ai", ""],
-          ["tool", "Not executed: the run was stopped before it."],
+          ["tool", "Not executed: read what follows first."],
           ["human", "again 2"],
           ["ai", "third"]
         ]
