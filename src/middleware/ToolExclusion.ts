@@ -1,0 +1,34 @@
+/**
+ * Takes tools away from an agent and its sub-agents: they are neither offered nor run, whatever the model calls.
+ *
+ * ```ts
+ * import { Agent, Tool } from "effect-deepagents"
+ * import { ToolExclusion } from "effect-deepagents/middleware"
+ *
+ * declare const tools: ReadonlyArray<Tool.Tool>
+ *
+ * const reader = Agent.make({
+ *   name: "reader",
+ *   prompt: "You look and never touch.",
+ *   tools,
+ *   middleware: [ToolExclusion.make(["write_file", "edit_file", "execute"])]
+ * })
+ * ```
+ */
+import * as Middleware from "../core/Middleware.ts"
+
+/**
+ * Excludes tools by their names. What is taken out of a request can't be dispatched in its round: the loop answers such
+ * a call as one to an unknown tool.
+ */
+export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
+  const excluded = new Set(names)
+  return Middleware.make({
+    name: "tool-exclusion",
+    inherit: true,
+    wrapModelCall: (request, next) => {
+      const tools = request.tools.filter((tool) => !excluded.has(tool.name))
+      return next(tools.length === request.tools.length ? request : { ...request, tools })
+    }
+  })
+}
