@@ -97,26 +97,16 @@ const byModel = (criteria: string) =>
   })
 
 /**
- * `criteria` are graded by the agent's own model; or `grade` is a grader of yours (an agent with another model, a
- * program). `maxRevisions` (3) bounds how often the agent is sent back; an answer that is not good enough even then stands,
- * with a `Warning` event (`rubric-unmet`).
+ * Has a grader of yours look at the answer: an agent with another model, a program. `maxRevisions` (3) bounds how often
+ * the agent is sent back; an answer that is not good enough even then stands, with a `Warning` event (`rubric-unmet`).
  */
-export const make: {
-  (options: { readonly criteria: string; readonly maxRevisions?: number }): Middleware.Middleware<ModelError>
-  <E = never, R = never>(options: {
-    readonly grade: (subject: Subject) => Effect.Effect<Verdict, E, R>
-    readonly maxRevisions?: number
-  }): Middleware.Middleware<E | ModelError, R>
-} = <E = never, R = never>(
-  options: { readonly maxRevisions?: number } & (
-    | { readonly criteria: string }
-    | { readonly grade: (subject: Subject) => Effect.Effect<Verdict, E, R> }
-  )
-): Middleware.Middleware<E | ModelError, R> => {
-  const grade: (subject: Subject) => Effect.Effect<Verdict, E | ModelError, R> =
-    "grade" in options ? options.grade : byModel(options.criteria)
+export const graded = <E = never, R = never>(options: {
+  readonly grade: (subject: Subject) => Effect.Effect<Verdict, E, R>
+  readonly maxRevisions?: number
+}): Middleware.Middleware<E, R> => {
+  const { grade } = options
   const most = options.maxRevisions ?? 3
-  return Middleware.make<E | ModelError, R>({
+  return Middleware.make<E, R>({
     name: "rubric",
     state: [revisions],
     afterModel: Effect.fnUntraced(function* (run: Run, message: Message.AiMessage) {
@@ -144,3 +134,9 @@ export const make: {
     })
   })
 }
+
+/** Has the agent's own model grade its answer against criteria. What can't be read of its verdict counts as good. */
+export const make = (options: {
+  readonly criteria: string
+  readonly maxRevisions?: number
+}): Middleware.Middleware<ModelError> => graded({ ...options, grade: byModel(options.criteria) })

@@ -247,7 +247,7 @@ describe("Rubric", () => {
       const agent = Agent.make({
         name: "a",
         prompt: "",
-        middleware: [Rubric.make({ grade: () => Effect.succeed(Rubric.needsRevision("never good")) })]
+        middleware: [Rubric.graded({ grade: () => Effect.succeed(Rubric.needsRevision("never good")) })]
       })
       const events = yield* AgentTest.events(agent, "go")
       const warnings = events.flatMap((event) => (event._tag === "Warning" ? [event.code] : []))
