@@ -1,0 +1,116 @@
+/**
+ * Sub-agents for parts of the work: one tool, `task`, that runs one of several agents with a context of its own.
+ *
+ * Each is an `Agent` value, with its own prompt, tools, model (`Agent.provide`), middleware, output schema and limits. It
+ * sees nothing of the conversation but its task, works on the same backend, and only its answer comes back. Several run
+ * at once when they are called in one turn. A failure is told to the model; it ends nothing.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { Subagents } from "effect-deepagents/middleware"
+ *
+ * const researcher = Agent.make({ name: "researcher", description: "Answers one question", prompt: "You search." })
+ *
+ * const lead = Agent.make({
+ *   name: "lead",
+ *   prompt: "You answer by sources.",
+ *   middleware: [Subagents.make({ agents: [researcher] })]
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Agent from "../core/Agent.ts"
+import type { AgentResult } from "../core/AgentResult.ts"
+import type { Message } from "../core/Message.ts"
+import * as Middleware from "../core/Middleware.ts"
+import * as Tool from "../core/Tool.ts"
+import { ToolContext } from "../core/ToolContext.ts"
+import * as ToolError from "../core/ToolError.ts"
+
+/** The name of the tool. */
+export const toolName = "task"
+
+/** How deep agents may be nested by default: the first has depth 0. */
+export const defaultMaxDepth = 3
+
+type AnyAgent = Agent.Agent<unknown, unknown, unknown>
+
+/** A sub-agent that begins with its parent's conversation, instead of with nothing: for work that needs all of it. */
+export interface Fork<A extends AnyAgent> {
+  readonly fork: A
+}
+
+/** Makes a sub-agent begin with its parent's conversation. */
+export const fork = <A extends AnyAgent>(agent: A): Fork<A> => ({ fork: agent })
+
+type Entry = AnyAgent | Fork<AnyAgent>
+
+/** What sub-agents need. */
+export type Services<T> = T extends Fork<infer A> ? Agent.Services<A> : Agent.Services<T>
+
+const agentOf = (entry: Entry): AnyAgent => ("fork" in entry ? entry.fork : entry)
+
+/** The conversation without the turn that is being worked on: its calls have no answers yet. */
+const before = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
+  const last = messages.findLastIndex((message) => message.role === "ai")
+  return last < 0 ? messages : messages.slice(0, last)
+}
+
+const answer = ({ output, text }: AgentResult<unknown>): string => {
+  const said = typeof output === "string" || output === undefined ? text : JSON.stringify(output)
+  return said === "" ? "The sub-agent ended without an answer." : said
+}
+
+const describe = (agents: ReadonlyArray<AnyAgent>): string =>
+  agents.map((agent) => `- ${agent.name}: ${agent.description}`).join("\n")
+
+const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool<R | ToolContext> => {
+  const byName = new Map(entries.map((entry) => [agentOf(entry).name, entry]))
+  const names = [...byName.keys()]
+  const run = Effect.fnUntraced(function* (type: string, task: string) {
+    const entry = byName.get(type)
+    if (entry === undefined) {
+      return yield* Effect.fail(ToolError.make(`There is no sub-agent "${type}". There are: ${names.join(", ")}.`))
+    }
+    const { messages, run: parent } = yield* ToolContext
+    if (parent.depth + 1 > maxDepth) {
+      return yield* Effect.fail(
+        ToolError.make(`Sub-agents can't be nested deeper than ${maxDepth}. Do this part of the work yourself.`)
+      )
+    }
+    const options = "fork" in entry ? { history: before(yield* messages) } : {}
+    return answer(yield* Agent.delegate(agentOf(entry), task, options))
+  })
+  return Tool.make(toolName, {
+    description: `Has a sub-agent do a part of the work, in a context of its own. Call it several times in one turn for parts that don't need each other. There are:\n${describe(entries.map(agentOf))}`,
+    parameters: {
+      description: Schema.String.annotate({
+        description:
+          "The task, in full: what to do, what is known, what to give back. Only the sub-agent's answer comes back."
+      }),
+      subagent_type: Schema.String.annotate({ description: `One of: ${names.join(", ")}` })
+    },
+    // What the agents need was in their types; `make` puts it back.
+    execute: ({ description, subagent_type }) =>
+      run(subagent_type, description) as Effect.Effect<string, unknown, R | ToolContext>
+  })
+}
+
+/**
+ * Offers `task` for these agents. `maxDepth` (3) bounds how deep agents are nested: an agent at that depth is told to do
+ * the work itself. Budgets, approvals and whatever else is inherited hold in sub-agents too.
+ */
+export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
+  readonly agents: Agents
+  readonly maxDepth?: number
+}): Middleware.Middleware<never, Services<Agents[number]> | ToolContext> =>
+  Middleware.make<never, Services<Agents[number]> | ToolContext>({
+    name: "subagents",
+    tools: options.agents.length === 0 ? [] : [makeTool(options.agents, options.maxDepth ?? defaultMaxDepth)],
+    ...(options.agents.length === 0
+      ? {}
+      : {
+          prompt: `Give work that is large or separable to sub-agents by ${toolName}: they keep your own context small, and run side by side when called in one turn. Do small things yourself.`
+        })
+  })
