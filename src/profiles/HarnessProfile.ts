@@ -1,0 +1,152 @@
+/**
+ * How an agent is set up for a model, as plain data: what its prompt says, which tools it has and how they are described.
+ *
+ * A profile is for a provider, or for some models of it. Those that fit a model are merged: the provider's first, then
+ * the model's, the most exact last, then the caller's own.
+ *
+ * ```ts
+ * import { HarnessProfile } from "effect-deepagents/profiles"
+ *
+ * const ours: HarnessProfile.HarnessProfile = {
+ *   provider: "ollama",
+ *   model: "qwen3",
+ *   promptSuffix: "Answer in one paragraph.",
+ *   excludedTools: ["task"]
+ * }
+ * const profile = HarnessProfile.resolve([...HarnessProfile.builtIn, ours], "ollama", "qwen3:8b")
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import { parse } from "yaml"
+
+/**
+ * `provider` without `model` is for all of its models; `model` fits its id, and ids that go on from it (`claude-opus`
+ * fits `claude-opus-5-5`). `basePrompt` comes after what the user wrote, `promptSuffix` after that. `toolDescriptions`
+ * replace those of the tools by name. `excludedTools` are neither offered nor run. `generalPurpose` changes the sub-agent
+ * of that name, or leaves it out. `todos` says whether the model keeps a list of todos.
+ */
+export const HarnessProfile = Schema.Struct({
+  provider: Schema.optionalKey(Schema.String),
+  model: Schema.optionalKey(Schema.String),
+  basePrompt: Schema.optionalKey(Schema.String),
+  promptSuffix: Schema.optionalKey(Schema.String),
+  toolDescriptions: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+  excludedTools: Schema.optionalKey(Schema.Array(Schema.String)),
+  generalPurpose: Schema.optionalKey(
+    Schema.Struct({
+      enabled: Schema.optionalKey(Schema.Boolean),
+      description: Schema.optionalKey(Schema.String),
+      prompt: Schema.optionalKey(Schema.String)
+    })
+  ),
+  todos: Schema.optionalKey(Schema.Boolean)
+})
+export type HarnessProfile = typeof HarnessProfile.Type
+
+/** A text that is no profile. The message names the field, what came and what was expected. */
+export class InvalidProfile extends Schema.TaggedError<InvalidProfile>()("InvalidProfile", {
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return `This is not a harness profile: ${this.problem}`
+  }
+}
+
+const decode = Schema.decodeUnknownEffect(HarnessProfile, { onExcessProperty: "error" })
+const format = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** Decodes a profile; fields that are not known are refused. */
+export const fromUnknown = (input: unknown): Effect.Effect<HarnessProfile, InvalidProfile> =>
+  Effect.mapError(decode(input), ({ issue }) => {
+    const [first] = format(issue).issues
+    const path = (first?.path ?? []).map(String).join(".")
+    return new InvalidProfile({ problem: `${path === "" ? "the whole" : path}: ${first?.message ?? "not valid"}` })
+  })
+
+/** Reads a profile from YAML, or from JSON, which YAML includes. */
+export const fromYaml = (text: string): Effect.Effect<HarnessProfile, InvalidProfile> =>
+  Effect.flatMap(
+    Effect.try({
+      try: (): unknown => parse(text, { maxAliasCount: 0 }),
+      catch: (cause) => new InvalidProfile({ problem: cause instanceof Error ? cause.message : String(cause) })
+    }),
+    fromUnknown
+  )
+
+/** Merges two: what the second says goes before what the first says; maps are merged, and lists united. */
+export const merge = (first: HarnessProfile, second: HarnessProfile): HarnessProfile => ({
+  ...first,
+  ...second,
+  ...(first.toolDescriptions === undefined || second.toolDescriptions === undefined
+    ? {}
+    : { toolDescriptions: { ...first.toolDescriptions, ...second.toolDescriptions } }),
+  ...(first.excludedTools === undefined || second.excludedTools === undefined
+    ? {}
+    : { excludedTools: [...new Set([...first.excludedTools, ...second.excludedTools])] }),
+  ...(first.generalPurpose === undefined || second.generalPurpose === undefined
+    ? {}
+    : { generalPurpose: { ...first.generalPurpose, ...second.generalPurpose } })
+})
+
+const fold = (name: string): string => name.toLowerCase().replaceAll(/[-_]/g, "")
+
+const isFor = (profile: HarnessProfile, provider: string, model: string): boolean => {
+  if (profile.provider !== undefined && fold(profile.provider) !== fold(provider)) return false
+  const wanted = profile.model?.toLowerCase()
+  if (wanted === undefined) return true
+  // Ids come with regions and vendors before them: us.anthropic.claude-…, openai/gpt-….
+  const at = model.toLowerCase().lastIndexOf(wanted)
+  const before = at <= 0 ? "" : (model[at - 1] ?? "")
+  return at === 0 || (at > 0 && /[./:]/.test(before))
+}
+
+/** How exact a profile is: one for a model counts more than one for a provider, a longer id more than a shorter one. */
+const exactness = ({ model, provider }: HarnessProfile): number =>
+  (provider === undefined ? 0 : 1) + (model === undefined ? 0 : 2 + model.length)
+
+/** The profile for a model: all that fit it, merged, the most exact last; of equals, the later in the list. */
+export const resolve = (profiles: ReadonlyArray<HarnessProfile>, provider: string, model: string): HarnessProfile => {
+  const {
+    model: _model,
+    provider: _provider,
+    ...merged
+  } = profiles
+    .filter((profile) => isFor(profile, provider, model))
+    .toSorted((left, right) => exactness(left) - exactness(right))
+    .reduce(merge, {})
+  return merged
+}
+
+/** For the models of today. Add your own after them. */
+export const builtIn: ReadonlyArray<HarnessProfile> = [
+  {
+    model: "claude",
+    promptSuffix:
+      "Make calls that don't need each other in one turn. Look at files before you speak of them. After each result, consider what it means before you go on."
+  },
+  {
+    model: "gpt",
+    promptSuffix:
+      "Go on until the task is done; ask only if you can't go on without an answer. Say in a sentence what you are about to do before a longer row of calls."
+  },
+  {
+    model: "codex",
+    todos: true
+  },
+  {
+    model: "gemini",
+    promptSuffix: "Use the tools rather than describe what they would do. Give paths from the root."
+  },
+  {
+    model: "qwen",
+    promptSuffix: "Call tools by their exact names, with all arguments that they require, and wait for their results."
+  },
+  ...["llama", "ollama", "lmstudio"].map((provider) => ({
+    provider,
+    promptSuffix: "Do one step at a time: one call, then look at its result. Keep answers short.",
+    excludedTools: ["task"],
+    generalPurpose: { enabled: false }
+  }))
+]

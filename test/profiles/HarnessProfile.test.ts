@@ -1,0 +1,57 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { HarnessProfile } from "effect-deepagents/profiles"
+
+describe("HarnessProfile", () => {
+  it("merges the provider's, then the model's, then the longer id's; sets unite, scalars are replaced", () => {
+    const profiles: ReadonlyArray<HarnessProfile.HarnessProfile> = [
+      { model: "claude-opus", basePrompt: "opus", excludedTools: ["b"], toolDescriptions: { x: "opus" } },
+      { provider: "anthropic", basePrompt: "all", promptSuffix: "end", excludedTools: ["a"] },
+      { provider: "openai", basePrompt: "other" },
+      { model: "claude", toolDescriptions: { x: "claude", y: "claude" }, generalPurpose: { description: "d" } },
+      { model: "claude-opus-5", generalPurpose: { enabled: false } }
+    ]
+    assert.deepStrictEqual(HarnessProfile.resolve(profiles, "Anthropic", "claude-opus-5-5"), {
+      basePrompt: "opus",
+      promptSuffix: "end",
+      excludedTools: ["a", "b"],
+      toolDescriptions: { x: "opus", y: "claude" },
+      generalPurpose: { description: "d", enabled: false }
+    })
+    assert.deepStrictEqual(HarnessProfile.resolve(profiles, "x", "y"), {})
+  })
+
+  it("finds a model behind regions and vendors, and with colons in its id, but not inside of a word", () => {
+    const profiles = [
+      { model: "claude", basePrompt: "yes" },
+      { model: "llama3", basePrompt: "llama" }
+    ]
+    const base = (model: string) => HarnessProfile.resolve(profiles, "any", model).basePrompt
+    assert.strictEqual(base("us.anthropic.claude-sonnet-4"), "yes")
+    assert.strictEqual(base("anthropic/claude-x"), "yes")
+    assert.strictEqual(base("llama3:8b"), "llama")
+    assert.strictEqual(base("notclaude"), undefined)
+  })
+
+  it.effect("reads YAML and JSON, and names what is wrong with them", () =>
+    Effect.gen(function* () {
+      const read = yield* HarnessProfile.fromYaml(
+        "model: qwen\nexcludedTools:\n  - task\ntoolDescriptions:\n  ls: Lists\n"
+      )
+      assert.deepStrictEqual(read, { model: "qwen", excludedTools: ["task"], toolDescriptions: { ls: "Lists" } })
+      assert.deepStrictEqual(yield* HarnessProfile.fromYaml('{"model": "x"}'), { model: "x" })
+      const unknown = yield* Effect.flip(HarnessProfile.fromYaml("excludedTool: [a]"))
+      assert.include(unknown.message, "excludedTool")
+      const wrong = yield* Effect.flip(HarnessProfile.fromYaml("excludedTools: 3"))
+      assert.include(wrong.message, "excludedTools")
+      const broken = yield* Effect.flip(HarnessProfile.fromYaml("a: [1"))
+      assert.include(broken.message, "not a harness profile")
+      // An alias bomb is refused before it is expanded.
+      const bomb = yield* Effect.flip(HarnessProfile.fromYaml("a: &a [x]\nmodel: *a"))
+      assert.strictEqual(bomb._tag, "InvalidProfile")
+    })
+  )
+
+  it("the built-in ones decode as they are", () =>
+    Effect.runPromise(Effect.forEach(HarnessProfile.builtIn, HarnessProfile.fromUnknown, { discard: true })))
+})
