@@ -12,10 +12,10 @@ import { parseArgs } from "node:util"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Cause, Config, Console, Effect, Exit, FileSystem, Option, Path, Schema, Sink, Stdio, Stream } from "effect"
 import { Agent } from "effect-deepagents"
-import { reporter } from "./agents.ts"
+import { reporter, reportPath } from "./agents.ts"
 import { choose } from "./model.ts"
 import { type Open, render, style } from "./render.ts"
-import { Workspace } from "./workspace.ts"
+import { outputRoute, workspace } from "./workspace.ts"
 
 class DemoError extends Schema.TaggedError<DemoError>()("DemoError", { message: Schema.String }) {}
 
@@ -57,7 +57,8 @@ const demo = Effect.gen(function* () {
   const stdio = yield* Stdio.Stdio
   const { model, root } = yield* options
   const folder = yield* rootFolder(root)
-  const reportFile = path.join(yield* outputFolder, "report.md")
+  const output = yield* outputFolder
+  const reportFile = path.join(output, path.relative(outputRoute, reportPath))
 
   const chosen = yield* choose(model)
   yield* Console.log(chosen.line)
@@ -66,7 +67,7 @@ const demo = Effect.gen(function* () {
   yield* Agent.stream(reporter, "Write a report about the code in this folder.").pipe(
     Stream.mapAccum((): Open => undefined, render(style(colours))),
     Stream.run(Sink.mapError(stdio.stdout(), () => new DemoError({ message: "nobody reads the output any more" }))),
-    Effect.provide([Workspace.layer(folder, reportFile), chosen.layer])
+    Effect.provide([workspace(folder, output), chosen.layer])
   )
 
   if (!(yield* fs.exists(reportFile))) return yield* new DemoError({ message: "the agent wrote no report" })

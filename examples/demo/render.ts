@@ -1,7 +1,7 @@
 /**
  * Events as lines for a terminal: texts as they stream, calls and results on one line each, a sub-agent indented.
  */
-import { Match, Result } from "effect"
+import { Match, Option, Result, Schema } from "effect"
 import { type AgentEvent, AgentState, ToolCall, type Usage } from "effect-deepagents"
 import { todos, writeTodos } from "./tools.ts"
 
@@ -31,6 +31,30 @@ const oneLine = (text: string): string => {
 
 const firstLine = (text: string): string => oneLine(text.split("\n")[0] ?? "")
 
+/** What the file tools tell people of what they read and found. */
+const Details = Schema.Union([
+  Schema.Struct({
+    kind: Schema.Literal("read"),
+    path: Schema.String,
+    startLine: Schema.Finite,
+    endLine: Schema.Finite,
+    totalLines: Schema.Finite
+  }),
+  Schema.Struct({ kind: Schema.Literals(["listing", "matches"]), count: Schema.Finite })
+])
+
+const readDetails = Schema.decodeUnknownOption(Details)
+
+/** What came out of a call, in a few words: else the first line of what the model reads. */
+const outcome = ({ details, text }: AgentEvent.Of<"ToolCompleted">): string =>
+  Option.match(readDetails(details), {
+    onNone: () => firstLine(text),
+    onSome: (found) =>
+      found.kind === "read"
+        ? oneLine(`${found.path}: lines ${found.startLine} to ${found.endLine} of ${found.totalLines}`)
+        : `${found.count} ${found.kind === "listing" ? "found" : "files with matches"}`
+  })
+
 /** `1,234 tokens in, 56 out` */
 const spent = ({ cost, inputTokens, outputTokens }: Usage.Usage): string =>
   `${inputTokens.toLocaleString("en")} tokens in, ${outputTokens.toLocaleString("en")} out` +
@@ -51,7 +75,7 @@ const lines = ({ bold, dim, green, red, yellow }: Style) =>
         dim(`… ${toolName} ${oneLine(typeof progress === "string" ? progress : JSON.stringify(progress))}`)
       ],
       ToolCompleted: (event) => [
-        `${green("✓")} ${event.toolName} ${firstLine(event.text)} ${dim(`${Math.round(event.durationMillis)} ms`)}`
+        `${green("✓")} ${event.toolName} ${outcome(event)} ${dim(`${Math.round(event.durationMillis)} ms`)}`
       ],
       ToolFailed: (event) => [`${red("✗")} ${event.toolName} ${event.reason}: ${oneLine(event.text)}`],
       StateChanged: ({ slot, value }) =>

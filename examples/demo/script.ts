@@ -4,6 +4,7 @@
  */
 import { type ChatModel, type Json, Message } from "effect-deepagents"
 import { TestChatModel } from "effect-deepagents/testing"
+import { reportPath } from "./agents.ts"
 
 type Request = ChatModel.ModelRequest
 
@@ -13,25 +14,76 @@ interface Said {
   readonly calls?: ReadonlyArray<readonly [name: string, args: Json.JsonObject]>
 }
 
-/** A result as our tools write it: the first line says what it is, the others are what was found. */
+/** A result, and what was asked for. */
 interface Found {
   readonly tool: string
-  readonly headline: string
+  readonly args: Json.JsonObject
+  readonly text: string
   readonly lines: ReadonlyArray<string>
 }
 
-const found = (request: Request): ReadonlyArray<Found> =>
-  request.messages.flatMap((message) => {
-    if (message.role !== "tool" || message.isError) return []
-    const [headline = "", ...lines] = Message.text(message).split("\n")
-    return [{ tool: message.toolName, headline, lines }]
+const found = (request: Request, tool: string): ReadonlyArray<Found> => {
+  const calls = new Map(
+    request.messages
+      .flatMap((message) => (message.role === "ai" ? message.toolCalls : []))
+      .map((call) => [call.id, call])
+  )
+  return request.messages.flatMap((message) => {
+    if (message.role !== "tool" || message.isError || message.toolName !== tool) return []
+    const text = Message.text(message)
+    return [{ tool, args: calls.get(message.toolCallId)?.arguments ?? {}, text, lines: text.split("\n") }]
+  })
+}
+
+/** The files that were read, as `read_file` shows them: a number before each line, and a notice if that is not all. */
+const filesRead = (request: Request) =>
+  found(request, "read_file").map(({ args, lines, text }) => {
+    const rows = lines.flatMap((line) => {
+      const [, number, content = ""] = /^ *(\d+)\t(.*)$/.exec(line) ?? []
+      return number === undefined ? [] : [{ number: Number(number), content }]
+    })
+    const all = /^\[lines? .* of (\d+)/m.exec(text)?.[1]
+    return {
+      path: typeof args["file_path"] === "string" ? args["file_path"] : "",
+      count: all === undefined ? (rows.at(-1)?.number ?? 0) : Number(all),
+      lines: rows.map((row) => row.content)
+    }
   })
 
-const filesRead = (request: Request) =>
-  found(request).flatMap(({ headline, lines }) => {
-    const [, path, count] = /^(.+): lines \d+ to \d+ of (\d+)$/.exec(headline) ?? []
-    return path === undefined ? [] : [{ path, count: Number(count), lines }]
+/** The paths of a list, and how many there are, as far as was looked. */
+const listOf = (one: Found | undefined) => {
+  const paths = (one?.lines ?? []).filter((line) => line.startsWith("/"))
+  const all = /^\[\d+ of (\d+) are shown/m.exec(one?.text ?? "")?.[1]
+  const count = all === undefined ? paths.length : Number(all)
+  const isMore = /^\[there may be more/m.test(one?.text ?? "")
+  return { paths, count, amount: `${isMore ? "at least " : ""}${count}` }
+}
+
+/** How many lines match in which file. */
+const countsOf = (one: Found | undefined) =>
+  (one?.lines ?? []).flatMap((line) => {
+    const [, path, count] = /^(\/.*): (\d+)$/.exec(line) ?? []
+    return path === undefined ? [] : [{ path, count: Number(count) }]
   })
+
+const overview = (request: Request) => {
+  const [all, sources] = found(request, "glob").map(listOf)
+  const [tests, sizes] = found(request, "grep").map(countsOf)
+  const code = sources !== undefined && sources.count > 0 ? sources.paths : (all?.paths ?? [])
+  const cases = (tests ?? []).reduce((sum, file) => sum + file.count, 0)
+  return {
+    isEmpty: (all?.count ?? 0) === 0,
+    hasSource: (sources?.count ?? 0) > 0,
+    total: all?.amount ?? "0",
+    inSource: sources?.amount ?? "0",
+    entry: code.filter((path) => path.endsWith("/index.ts")).sort((left, right) => left.length - right.length)[0],
+    largest: (sizes ?? [])
+      .filter((file) => code.includes(file.path))
+      .toSorted((left, right) => right.count - left.count)
+      .map((file) => file.path),
+    tests: `${cases} lines in ${tests?.length ?? 0} files contain it.effect(`
+  }
+}
 
 const plan = (done: number): readonly [string, Json.JsonObject] => [
   "write_todos",
@@ -52,7 +104,6 @@ const report = (request: Request): string => {
   const modules = filesRead(request)
     .filter((file) => file.path === entry)
     .flatMap((file) => file.lines.flatMap((line) => /^export \* as (\w+)/.exec(line)?.[1] ?? []))
-  const research = found(request).findLast((one) => one.tool === "researcher")
   return [
     "# What is in this folder",
     "",
@@ -68,34 +119,9 @@ const report = (request: Request): string => {
     "",
     "## Errors",
     "",
-    ...(research === undefined ? ["The researcher gave no answer."] : [research.headline, ...research.lines]),
+    found(request, "researcher").at(-1)?.text ?? "The researcher gave no answer.",
     ""
   ].join("\n")
-}
-
-const overview = (request: Request) => {
-  const results = found(request)
-  const [all, sources] = results
-    .filter((one) => one.tool === "list_files")
-    .map((one) => ({
-      // The number of the headline: a long list is cut.
-      count: Number.parseInt(one.headline, 10),
-      files: one.lines.flatMap((line) => {
-        const [, path, bytes] = /^(.+) {2}(\d+) bytes$/.exec(line) ?? []
-        return path === undefined ? [] : [{ path, bytes: Number(bytes) }]
-      })
-    }))
-  const code = sources !== undefined && sources.count > 0 ? sources.files : (all?.files ?? [])
-  return {
-    total: all?.count ?? 0,
-    inSource: sources?.count ?? 0,
-    entry: code
-      .map((file) => file.path)
-      .filter((path) => /(^|\/)index\.ts$/.test(path))
-      .sort((left, right) => left.length - right.length)[0],
-    largest: code.toSorted((left, right) => right.bytes - left.bytes).map((file) => file.path),
-    tests: results.find((one) => one.tool === "search_files")?.headline ?? "not counted"
-  }
 }
 
 const reporter = (request: Request, turn: number): Said => {
@@ -109,14 +135,16 @@ const reporter = (request: Request, turn: number): Said => {
     case 2:
       return {
         calls: [
-          ["list_files", { pattern: "**/*.ts" }],
-          ["list_files", { pattern: "src/**/*.ts" }],
-          ["search_files", { text: "it.effect(", pattern: "**/*.test.ts" }]
+          ["glob", { pattern: "*.ts", max_count: 10_000 }],
+          ["glob", { pattern: "src/**/*.ts", max_count: 10_000 }],
+          ["grep", { pattern: "it.effect(", glob: "*.test.ts", output_mode: "count", max_count: 10_000 }],
+          // How many lines of each file are not empty.
+          ["grep", { pattern: ".", regex: true, glob: "*.ts", output_mode: "count", max_count: 10_000 }]
         ]
       }
     case 3: {
-      const { entry, inSource, largest, total } = overview(request)
-      if (total === 0) return { text: "There is no TypeScript in this folder, so there is nothing to report." }
+      const { entry, hasSource, isEmpty, largest, total } = overview(request)
+      if (isEmpty) return { text: "There is no TypeScript in this folder, so there is nothing to report." }
       const toRead = [entry, ...largest.filter((path) => path !== entry).slice(0, 3)].filter(
         (path) => path !== undefined
       )
@@ -124,13 +152,13 @@ const reporter = (request: Request, turn: number): Said => {
         text: `${total} files. I'll read the entry and the largest ones, and have the researcher look for errors meanwhile.`,
         calls: [
           plan(1),
-          ...toRead.map((path) => ["read_file", { path }] as const),
-          ["researcher", { task: question(inSource > 0 ? "src/**/*.ts" : "**/*.ts") }]
+          ...toRead.map((path) => ["read_file", { file_path: path }] as const),
+          ["researcher", { task: question(hasSource ? "src/**/*.ts" : "**/*.ts") }]
         ]
       }
     }
     case 4:
-      return { calls: [plan(2), ["write_report", { markdown: report(request) }]] }
+      return { calls: [plan(2), ["write_file", { file_path: reportPath, content: report(request) }]] }
     case 5:
       return { calls: [plan(3)] }
     default: {
@@ -144,28 +172,34 @@ const reporter = (request: Request, turn: number): Said => {
   }
 }
 
+/** The lines of a search in mode `content`: a path, then its lines with their numbers. */
+const declarationsOf = (one: Found | undefined) => {
+  let path = ""
+  return (one?.lines ?? []).flatMap((line) => {
+    path = /^(\/.*):$/.exec(line)?.[1] ?? path
+    const [, at, name] = /^ {2}(\d+): export class (\w+)/.exec(line) ?? []
+    return name === undefined ? [] : [{ path, at, name }]
+  })
+}
+
 const researcher = (request: Request, turn: number): Said => {
   const task = request.messages.find((message) => message.role === "human")
   const glob = /\S*\*\S*\.ts/.exec(task === undefined ? "" : Message.text(task))?.[0] ?? "**/*.ts"
-  const search = found(request).find((one) => one.tool === "search_files")
-  const errors = (search?.lines ?? []).flatMap((line) => {
-    const [, path, at, name] = /^(.+):(\d+): export class (\w+)/.exec(line) ?? []
-    return path === undefined ? [] : [{ path, at, name }]
-  })
+  const errors = declarationsOf(found(request, "grep")[0])
   const paths = [...new Set(errors.map((error) => error.path))].slice(0, 8)
   if (turn === 1) {
     return {
       text: "I'll look for the declarations.",
-      calls: [["search_files", { text: "extends Schema.TaggedError", pattern: glob }]]
+      calls: [["grep", { pattern: "extends Schema.TaggedError", glob, output_mode: "content" }]]
     }
   }
-  if (turn === 2 && paths.length > 0) return { calls: paths.map((path) => ["read_file", { path }]) }
+  if (turn === 2 && paths.length > 0) return { calls: paths.map((path) => ["read_file", { file_path: path }]) }
   const read = new Map(filesRead(request).map((file) => [file.path, file.lines]))
   return {
     text: [
       `${errors.length} errors are declared in ${glob}${errors.length > 0 ? ":" : "."}`,
       ...errors.map(({ at, name, path }) => {
-        const purpose = read.get(path ?? "")?.flatMap((line) => /^ \* (.+)/.exec(line)?.[1] ?? [])[0]
+        const purpose = read.get(path)?.flatMap((line) => /^ \* (.+)/.exec(line)?.[1] ?? [])[0]
         return `- ${name} (${path}:${at})${purpose === undefined ? "" : ` ${purpose}`}`
       })
     ].join("\n")
@@ -175,7 +209,7 @@ const researcher = (request: Request, turn: number): Said => {
 /** The next turn of whichever agent asks: only the reporter can write. */
 export const respond = (request: Request): TestChatModel.Turn => {
   const turn = request.messages.filter((message) => message.role === "ai").length + 1
-  const isReporter = request.tools.some((tool) => tool.name === "write_report")
+  const isReporter = request.tools.some((tool) => tool.name === "write_file")
   const { calls = [], reasoning, text = "" } = isReporter ? reporter(request, turn) : researcher(request, turn)
   // Four characters a token: about what a real model would count.
   const tokens = (value: unknown) => Math.ceil(JSON.stringify(value).length / 4)

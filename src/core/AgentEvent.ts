@@ -63,6 +63,7 @@ export const ToolFailed = event("ToolFailed", {
   ...call,
   reason: Schema.String,
   text: Schema.String,
+  details: Schema.optionalKey(Json),
   durationMillis: Schema.Finite
 })
 /** The parts of this turn so far are void; the same request is asked again. */

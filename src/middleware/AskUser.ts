@@ -50,7 +50,7 @@ const gate = (calls: ReadonlyArray<Middleware.PreparedCall>): ReadonlyArray<Midd
 /** Asks the `Approvals` service while the run waits. */
 export const make = (): Middleware.Middleware<never, Approvals> =>
   Middleware.make({
-    name: "ask-user",
+    name: "AskUser",
     tools: [askUser],
     gateToolCalls: (_run, calls) => Effect.as(Approvals, gate(calls))
   })
@@ -58,7 +58,7 @@ export const make = (): Middleware.Middleware<never, Approvals> =>
 /** Ends the run until the user has answered. */
 export const suspending = (): Middleware.Suspending =>
   Middleware.suspending({
-    name: "ask-user",
+    name: "AskUser",
     tools: [askUser],
     gateToolCalls: (_run, calls) => Effect.succeed(gate(calls))
   })

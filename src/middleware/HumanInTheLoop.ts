@@ -109,7 +109,7 @@ const gates = (options: Options) =>
   })
 
 const parts = (options: Options) => ({
-  name: "human-in-the-loop",
+  name: "HumanInTheLoop",
   inherit: options.inherit ?? true,
   state: [always]
 })

@@ -26,7 +26,7 @@ const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
 /** Adds the hints to every turn that has none. Register it inside of what rewrites the history, such as summarization. */
 export const make = (): Middleware.Middleware =>
   Middleware.make({
-    name: "prompt-caching",
+    name: "PromptCaching",
     inherit: true,
     wrapModelCall: (request, next) =>
       next(

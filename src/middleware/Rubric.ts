@@ -107,7 +107,7 @@ export const graded = <E = never, R = never>(options: {
   const { grade } = options
   const most = options.maxRevisions ?? 3
   return Middleware.make<E, R>({
-    name: "rubric",
+    name: "Rubric",
     state: [revisions],
     afterModel: Effect.fnUntraced(function* (run: Run, message: Message.AiMessage) {
       const isAnswer =

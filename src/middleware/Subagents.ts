@@ -106,7 +106,7 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   readonly maxDepth?: number
 }): Middleware.Middleware<never, Services<Agents[number]> | ToolContext> =>
   Middleware.make<never, Services<Agents[number]> | ToolContext>({
-    name: "subagents",
+    name: "Subagents",
     tools: options.agents.length === 0 ? [] : [makeTool(options.agents, options.maxDepth ?? defaultMaxDepth)],
     ...(options.agents.length === 0
       ? {}

@@ -120,7 +120,7 @@ const writeTodos = Tool.make(toolName, {
 /** Offers `write_todos`, with a word on when to use it. */
 export const make = (): Middleware.Middleware<never, ToolContext> =>
   Middleware.make({
-    name: "todos",
+    name: "Todos",
     state: [todos],
     tools: [writeTodos],
     prompt: `For work of more than a few steps, keep a list with ${toolName}: plan first, then mark what you begin and what is done. Don't make a list for what takes one or two steps.`

@@ -24,7 +24,7 @@ import * as Middleware from "../core/Middleware.ts"
 export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
   const excluded = new Set(names)
   return Middleware.make({
-    name: "tool-exclusion",
+    name: "ToolExclusion",
     inherit: true,
     wrapModelCall: (request, next) => {
       const tools = request.tools.filter((tool) => !excluded.has(tool.name))

@@ -1,13 +1,20 @@
 /**
  * Middleware that keeps a run under control. Each module is a namespace; `make` gives the middleware.
  */
+export * as AskUser from "./AskUser.ts"
 export * as Budget from "./Budget.ts"
+export * as Filesystem from "./Filesystem.ts"
 export * as Guardrail from "./Guardrail.ts"
 export * as HumanInTheLoop from "./HumanInTheLoop.ts"
 export * as ModelFallback from "./ModelFallback.ts"
 export * as ModelRetry from "./ModelRetry.ts"
 export * as ModelTimeout from "./ModelTimeout.ts"
+export * as PromptCaching from "./PromptCaching.ts"
+export * as Rubric from "./Rubric.ts"
+export * as Subagents from "./Subagents.ts"
 export * as Summarization from "./Summarization.ts"
 export * as Telemetry from "./Telemetry.ts"
+export * as Todos from "./Todos.ts"
+export * as ToolExclusion from "./ToolExclusion.ts"
 export * as ToolRetry from "./ToolRetry.ts"
 export * as ToolTimeout from "./ToolTimeout.ts"

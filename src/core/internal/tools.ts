@@ -83,9 +83,11 @@ const tell = (
   const durationMillis = live.clock.currentTimeMillisUnsafe() - since
   const base = { callId: call.id, toolName: call.name, text: textOf(outcome), durationMillis }
   if ("error" in outcome) return emit(live, { _tag: "ToolFailed", ...base, reason: outcome.error.reason })
-  if (outcome.output.isError) return emit(live, { _tag: "ToolFailed", ...base, reason: "Failed" })
-  const { details } = outcome.output
-  return emit(live, { _tag: "ToolCompleted", ...base, ...(details === undefined ? {} : { details }) })
+  const { details, isError } = outcome.output
+  const shown = details === undefined ? base : { ...base, details }
+  return isError
+    ? emit(live, { _tag: "ToolFailed", ...shown, reason: "Failed" })
+    : emit(live, { _tag: "ToolCompleted", ...shown })
 }
 
 /** A tool's output, when the state has what it wants there. */

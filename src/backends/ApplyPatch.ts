@@ -1,0 +1,185 @@
+/**
+ * The `apply_patch` tool: several files added, changed, moved and deleted by one patch, all of it or nothing.
+ *
+ * It takes the patch format that GPT models are trained on (V4A), works on whatever backend is in context, and is an
+ * alternative to `edit_file` and `write_file` of `FileTools`, or stands beside them.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { ApplyPatch, FileTools } from "effect-deepagents/backends"
+ *
+ * const coder = Agent.make({
+ *   name: "coder",
+ *   prompt: "You change code.",
+ *   tools: [...FileTools.make({ only: ["ls", "read_file", "glob", "grep"] }), ApplyPatch.make()]
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import type * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { Backend } from "../core/Backend.ts"
+import type { Json } from "../core/Json.ts"
+import * as Tool from "../core/Tool.ts"
+import type { ToolContext } from "../core/ToolContext.ts"
+import { ToolError } from "../core/ToolError.ts"
+import * as ToolOutput from "../core/ToolOutput.ts"
+import { type Diff, diffOf } from "./internal/fileToolsDiff.ts"
+import { makeFiles, type Seen } from "./internal/fileToolsSeen.ts"
+import { showPath } from "./internal/fileToolsText.ts"
+import { type Broken, commit, type Done } from "./internal/patchCommit.ts"
+import * as format from "./internal/patchFormat.ts"
+import { type Failure, pathsOf, plan, type Step, textOf } from "./internal/patchPlan.ts"
+
+/**
+ * A patch: what happens to which files, in order. A path is one of the backend, from its root.
+ *
+ * `line` of its parts is where they begin in the text that was parsed (a hunk: its first line after its headers).
+ */
+export type Patch = format.Patch
+
+/** A file that is made (with these lines), deleted, or changed by hunks and perhaps moved. */
+export type Change = format.Change
+
+/**
+ * A changed place in a file. `headers` are lines above it by which it is found (a class, a function in it), without
+ * them and without lines that stay or go it adds at the end of the file.
+ */
+export type Hunk = format.Hunk
+
+/** A line of a hunk. */
+export type HunkLine = format.HunkLine
+
+/** A text is no patch, or a patch does not fit the files: at which line, what came, and what was expected. */
+export const InvalidPatch = format.InvalidPatch
+export type InvalidPatch = format.InvalidPatch
+
+/**
+ * Reads a patch. A code fence or a shell's here-document around it is taken off. Takes time in proportion to its length
+ * and fails with nothing but `InvalidPatch`, whatever it is given.
+ */
+export const parse: (text: string) => Result.Result<Patch, InvalidPatch> = format.parse
+
+/** Writes a patch, so that `parse` gives it back. */
+export const print: (patch: Patch) => string = format.print
+
+const { marks } = format
+
+const description = [
+  "Changes files by a patch: adds, updates, moves and deletes any number of them. All of it is done or nothing.",
+  "The patch is text of this form:",
+  "",
+  marks.begin,
+  `${marks.add} /path/of/new.txt`,
+  "+each line of the new file",
+  `${marks.update} /path/of/old.txt`,
+  `${marks.move} /new/path/of/old.txt`,
+  "@@ the line that names the class or function of the change",
+  " a line that stays",
+  "-a line that goes",
+  "+a line that comes",
+  `${marks.remove} /path/of/unwanted.txt`,
+  marks.end,
+  "",
+  `"${marks.move}" is only for a file that gets a new path. Give about three lines that stay before and after each`,
+  "change, exactly as they are in the file, and keep the changes of a file in their order, each after an @@ of its own.",
+  'Lines after "@@" help to find the place, where the surroundings are not unique; there may be several, and "@@"',
+  `alone is enough where they are. "${marks.endOfFile}" after a change says that the file ends there. A change with "+"`,
+  "lines only is put right after the line of its @@, or at the end of the file. Line endings of the file are kept."
+].join("\n")
+
+/** What became of a file, for people. */
+const detailsOf = (step: Step): { readonly [key: string]: Json } => {
+  const shown = (diff: Diff | undefined): { readonly [key: string]: Json } => (diff === undefined ? {} : { ...diff })
+  switch (step._tag) {
+    case "Create":
+      return { change: "added", path: step.path, ...shown(diffOf("", step.after)) }
+    case "Rewrite":
+      return { change: "updated", path: step.path, ...shown(diffOf(textOf(step.path, step.before) ?? "", step.after)) }
+    case "Move":
+      return { change: "moved", path: step.from, to: step.to }
+    case "Remove":
+      return { change: "deleted", path: step.path }
+  }
+}
+
+const sayStep = (step: Step): string => {
+  switch (step._tag) {
+    case "Create":
+      return `added ${showPath(step.path)}`
+    case "Rewrite":
+      return `updated ${showPath(step.path)}`
+    case "Move":
+      return `moved ${showPath(step.from)} to ${showPath(step.to)}`
+    case "Remove":
+      return `deleted ${showPath(step.path)}`
+  }
+}
+
+/** What an agent wrote itself, it has seen; and what it has seen, it still has where it was moved to. */
+const note = Effect.fnUntraced(function* (seen: Seen, done: ReadonlyArray<Done>) {
+  const written = new Set<string>()
+  for (const { step, version } of done) {
+    if (version === undefined || step._tag === "Remove") continue
+    if (step._tag === "Move") {
+      const isSeen = written.has(step.from) || (yield* seen.get(step.from)) === step.before.version
+      if (isSeen) yield* seen.set(step.to, version)
+    } else {
+      written.add(step.path)
+      yield* seen.set(step.path, version)
+    }
+  }
+})
+
+const failed = (error: Failure): ToolError =>
+  new ToolError({ reason: "Failed", message: `Nothing was changed. ${error.message}`, cause: error })
+
+const broken = ({ cause, left }: Broken): ToolError =>
+  left.length === 0
+    ? failed(cause)
+    : new ToolError({
+        reason: "Failed",
+        message: [
+          cause.message,
+          "What had been done before was taken back, except for these files; look at them before you go on:",
+          ...left.map((one) => `- ${one}`)
+        ].join("\n"),
+        cause
+      })
+
+/**
+ * Makes the tool. Every file is read and checked before the first is written; each is written on the condition that it
+ * is still as it was read; if one can't be written (or the call is interrupted), what was written before is taken back.
+ * What could not be taken back is told to the model. A patch that does not fit is answered by the line, what came and
+ * what was expected. `details` of the result have the changed files, with a diff each.
+ */
+export const make = (): Tool.Tool<Backend | ToolContext> => {
+  const files = makeFiles()
+  return Tool.make("apply_patch", {
+    description,
+    parameters: {
+      input: Schema.String.annotate({ description: `The whole patch, from "${marks.begin}" to "${marks.end}"` })
+    },
+    annotations: { destructive: true },
+    execute: Effect.fnUntraced(function* ({ input }) {
+      const backend = yield* Backend
+      const patch = yield* Effect.mapError(Effect.fromResult(parse(input)), failed)
+      const paths = yield* Effect.mapError(Effect.fromResult(pathsOf(patch)), failed)
+      return yield* files.hold(
+        paths,
+        Effect.fnUntraced(function* (seen) {
+          const steps = yield* Effect.mapError(plan(backend, patch), failed)
+          const done = yield* Effect.mapError(commit(backend, steps), broken)
+          yield* note(seen, done)
+          const lines = done.map(({ step }) => `- ${sayStep(step)}`)
+          return ToolOutput.make(
+            lines.length === 0
+              ? "Nothing to do: the files are as the patch wants them."
+              : ["Done:", ...lines].join("\n"),
+            { details: { kind: "patch", files: done.map(({ step }) => detailsOf(step)) } }
+          )
+        })
+      )
+    })
+  })
+}

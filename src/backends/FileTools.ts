@@ -1,0 +1,111 @@
+/**
+ * The tools by which an agent works on files, and runs commands, over whatever backend is in context.
+ *
+ * `ls read_file write_file edit_file delete_file move_file glob grep` need a `Backend`. `execute` is there on demand and
+ * needs a `Sandbox`: an agent that has it can't be run without one.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { FileTools, MemoryBackend } from "effect-deepagents/backends"
+ *
+ * const writer = Agent.make({ name: "writer", prompt: "You keep notes.", tools: FileTools.make() })
+ * const reader = Agent.make({
+ *   name: "reader",
+ *   prompt: "You answer from the notes.",
+ *   tools: FileTools.make({ only: ["read_file", "glob", "grep"] })
+ * })
+ *
+ * const notes = Agent.run(writer, "Note what we know of Ada.").pipe(
+ *   Effect.andThen(Agent.run(reader, "What do we know?")),
+ *   Effect.provide(MemoryBackend.layer())
+ * )
+ * ```
+ */
+import * as Duration from "effect/Duration"
+import type { Backend } from "../core/Backend.ts"
+import type { Sandbox } from "../core/Sandbox.ts"
+import type { Tool } from "../core/Tool.ts"
+import type { ToolContext } from "../core/ToolContext.ts"
+import { type Kit, makeKit } from "./internal/fileToolsErrors.ts"
+import { execute } from "./internal/fileToolsExecute.ts"
+import { type Name as AnyName, names } from "./internal/fileToolsNames.ts"
+import { ls, readFile } from "./internal/fileToolsRead.ts"
+import { glob, grep } from "./internal/fileToolsSearch.ts"
+import { type Files, makeFiles } from "./internal/fileToolsSeen.ts"
+import { deleteFile, editFile, moveFile, writeFile } from "./internal/fileToolsWrite.ts"
+
+/** The name of a tool for files. */
+export type Name = AnyName
+
+/**
+ * `only` narrows the file tools to these; `edit_file` brings `read_file` along, since only a file that was read can be
+ * edited.
+ */
+export interface Options {
+  readonly only?: ReadonlyArray<Name>
+}
+
+/**
+ * How long a command may run: `timeout` if the model does not say (default 2 minutes), `maxTimeout` at most (default 1
+ * hour).
+ */
+export interface ExecuteOptions {
+  readonly timeout?: Duration.Input
+  readonly maxTimeout?: Duration.Input
+}
+
+/** A tool for files. */
+export type FileTool = Tool<Backend | ToolContext>
+
+/** A tool for files or commands. */
+export type SandboxTool = Tool<Backend | Sandbox | ToolContext>
+
+const makers: { readonly [Key in Name]: (kit: Kit, files: Files) => FileTool } = {
+  ls,
+  read_file: readFile,
+  write_file: writeFile,
+  edit_file: editFile,
+  delete_file: deleteFile,
+  move_file: moveFile,
+  glob,
+  grep
+}
+
+const limitsOf = (options: ExecuteOptions) => {
+  const maxTimeout = Duration.fromInputUnsafe(options.maxTimeout ?? "1 hour")
+  const timeout = Duration.fromInputUnsafe(options.timeout ?? "2 minutes")
+  return { timeout: Duration.min(timeout, maxTimeout), maxTimeout }
+}
+
+const makeTools = (
+  options: Options & { readonly execute?: boolean | ExecuteOptions } = {}
+): ReadonlyArray<SandboxTool> => {
+  const wanted = new Set<Name>(options.only ?? names)
+  if (wanted.has("edit_file")) wanted.add("read_file")
+  const kit = makeKit(wanted)
+  const files = makeFiles()
+  const tools = names.filter((name) => wanted.has(name)).map((name) => makers[name](kit, files))
+  if (options.execute === undefined || options.execute === false) return tools
+  return [...tools, execute(kit, limitsOf(options.execute === true ? {} : options.execute))]
+}
+
+/**
+ * Makes the tools.
+ *
+ * An agent can only edit or replace a file that it has seen: one that it has read (a part of it is enough) or written
+ * itself, and that nobody has changed since. What it has seen is in its state, so it holds after a resume; a sub-agent
+ * starts with nothing seen. Calls of one round on one file wait for each other. A failure is told to the model with what
+ * it can do next.
+ *
+ * Images and PDFs are given to models with vision. Results are bounded, and say how to get the rest. `details` of a
+ * result (for people, in `ToolCompleted`) have a `kind`: `read`, `write` and `edit` (with a `diff`), `delete`, `move`,
+ * `listing`, `matches` or `command` (with the `exitCode`). A running command says its last lines in `ToolProgress`, as
+ * `{ output }`, at most twice a second.
+ */
+export const make: {
+  (options?: Options & { readonly execute?: false }): ReadonlyArray<FileTool>
+  (options: Options & { readonly execute: true | ExecuteOptions }): ReadonlyArray<SandboxTool>
+} = (options?: Options & { readonly execute?: boolean | ExecuteOptions }): ReadonlyArray<FileTool> =>
+  // Without `execute` no tool needs a sandbox; with it, the second form says so.
+  makeTools(options) as ReadonlyArray<FileTool>

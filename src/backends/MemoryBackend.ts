@@ -1,0 +1,138 @@
+/**
+ * Files in memory: for as long as a layer lives, or in the state of the agent, saved and shared with it.
+ *
+ * `layer` has files of its own, gone with it. `layerState` keeps them in the state of whatever run uses them: they are
+ * in every checkpoint and in `AgentResult.state`, and the agents of one tree work on the same files.
+ *
+ * ```ts
+ * import { Effect, Result } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { MemoryBackend } from "effect-deepagents/backends"
+ *
+ * const agent = Agent.make({ name: "writer", prompt: "You keep notes." })
+ *
+ * const notes = Agent.run(agent, "Add what we know of Ada.", {
+ *   state: MemoryBackend.snapshot({ "/notes.md": "# Notes" })
+ * }).pipe(
+ *   Effect.map(({ state }) => Result.getOrElse(MemoryBackend.files(state), () => ({}))),
+ *   Effect.provide(MemoryBackend.layerState)
+ * )
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Result from "effect/Result"
+import type * as AgentState from "../core/AgentState.ts"
+import { Backend, type Service } from "../core/Backend.ts"
+import * as BackendError from "../core/BackendError.ts"
+import type { InvalidEncoding } from "../core/InvalidEncoding.ts"
+import { CurrentRun } from "../core/Run.ts"
+import type { Primitives } from "./DerivedBackend.ts"
+import * as Derive from "./internal/derive.ts"
+import * as Locks from "./internal/locks.ts"
+import * as MemoryFiles from "./internal/memoryFiles.ts"
+import * as Path from "./internal/path.ts"
+import * as StateFiles from "./internal/stateFiles.ts"
+import * as Tree from "./internal/tree.ts"
+import { utf8Length } from "./internal/utf8.ts"
+
+/** Files by path: a text, or bytes. */
+export interface Files {
+  readonly [path: string]: string | Uint8Array
+}
+
+/** `files` are there from the start. `maxFileSize` bounds every file, in bytes (default 10 MiB). */
+export interface Options {
+  readonly files?: Files
+  readonly maxFileSize?: number
+}
+
+/** Whether no path gets too long if a node is where the path has so many bytes. */
+const fits = <A>(node: Tree.Node<A>, length: number): boolean => {
+  if (length > Path.maxPathBytes) return false
+  if (!("children" in node)) return true
+  for (const [name, child] of node.children) if (!fits(child, length + 1 + utf8Length(name))) return false
+  return true
+}
+
+const refuse = (operation: string, path: string, problem: string) =>
+  Effect.fail(BackendError.make(operation, path, { _tag: "InvalidPath", problem }))
+
+const makePrimitives = (): Primitives => {
+  const tree = Tree.make<MemoryFiles.File>()
+  let changes = 0
+  const primitives = MemoryFiles.primitives(tree, {
+    make: (content, modifiedAt) => ({
+      kind: "file",
+      content,
+      size: Derive.sizeOf(content),
+      modifiedAt,
+      version: String(++changes)
+    }),
+    commit: (path, file) => Effect.sync(() => void (file === undefined ? tree.take(path) : tree.put(path, file)))
+  })
+  return {
+    ...primitives,
+    rename: (from, to) => Effect.sync(() => void tree.move(from, to)),
+    renameDirectory: (from, to) =>
+      Effect.suspend(() => {
+        const node = tree.get(from)
+        if (node !== undefined && !fits(node, utf8Length(to)))
+          return refuse("rename", to, `a file in it would have a path longer than ${Path.maxPathBytes} bytes`)
+        tree.move(from, to)
+        return Effect.void
+      })
+  }
+}
+
+/** Makes a backend in memory, with files of its own. A path in `files` that can't be one is a defect. */
+export const make = (options: Options = {}): Effect.Effect<Service> =>
+  Effect.gen(function* () {
+    const { files = {}, maxFileSize } = options
+    const backend = Derive.make(makePrimitives(), Locks.make(), maxFileSize === undefined ? {} : { maxFileSize })
+    const content = Object.entries(files).map(([path, file]) => ({ path, content: Derive.toBytes(file) }))
+    for (const outcome of yield* backend.upload(content)) {
+      if (!outcome.ok) return yield* Effect.die(outcome.error)
+    }
+    return backend
+  })
+
+/** Files in memory for the life of the layer. A path in `files` that can't be one is a defect. */
+export const layer = (options?: Options): Layer.Layer<Backend> => Layer.effect(Backend, make(options))
+
+/**
+ * Files in the state of the run that uses them, at most 10 MiB each. Outside of any run all operations fail with
+ * `Unavailable`.
+ *
+ * Each file has its own place in the state, so a write is one small `StateChanged` event, whatever else there is. Agents
+ * of one tree share the files; of two that write the same file, the last one wins, and edits are made one after the
+ * other.
+ */
+export const layerState: Layer.Layer<Backend> = Layer.sync(Backend, () =>
+  Derive.suspend((operation, path) =>
+    Effect.flatMap(CurrentRun, (run) =>
+      run === undefined
+        ? Effect.fail(
+            BackendError.make(
+              operation,
+              path,
+              { _tag: "Unavailable" },
+              {
+                detail:
+                  "there is no run whose state could hold the files; use it inside of a run (from a tool or middleware), or use MemoryBackend.layer"
+              }
+            )
+          )
+        : StateFiles.backendOf(run.state, operation, path)
+    )
+  )
+)
+
+/**
+ * The state of a run that starts with files, for the `state` of `Agent.run`. A path that can't be one makes the
+ * operations of that run fail with `Unavailable`.
+ */
+export const snapshot: (files: Files) => AgentState.Snapshot = StateFiles.snapshot
+
+/** The files in a state, by path: those that are UTF-8 as texts, others as bytes. */
+export const files: (snapshot: AgentState.Snapshot) => Result.Result<Files, InvalidEncoding> = StateFiles.files

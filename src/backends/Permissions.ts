@@ -1,0 +1,185 @@
+/**
+ * Say which files an agent may read and write, and which it has to ask for.
+ *
+ * Rules stand in front of a backend, so no tool, middleware or sub-agent gets around them. The first rule that covers a
+ * path decides. Globs are of whole paths; `**` stands for any number of names, none too: `/a/**` covers `/a`, all in it,
+ * and dot files like any others. A rule that denies or asks covers all that is below what it names, too.
+ *
+ * ```ts
+ * import { Layer } from "effect"
+ * import { MemoryBackend, Permissions } from "effect-deepagents/backends"
+ *
+ * const files = Permissions.layer({
+ *   rules: [
+ *     { operations: ["read", "write"], paths: ["/secrets", "/.env*"], mode: "deny" },
+ *     { operations: ["write"], paths: ["/config/**"], mode: "ask" },
+ *     { operations: ["read", "write"], paths: ["/**"], mode: "allow" }
+ *   ],
+ *   default: "deny"
+ * }).pipe(Layer.provide(MemoryBackend.layer()))
+ * ```
+ *
+ * What operations need: `ls`, `read`, `grep`, `glob` and `download` to read; `write`, `upload` and `delete` to write;
+ * `edit` both, as its failures quote the file; `move` to write both paths, and to read the first. To delete or move a
+ * directory, all that could be in it must be allowed. A path that is denied answers `PermissionDenied`, whatever is
+ * there; listings and searches go on as if it were not there, limits included. A directory that is not allowed can be
+ * gone through if something in it could be.
+ *
+ * Links: the path as it is given and the path where it really leads must be allowed. Hard links are files like any
+ * others. Names are compared byte for byte; a backend whose file system folds case says how names are stored (see
+ * `realPaths`), and those are held against the rules too.
+ */
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Backend from "../core/Backend.ts"
+import * as Sandbox from "../core/Sandbox.ts"
+import * as Path from "./internal/path.ts"
+import * as Approval from "./internal/permissionsApproval.ts"
+import { backendOf } from "./internal/permissionsBackend.ts"
+import * as Policies from "./internal/permissionsPolicy.ts"
+import { sandboxOf } from "./internal/permissionsSandbox.ts"
+
+/** What a rule is about. */
+export type Operation = FileOperation | "execute"
+
+/** What can be done to files. */
+export type FileOperation = Policies.FileOperation
+
+/** What a rule says. `ask` is for the {@link Approver} to decide, each time. */
+export type Mode = Policies.Mode
+
+/**
+ * A rule for files. `paths` are globs that begin with `/`, and braces in them hold no `/`. Where `read` asks, names can
+ * be listed; `grep` leaves such files out, unless it is pointed at a path that the rule covers: then that is asked.
+ */
+export type FileRule = Policies.FileRule
+
+/**
+ * A rule for commands: all of them. What a command line will do can't be told from its text, so there are no patterns;
+ * with `ask`, the one who is asked sees the command.
+ */
+export type CommandRule = Policies.CommandRule
+
+/** A rule. */
+export type Rule = Policies.Rule
+
+/** Rules in order: the first one that covers what is to be done decides, else the default (`allow`). */
+export type Options = Policies.Options
+
+/** Rules that can't be followed: `rule` is the index of the one that is wrong, `field` what is wrong about it. */
+export const InvalidPermissions = Policies.InvalidPermissions
+export type InvalidPermissions = Policies.InvalidPermissions
+
+/** Rules, checked and ready to decide. */
+export type Policy = Policies.Policy
+
+/** What is decided, and the rule that it comes from; none if it is the default. */
+export type Decision = Policies.Decision
+
+/** Checks rules and makes them ready to decide. */
+export const compile: (options: Options) => Result.Result<Policy, InvalidPermissions> = Policies.compile
+
+/** What is decided about a path, or about commands. A path that can't be one is denied. */
+export const decide: {
+  (policy: Policy, operation: FileOperation, path: string): Decision
+  (policy: Policy, operation: "execute"): Decision
+} = (policy: Policy, operation: Operation, path?: string): Decision => {
+  if (operation === "execute") return policy.commands
+  const normal = Path.normalize(operation, path ?? "/")
+  return Result.isSuccess(normal) ? Policies.decide(policy, operation, normal.success) : { mode: "deny" }
+}
+
+/**
+ * All that could be decided about a path or something below it, whether it is there or not: for what changes a directory
+ * as a whole.
+ */
+export const overlaps = (policy: Policy, operation: FileOperation, path: string): ReadonlyArray<Decision> => {
+  const normal = Path.normalize(operation, path)
+  return Result.isSuccess(normal) ? Policies.overlaps(policy, operation, normal.success) : [{ mode: "deny" }]
+}
+
+/** An operation with all that it was given. Paths are normal ones, but for those of `grep`, `upload` and `download`. */
+export type Action = Approval.Action
+
+/** What has to be allowed: what is done at a path (the one that it really is, if it was given as a link), by which rule. */
+export type Access = Approval.Access
+
+/** A question: may this be done? All that rules ask about an operation is asked at once, before it does anything. */
+export type Request = Approval.Request
+
+/** The answer. The message of a refusal is told to who called the operation: a model, as a rule. */
+export type Answer = Approval.Answer
+
+/** It may be done. */
+export const approve: Answer = { _tag: "Approved" }
+
+/** It may not be done, and why. */
+export const refuse = (message: string): Answer => ({ _tag: "Refused", message })
+
+/**
+ * Who is asked about what rules leave to be asked. It is looked up each time, so a run can bring its own; by default
+ * everything is refused, as nobody is there to ask.
+ *
+ * ```ts
+ * import { Effect, Layer } from "effect"
+ * import { Permissions } from "effect-deepagents/backends"
+ *
+ * const onlyReads = Layer.succeed(Permissions.Approver, {
+ *   ask: ({ accesses }) =>
+ *     Effect.succeed(
+ *       accesses.every(({ operation }) => operation === "read") ? Permissions.approve : Permissions.refuse("read only")
+ *     )
+ * })
+ * ```
+ */
+export const Approver: Context.Reference<Approval.Service> = Approval.Approver
+
+const compiled = (options: Options): Effect.Effect<Policy, InvalidPermissions> => Effect.fromResult(compile(options))
+
+/** Commands go around rules for files that they can reach. */
+const enforced = (sandbox: Sandbox.Service, policy: Policy): Effect.Effect<Sandbox.Service, InvalidPermissions> => {
+  const problem = Policies.unenforceable(policy, sandbox)
+  return problem === undefined ? Effect.succeed(sandboxOf(sandbox, policy)) : Effect.fail(problem)
+}
+
+/**
+ * Puts rules before a backend. Before a sandbox it gives a sandbox, if rules don't deny all commands: then a rule that
+ * denies or asks about files at which a command could get is refused, as it could not be enforced.
+ */
+export const wrap = (backend: Backend.Service, options: Options): Effect.Effect<Backend.Service, InvalidPermissions> =>
+  Effect.flatMap(compiled(options), (policy): Effect.Effect<Backend.Service, InvalidPermissions> =>
+    Sandbox.isSandbox(backend) && policy.commands.mode !== "deny"
+      ? enforced(backend, policy)
+      : Effect.succeed(backendOf(backend, policy))
+  )
+
+/** Puts rules before a sandbox. Fails if they deny all commands, too: then {@link wrap} gives what is left, a backend. */
+export const wrapSandbox = (
+  sandbox: Sandbox.Service,
+  options: Options
+): Effect.Effect<Sandbox.Service, InvalidPermissions> =>
+  Effect.flatMap(compiled(options), (policy) => {
+    const { mode, rule } = policy.commands
+    if (mode !== "deny") return enforced(sandbox, policy)
+    const problem = "commands are denied, so this is no sandbox; use Permissions.layer or Permissions.wrap"
+    return Effect.fail(
+      rule === undefined
+        ? new InvalidPermissions({ rule: "default", field: "default", problem })
+        : new InvalidPermissions({ rule: options.rules.indexOf(rule), field: "mode", problem })
+    )
+  })
+
+/** Makes a layer that puts rules before the backend that it is given. Give it by `Layer.provide`, and it is hidden. */
+export const layer = (options: Options): Layer.Layer<Backend.Backend, InvalidPermissions, Backend.Backend> =>
+  Layer.effect(
+    Backend.Backend,
+    Backend.Backend.use((backend) => wrap(backend, options))
+  )
+
+/** Like {@link layer}, for a sandbox whose commands go on: provides both services. */
+export const layerSandbox = (
+  options: Options
+): Layer.Layer<Sandbox.Sandbox | Backend.Backend, InvalidPermissions, Sandbox.Sandbox> =>
+  Sandbox.layer(Sandbox.Sandbox.use((sandbox) => wrapSandbox(sandbox, options)))

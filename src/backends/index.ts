@@ -1,0 +1,11 @@
+/**
+ * Where an agent's files live, and the tools by which it works on them: all that runs anywhere, a browser included.
+ */
+export * as ApplyPatch from "./ApplyPatch.ts"
+export * as BaseSandbox from "./BaseSandbox.ts"
+export * as CompositeBackend from "./CompositeBackend.ts"
+export * as DerivedBackend from "./DerivedBackend.ts"
+export * as FileTools from "./FileTools.ts"
+export * as MemoryBackend from "./MemoryBackend.ts"
+export * as Permissions from "./Permissions.ts"
+export * as StoreBackend from "./StoreBackend.ts"

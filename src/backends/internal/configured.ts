@@ -1,0 +1,17 @@
+/**
+ * Options of which any may be read from `Config` instead of being written down.
+ */
+import * as Config from "effect/Config"
+
+/** Each option is a value or a `Config` of it. */
+export type Configured<Options> = { readonly [Key in keyof Options]: Options[Key] | Config.Config<Options[Key]> }
+
+/** Reads the options that are a `Config`. */
+export const fromConfigured = <Options extends object>(options: Configured<Options>): Config.Config<Options> => {
+  const entries = Object.entries(options).map(([key, value]): readonly [string, Config.Config<unknown>] => [
+    key,
+    Config.isConfig(value) ? value : Config.succeed(value)
+  ])
+  // Every key is one of the options, and its config gives what that option holds.
+  return Config.all(Object.fromEntries(entries)) as Config.Config<unknown> as Config.Config<Options>
+}

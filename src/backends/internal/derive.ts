@@ -1,0 +1,49 @@
+/**
+ * A backend from primitives: every operation, each by itself.
+ */
+import * as Effect from "effect/Effect"
+import type * as Backend from "../../core/Backend.ts"
+import type { Options, Primitives } from "../DerivedBackend.ts"
+import * as Files from "./deriveFiles.ts"
+import * as Move from "./deriveMove.ts"
+import * as Search from "./deriveSearch.ts"
+import type { Source } from "./deriveTarget.ts"
+import * as Transfer from "./deriveTransfer.ts"
+import type { Locks } from "./locks.ts"
+
+export { suspend } from "./deriveSuspend.ts"
+export { sizeOf, toBytes } from "./deriveTarget.ts"
+
+/** The largest file, in bytes, if nobody says. */
+export const maxFileSize = 10 * 1024 * 1024
+
+/** What a directory has in it; no name that would lead out of it, whoever gives the names. */
+const guarded = (primitives: Primitives): Primitives => ({
+  ...primitives,
+  list: (path) =>
+    Effect.map(primitives.list(path), (children) =>
+      children.filter(({ name }) => name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name))
+    )
+})
+
+/** Makes a backend whose paths are locked among `locks`: two backends over the same files need the same. */
+export const make = (primitives: Primitives, locks: Locks, options: Options = {}): Backend.Service => {
+  const source: Source = {
+    primitives: guarded(primitives),
+    locks,
+    maxFileSize: options.maxFileSize ?? maxFileSize,
+    concurrency: Math.max(1, Math.floor(options.concurrency ?? 1))
+  }
+  return {
+    ls: Files.ls(source),
+    read: Files.read(source),
+    write: Files.write(source),
+    edit: Files.edit(source),
+    delete: Move.remove(source),
+    move: Move.move(source),
+    grep: Search.grep(source),
+    glob: Search.glob(source),
+    upload: Transfer.upload(source),
+    download: Transfer.download(source)
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Forms of a text in which what people and models mix up is the same: line endings, spaces, quotes, case.
+ *
+ * Each aspect can be folded or left. Lines keep their numbers.
+ */
+
+/** What texts may differ in and still look alike. */
+export const aspects = ["endings", "trailing", "indentation", "spaces", "typography", "case", "edges"] as const
+export type Aspect = (typeof aspects)[number]
+
+/** How an aspect is called in a hint. */
+export const aspectNames: { readonly [aspect in Aspect]: string } = {
+  endings: "line endings (\\r\\n or \\n)",
+  trailing: "spaces at the ends of lines",
+  indentation: "indentation",
+  spaces: "spaces within lines",
+  typography: "quotes, dashes or special spaces (such as “ ” ’ –)",
+  case: "upper and lower case",
+  edges: "line breaks at its beginning or end"
+}
+
+const lf = 10
+const cr = 13
+const tab = 9
+const space = 32
+
+/** What a typographic character is typed as. */
+const typed = (unit: number): number => {
+  if (unit < 0xa0) return unit
+  if (unit === 0xa0 || (unit >= 0x2000 && unit <= 0x200a) || unit === 0x202f || unit === 0x3000) return space
+  if (unit >= 0x2018 && unit <= 0x201b) return 0x27
+  if (unit >= 0x201c && unit <= 0x201f) return 0x22
+  if ((unit >= 0x2010 && unit <= 0x2015) || unit === 0x2212) return 0x2d
+  return unit
+}
+
+/** The text of UTF-16 units. They are decoded in parts, as a function takes only so many arguments. */
+const textOf = (units: Uint16Array): string => {
+  const parts: Array<string> = []
+  for (let i = 0; i < units.length; i += 8_192) parts.push(String.fromCharCode(...units.subarray(i, i + 8_192)))
+  return parts.join("")
+}
+
+/** Folds these aspects of a text; `edges` are the line breaks at both ends. One pass, and one for the case. */
+export const fold = (text: string, folded: ReadonlySet<Aspect>): string => {
+  const endings = folded.has("endings")
+  const trailing = folded.has("trailing")
+  const indentation = folded.has("indentation")
+  const spaces = folded.has("spaces")
+  const typography = folded.has("typography")
+  const source = typography ? text.replaceAll("…", "...") : text
+  const units = new Uint16Array(source.length)
+  let length = 0
+  /** Where the spaces begin that are not dealt with yet, as what they are depends on what follows. */
+  let pending = 0
+  let atLineStart = true
+  const at = (index: number) => (typography ? typed(source.charCodeAt(index)) : source.charCodeAt(index))
+  const flush = (end: number) => {
+    for (let i = pending; i < end; i++) units[length++] = at(i)
+  }
+  for (let i = 0; i < source.length; i++) {
+    const unit = at(i)
+    if (unit === space || unit === tab) continue
+    if (unit === lf || (endings && unit === cr)) {
+      if (!trailing) flush(i)
+      units[length++] = lf
+      if (unit === cr && source.charCodeAt(i + 1) === lf) i++
+      atLineStart = true
+    } else {
+      if (i > pending) {
+        if (atLineStart ? !indentation : !spaces) flush(i)
+        else if (!atLineStart) units[length++] = space
+      }
+      units[length++] = unit
+      atLineStart = false
+    }
+    pending = i + 1
+  }
+  if (!trailing) flush(source.length)
+  let from = 0
+  if (folded.has("edges")) {
+    while (from < length && units[from] === lf) from++
+    while (length > from && units[length - 1] === lf) length--
+  }
+  const result = textOf(units.subarray(from, length))
+  return folded.has("case") ? result.toLowerCase() : result
+}

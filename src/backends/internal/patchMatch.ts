@@ -1,0 +1,102 @@
+/** Lines of a file to look for others in, with what is made of them for the comparisons that are less strict. */
+export interface Haystack {
+  readonly lines: ReadonlyArray<string>
+  readonly folded: Array<ReadonlyArray<string> | undefined>
+  /** How many comparisons of lines are left: many hunks that fit nowhere must not take forever. */
+  left: number
+}
+
+const comparisons = 30_000_000
+
+export const haystack = (lines: ReadonlyArray<string>): Haystack => ({ lines, folded: [lines], left: comparisons })
+
+const dashes = /[\u2010-\u2015\u2212]/g
+const singleQuotes = /[\u2018-\u201b]/g
+const doubleQuotes = /[\u201c-\u201f]/g
+const spaces = /[\u00a0\u2002-\u200a\u202f\u205f\u3000]/g
+
+const fold = (line: string): string =>
+  line
+    .replace(dashes, "-")
+    .replace(singleQuotes, "'")
+    .replace(doubleQuotes, '"')
+    .replace(spaces, " ")
+    .replace(/\u2026/g, "...")
+    .trim()
+
+/** How two lines may differ and still be the same, from not at all to what editors and models change by themselves. */
+const folds: ReadonlyArray<(line: string) => string> = [
+  (line) => line,
+  (line) => line.trimEnd(),
+  (line) => line.trim(),
+  fold
+]
+
+const at = (hay: Haystack, level: number): ReadonlyArray<string> =>
+  (hay.folded[level] ??= hay.lines.map(folds[level] ?? fold))
+
+/** For each length of a beginning of `needle`, the longest shorter one that also ends it (Knuth, Morris, Pratt). */
+const failures = (needle: ReadonlyArray<string>): ReadonlyArray<number> => {
+  const table = [0]
+  for (let index = 1, length = 0; index < needle.length; index++) {
+    while (length > 0 && needle[index] !== needle[length]) length = table[length - 1] ?? 0
+    if (needle[index] === needle[length]) length++
+    table.push(length)
+  }
+  return table
+}
+
+/** Where the lines are, or how far they fit at best: `matched` of them, from `index` on. */
+export interface Found {
+  readonly found: boolean
+  readonly index: number
+  readonly matched: number
+}
+
+const scan = (hay: Haystack, needle: ReadonlyArray<string>, from: number, level: number): Found => {
+  const lines = at(hay, level)
+  const wanted = needle.map(folds[level] ?? fold)
+  const table = failures(wanted)
+  let length = 0
+  let best = { found: false, index: from, matched: 0 }
+  for (let index = from; index < lines.length && hay.left > 0; index++) {
+    hay.left--
+    while (length > 0 && lines[index] !== wanted[length]) {
+      hay.left--
+      length = table[length - 1] ?? 0
+    }
+    if (lines[index] !== wanted[length]) continue
+    length++
+    if (length > best.matched) best = { found: false, index: index + 1 - length, matched: length }
+    if (length === wanted.length) return { ...best, found: true }
+  }
+  return best
+}
+
+/** Finds lines at or after `from`: the first place where they are the same, else the first where they nearly are. */
+export const find = (hay: Haystack, needle: ReadonlyArray<string>, from: number): Found => {
+  let best: Found = { found: false, index: from, matched: 0 }
+  for (const level of folds.keys()) {
+    const found = scan(hay, needle, from, level)
+    if (found.found) return found
+    if (found.matched > best.matched) best = found
+  }
+  return best
+}
+
+/** Whether lines are at an index, nearly at least. */
+export const isAt = (hay: Haystack, needle: ReadonlyArray<string>, index: number): boolean =>
+  needle.every((line, offset) => fold(hay.lines[index + offset] ?? "") === fold(line))
+
+/** Finds the line that a header names, at or after `from`: all of it, or how it begins. */
+export const findHeader = (hay: Haystack, header: string, from: number): number | undefined => {
+  const whole = find(hay, [header], from)
+  if (whole.found) return whole.index
+  const start = fold(header)
+  const lines = at(hay, folds.length - 1)
+  for (let index = from; index < lines.length && hay.left > 0; index++) {
+    hay.left--
+    if (lines[index]?.startsWith(start) === true) return index
+  }
+  return undefined
+}

@@ -1,0 +1,87 @@
+/**
+ * A tree of files in memory, whose directories are there as long as there is a file in them.
+ *
+ * Going to a path takes as many steps as it has names; listing a directory takes its children and nothing else.
+ */
+import * as Path from "./path.ts"
+
+/** A directory: what is in it by name. Maps, so that no name means anything to the language. */
+export type Directory<A> = Map<string, Node<A>>
+
+export type Node<A> = { readonly file: A } | { readonly children: Directory<A> }
+
+export interface Tree<A> {
+  readonly get: (path: string) => Node<A> | undefined
+  /** Puts a file at a path; `false`, and nothing is done, if a file is on the way there or a directory is there. */
+  readonly put: (path: string, file: A) => boolean
+  /** Takes out what is at a path, and the directories that it leaves empty. */
+  readonly take: (path: string) => Node<A> | undefined
+  /** Moves what is at a path, a directory with all that is in it. The same rule as for `put`. */
+  readonly move: (from: string, to: string) => boolean
+}
+
+export const make = <A>(): Tree<A> => {
+  const root: Directory<A> = new Map()
+
+  const get = (path: string): Node<A> | undefined => {
+    let node: Node<A> = { children: root }
+    for (const name of Path.segments(path)) {
+      const next: Node<A> | undefined = "children" in node ? node.children.get(name) : undefined
+      if (next === undefined) return undefined
+      node = next
+    }
+    return node
+  }
+
+  /** Whether something can be put at a path: no file is on the way, and no directory is there. */
+  const fits = (path: string): boolean => {
+    let node: Node<A> = { children: root }
+    for (const name of Path.segments(path)) {
+      if (!("children" in node)) return false
+      const next = node.children.get(name)
+      if (next === undefined) return true
+      node = next
+    }
+    return !("children" in node)
+  }
+
+  const link = (path: string, node: Node<A>): void => {
+    let directory = root
+    for (const name of Path.segments(Path.parent(path))) {
+      const found = directory.get(name)
+      const next: Directory<A> = found !== undefined && "children" in found ? found.children : new Map()
+      if (found === undefined) directory.set(name, { children: next })
+      directory = next
+    }
+    directory.set(Path.basename(path), node)
+  }
+
+  const take = (path: string): Node<A> | undefined => {
+    const node = get(path)
+    if (node === undefined || path === "/") return undefined
+    for (let at = path; at !== "/"; at = Path.parent(at)) {
+      const above = get(Path.parent(at))
+      if (above === undefined || !("children" in above)) break
+      above.children.delete(Path.basename(at))
+      if (above.children.size > 0) break
+    }
+    return node
+  }
+
+  return {
+    get,
+    put: (path, file) => {
+      if (!fits(path)) return false
+      link(path, { file })
+      return true
+    },
+    take,
+    move: (from, to) => {
+      if (!fits(to) || Path.isWithin(to, from)) return false
+      const node = take(from)
+      if (node === undefined) return false
+      link(to, node)
+      return true
+    }
+  }
+}

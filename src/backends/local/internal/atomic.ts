@@ -1,0 +1,96 @@
+/**
+ * Writes of whole files that a reader never sees half of.
+ *
+ * The content goes to a new file beside the old one, which then takes its name. What replaces a file is flushed to the
+ * disk before: after a power cut there is the old one or the new one, whole. A file that was not there before is not
+ * flushed: it has nothing to lose, and many small files would take many times as long.
+ */
+import { randomBytes } from "node:crypto"
+import { constants } from "node:fs"
+import * as Effect from "effect/Effect"
+import { type Fault, fault } from "./failure.ts"
+import type { Held } from "./jail.ts"
+import * as System from "./system.ts"
+
+const unfinished = /^[.]effect-deepagents-[0-9a-f]{32}$/
+
+/** Whether this is the name of a file that is not written to its end. Nobody is shown these. */
+export const isUnfinished = (name: string): boolean => unfinished.test(name)
+
+/** A file to write. `old` is what it replaces: its mode and its owner are kept. Without it there must be no such file. */
+export interface Target {
+  readonly held: Held
+  readonly name: string
+  readonly old: System.Stats | undefined
+}
+
+const permissions = 0o7777n
+const ownerOnly = 0o600
+const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+
+/** Only the superuser can give files away: for anybody else, what is rewritten becomes the writer's. */
+const keepOwner = (fd: number, old: System.Stats, fresh: System.Stats) =>
+  old.uid === fresh.uid && old.gid === fresh.gid
+    ? Effect.void
+    : Effect.ignore(System.fchown(fd, Number(old.uid), Number(old.gid)))
+
+/**
+ * Gives a file or a link another name, which must be free. Done by a link, which never overwrites; where there are none,
+ * after a look.
+ */
+export const take = (from: System.RealPath, to: System.RealPath): Effect.Effect<void, Fault> =>
+  Effect.matchEffect(System.link(from, to), {
+    onSuccess: () => Effect.ignore(System.unlink(from)),
+    onFailure: (failed) =>
+      failed.reason._tag === "AlreadyExists" || failed.reason._tag === "NotFound"
+        ? Effect.fail(failed)
+        : takeCarefully(from, to)
+  })
+
+/** The same for a folder. One that is put there, empty, in between is replaced; nothing else can be. */
+export const takeCarefully = (from: System.RealPath, to: System.RealPath): Effect.Effect<void, Fault> =>
+  Effect.flatMap(Effect.isSuccess(System.lstat(to)), (taken) =>
+    taken ? Effect.fail(fault({ _tag: "AlreadyExists" })) : System.rename(from, to)
+  )
+
+/**
+ * Writes a file and gives what it is by then. If it fails, is interrupted or the disk is full, the old file is as it was
+ * and nothing is left behind.
+ */
+export const write = ({ held, name, old }: Target, content: Uint8Array): Effect.Effect<System.Stats, Fault> =>
+  Effect.suspend(() => {
+    const temporary = `.effect-deepagents-${randomBytes(16).toString("hex")}`
+    let isOpen = true
+    let isDone = false
+    return Effect.acquireUseRelease(
+      System.open(held.at(temporary), flags, old === undefined ? 0o666 : ownerOnly),
+      Effect.fnUntraced(function* (fd: number) {
+        yield* System.write(fd, content)
+        const fresh = yield* System.fstat(fd)
+        if (old !== undefined) {
+          yield* keepOwner(fd, old, fresh)
+          yield* System.fchmod(fd, Number(old.mode & permissions))
+          yield* System.fdatasync(fd)
+        }
+        isOpen = false
+        // Some file systems only say here that there was no room.
+        yield* System.closeWritten(fd)
+        yield* held.verify(temporary, fresh)
+        return yield* Effect.uninterruptible(
+          Effect.gen(function* () {
+            const move = old === undefined ? take : System.rename
+            yield* move(held.at(temporary), held.at(name))
+            isDone = true
+            const there = yield* System.lstat(held.at(name))
+            // If it is somebody else's already, ours is a version that no file has any more.
+            return there.ino === fresh.ino ? there : fresh
+          })
+        )
+      }),
+      (fd) =>
+        Effect.andThen(
+          isOpen ? System.close(fd) : Effect.void,
+          isDone ? Effect.void : Effect.ignore(System.unlink(held.at(temporary)))
+        )
+    )
+  })

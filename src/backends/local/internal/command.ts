@@ -1,0 +1,230 @@
+/**
+ * A running command, and what it writes as it is asked for.
+ *
+ * It is over when its shell is: what is in the pipes by then is read, but nobody waits for processes that were left
+ * behind and hold them open. If nobody takes what it writes, the pipes fill up and the command waits.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { constants } from "node:os"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import { type Fault, fault, fromSystem } from "./failure.ts"
+import * as Group from "./group.ts"
+
+export type Channel = "stdout" | "stderr"
+
+export interface Chunk {
+  readonly channel: Channel
+  readonly bytes: Uint8Array
+}
+
+export interface Running {
+  /** Ends it before its time, with all that it started. */
+  readonly end: Effect.Effect<void>
+  /** What it has written since: waits for something. `undefined` when it is over and all was taken. */
+  readonly take: Effect.Effect<ReadonlyArray<Chunk> | undefined>
+  /** As a shell would say: 128 + n if a signal ended it. Known when `take` gave `undefined`. */
+  readonly exitCode: () => number
+}
+
+export interface Spec {
+  readonly file: string
+  readonly args: ReadonlyArray<string>
+  readonly cwd: string
+  readonly env: { readonly [name: string]: string }
+  readonly stdin: string | undefined
+}
+
+const bufferedBytes = 1024 * 1024
+// More than the pipes hold: what comes after that was written when the shell was gone.
+const drainedBytes = 4 * 1024 * 1024
+// One turn of the event loop reads all that is there; the first one may be half over.
+const quietTurns = 3
+
+const tooLong = fault(
+  { _tag: "Unavailable" },
+  "the command and its environment are longer than the system takes; write the script to a file and run that"
+)
+
+const startFault = (cause: unknown): Fault => {
+  if (!(cause instanceof Error)) return fault({ _tag: "Unavailable" })
+  const code = "code" in cause ? cause.code : undefined
+  if (code === "E2BIG") return { ...tooLong, cause }
+  if (code === "ERR_INVALID_ARG_VALUE") {
+    return { ...fault({ _tag: "Unsupported" }, "a command and its environment can't contain NUL"), cause }
+  }
+  return { ...fromSystem(cause), reason: { _tag: "Unavailable" } }
+}
+
+interface Launched {
+  readonly child: ChildProcess
+  readonly group: number
+}
+
+/** Starts a process in a group of its own. */
+const launch = (spec: Spec): Effect.Effect<Launched, Fault> =>
+  Effect.flatMap(
+    Effect.try({
+      try: () =>
+        spawn(spec.file, spec.args, {
+          cwd: spec.cwd,
+          env: spec.env,
+          detached: true,
+          stdio: [spec.stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"]
+        }),
+      catch: startFault
+    }),
+    (child) =>
+      Effect.callback<Launched, Fault>((resume) => {
+        child.on("error", (cause) => resume(Effect.fail(startFault(cause))))
+        child.once("spawn", () => {
+          const group = child.pid
+          resume(group === undefined ? Effect.fail(startFault(undefined)) : Effect.succeed({ child, group }))
+        })
+      })
+  )
+
+/** Collects what a child writes. Plain callbacks: thousands of pieces a second come through here. */
+const listen = (child: ChildProcess, stdin: string | undefined) => {
+  const sources = [
+    { channel: "stdout", readable: child.stdout },
+    { channel: "stderr", readable: child.stderr }
+  ] as const
+  let chunks: Array<Chunk> = []
+  let buffered = 0
+  let open: number = sources.length
+  let exitCode: number | undefined
+  let drained = 0
+  let quiet = 0
+  let isDraining = false
+  let isDiscarding = false
+  let isOver = false
+  let waiting: (() => void) | undefined
+
+  const wake = (): void => {
+    const resume = waiting
+    waiting = undefined
+    resume?.()
+  }
+
+  /** Nothing is read any more. */
+  const finish = (): void => {
+    isOver = true
+    for (const { readable } of sources) readable?.destroy()
+    wake()
+  }
+
+  const isPaused = (): boolean => buffered > bufferedBytes
+
+  /** Nobody takes what is written any more. It is read on: without readers, a command that ends in peace would be killed. */
+  const discard = (): void => {
+    isDiscarding = true
+    takeAll()
+  }
+
+  /** The shell has ended: reads on until a few turns of the event loop bring nothing. */
+  const drain = (): void => {
+    if (isOver || isDraining || isPaused()) return
+    if (open === 0 || quiet === quietTurns || drained > drainedBytes) {
+      finish()
+      return
+    }
+    quiet++
+    isDraining = true
+    setImmediate(() => {
+      isDraining = false
+      drain()
+    })
+  }
+
+  for (const { channel, readable } of sources) {
+    readable?.on("data", (bytes: Buffer) => {
+      if (isOver || isDiscarding) return
+      chunks.push({ channel, bytes })
+      buffered += bytes.byteLength
+      quiet = 0
+      if (exitCode !== undefined) drained += bytes.byteLength
+      if (isPaused()) for (const source of sources) source.readable?.pause()
+      wake()
+    })
+    readable?.on("error", () => undefined)
+    readable?.once("close", () => {
+      open--
+    })
+  }
+  child.once("exit", (code, signal) => {
+    exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal])
+    drain()
+  })
+  const hasExited = (): boolean => exitCode !== undefined
+  const exited: Effect.Effect<void> = Effect.callback((resume) => {
+    const tell = (): void => resume(Effect.void)
+    if (hasExited()) tell()
+    else child.once("exit", tell)
+    return Effect.sync(() => child.off("exit", tell))
+  })
+  // A command need not read what it is given.
+  child.stdin?.on("error", () => undefined)
+  child.stdin?.end(stdin)
+
+  const takeAll = (): ReadonlyArray<Chunk> => {
+    const taken = chunks
+    const wasPaused = isPaused()
+    chunks = []
+    buffered = 0
+    if (wasPaused) {
+      for (const { readable } of sources) readable?.resume()
+      if (exitCode !== undefined) drain()
+    }
+    return taken
+  }
+
+  const take: Running["take"] = Effect.suspend(() => {
+    if (chunks.length > 0) return Effect.succeed(takeAll())
+    if (isOver) return Effect.undefined
+    return Effect.flatMap(
+      Effect.callback<void>((resume) => {
+        waiting = () => resume(Effect.void)
+        return Effect.sync(() => {
+          waiting = undefined
+        })
+      }),
+      () => take
+    )
+  })
+
+  return { take, discard, finish, hasExited, exited, exitCode: () => exitCode ?? -1 }
+}
+
+/**
+ * Runs a command for as long as the scope is open. When that closes, all of the command's group is asked to end and gets
+ * killed after 2 seconds, and closing waits for that. If the shell ends by itself, its group is ended in the same way,
+ * but nobody waits: that is over when the scope of `leftovers` is closed at the latest. Nobody is sent a signal after
+ * that: the group's number may be somebody else's.
+ */
+export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<Running, Fault, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { begin, end, output } = yield* Effect.acquireRelease(
+      Effect.map(launch(spec), ({ child, group }) => {
+        let ending: Fiber.Fiber<void> | undefined
+        const begin = Effect.suspend(() =>
+          ending === undefined
+            ? Effect.map(Effect.forkIn(Group.end(group), leftovers, { startImmediately: true }), (fiber) => {
+                ending = fiber
+                return fiber
+              })
+            : Effect.succeed(ending)
+        )
+        const end = Effect.asVoid(Effect.flatMap(begin, Fiber.await))
+        return { output: listen(child, spec.stdin), begin, end }
+      }),
+      ({ begin, end, output }) =>
+        Effect.suspend(() => {
+          output.discard()
+          return Effect.andThen(output.hasExited() ? begin : end, Effect.sync(output.finish))
+        })
+    )
+    yield* Effect.forkIn(Effect.andThen(output.exited, begin), leftovers, { startImmediately: true })
+    return { end, take: output.take, exitCode: output.exitCode }
+  })

@@ -1,0 +1,91 @@
+/** The processes that a command starts: one group, which is ended as a whole. */
+import * as NodeFs from "node:fs"
+import * as Effect from "effect/Effect"
+import { each } from "./many.ts"
+
+const graceMillis = 2000
+const firstLookMillis = 5
+const longestLookMillis = 100
+const readAtOnce = 32
+
+/** Sends a signal to all of a group; 0 only asks. Says whether somebody is in it. */
+const signal = (group: number, name: NodeJS.Signals | 0): Effect.Effect<boolean> =>
+  Effect.match(
+    Effect.try({
+      try: () => process.kill(-group, name),
+      // What may not be signalled is there.
+      catch: (cause) => cause instanceof Error && "code" in cause && cause.code === "EPERM"
+    }),
+    { onSuccess: () => true, onFailure: (isThere) => isThere }
+  )
+
+/** Whether a process, as `/proc/7/stat` describes it, is in the group and runs. */
+const runsIn = (group: number, stat: string): boolean => {
+  // What comes before is its name, which may be anything.
+  const [state, , itsGroup] = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  return Number(itsGroup) === group && state !== "Z" && state !== "X"
+}
+
+/** Those of some processes that run in a group. */
+const running = (group: number, ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.callback((resume) => {
+    const found: Array<string> = []
+    each(
+      ids.length,
+      readAtOnce,
+      (index, done) => {
+        const id = ids[index] ?? ""
+        NodeFs.readFile(`/proc/${id}/stat`, "latin1", (error, stat) => {
+          if (error === null && runsIn(group, stat)) found.push(id)
+          done()
+        })
+      },
+      () => resume(Effect.succeed(found))
+    )
+  })
+
+/** All processes of the machine. Without a list of them, there is nothing to tell the dead by. */
+const processes: Effect.Effect<ReadonlyArray<string> | undefined> = Effect.callback((resume) => {
+  NodeFs.readdir("/proc", (error, names) => {
+    const ids = (names ?? []).filter((name) => /^\d+$/.test(name))
+    resume(Effect.succeed(error === null && ids.length > 0 ? ids : undefined))
+  })
+})
+
+/** Real time, whatever the clock: it is the system that is waited for. */
+const pause = (millis: number): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const timer = setTimeout(() => resume(Effect.void), millis)
+    return Effect.sync(() => clearTimeout(timer))
+  })
+
+/**
+ * Ends when nobody in the group runs. The system tells nobody, so this looks now and then. The dead are in a group too
+ * until somebody asks for them, which may be never: those who run are looked for, and then looked after.
+ */
+const gone = Effect.fnUntraced(function* (group: number) {
+  let known: ReadonlyArray<string> = []
+  for (let wait = firstLookMillis; ; wait = Math.min(2 * wait, longestLookMillis)) {
+    yield* pause(wait)
+    if (!(yield* signal(group, 0))) return
+    known = yield* running(group, known)
+    if (known.length > 0) continue
+    const all = yield* processes
+    if (all === undefined) continue
+    known = yield* running(group, all)
+    if (known.length === 0) return
+  }
+})
+
+const kill = (group: number): Effect.Effect<void> => Effect.asVoid(signal(group, "SIGKILL"))
+
+/** Asks all of a group to end, waits until they have, and kills who has not after 2 seconds; or when interrupted. */
+export const end = (group: number): Effect.Effect<void> =>
+  Effect.flatMap(signal(group, "SIGTERM"), (isThere) =>
+    isThere
+      ? Effect.raceFirst(gone(group), Effect.sleep(graceMillis)).pipe(
+          Effect.andThen(kill(group)),
+          Effect.onInterrupt(() => kill(group))
+        )
+      : Effect.void
+  )

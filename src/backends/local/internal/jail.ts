@@ -1,0 +1,219 @@
+/**
+ * The root that no path leads out of, whatever the links in it say and whoever changes them meanwhile.
+ *
+ * Links are resolved by hand, one name at a time: one that would lead out is refused before anything outside is touched.
+ * The folder that is found is then held open. On Linux whatever is done below it goes through the descriptor
+ * (`/proc/self/fd/7/name`), after the kernel has said where that is: a folder that is swapped for a link in between leads
+ * nowhere else. Systems without `/proc` check the folder's real path before and after instead.
+ */
+import { constants } from "node:fs"
+import * as NodePath from "node:path"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { type Fault, fault, outside, special } from "./failure.ts"
+import * as System from "./system.ts"
+
+/**
+ * `root` is a real path, without a final `/`; `alias` is how it was given, which absolute links may use too.
+ * `byDescriptor`: there is a `/proc/self/fd`.
+ */
+export interface Jail {
+  readonly root: string
+  readonly alias: string
+  readonly byDescriptor: boolean
+}
+
+/** Where a path leads: names of real folders below the root, and what is there; or the names that are missing there. */
+export interface Place {
+  readonly names: ReadonlyArray<string>
+  readonly stats: System.Stats | undefined
+  readonly missing: ReadonlyArray<string>
+}
+
+/**
+ * A folder that is held open. `at` is the path of a name in it; `self` is its own. `verify` fails if what was opened by
+ * a name is not what is there.
+ */
+export interface Held {
+  readonly self: System.RealPath
+  readonly at: (name: System.RealPath) => System.RealPath
+  readonly verify: (name: string, opened: System.Stats) => Effect.Effect<void, Fault>
+}
+
+/** The path of a name in a folder. */
+const join = (folder: System.RealPath, name: System.RealPath): System.RealPath =>
+  typeof folder === "string" && typeof name === "string"
+    ? `${folder === "/" ? "" : folder}/${name}`
+    : Buffer.concat([Buffer.from(folder), Buffer.from("/"), Buffer.from(name)])
+
+const maxLinks = 40
+
+// Node does not name it: opens a folder without reading it, for which the right to pass through is enough.
+export const pathOnly = 0o10000000
+
+const splitNames = (path: string): ReadonlyArray<string> =>
+  path.split("/").filter((name) => name !== "" && name !== ".")
+
+/** Whether a real path is in the root. */
+export const isInside = (jail: Jail, real: string): boolean => real === jail.root || real.startsWith(`${jail.root}/`)
+
+/** The real path of names below the root. */
+export const realPath = (jail: Jail, names: ReadonlyArray<string>): string =>
+  names.length === 0 ? jail.root || "/" : `${jail.root}/${names.join("/")}`
+
+/** Opens a root. Fails if it is not a folder. */
+export const make = Effect.fnUntraced(function* (folder: string): Effect.fn.Return<Jail, Fault> {
+  const alias = NodePath.resolve(folder)
+  const root = yield* System.realpath(alias)
+  const stats = yield* System.stat(root)
+  if (!stats.isDirectory()) return yield* Effect.fail(fault({ _tag: "NotDirectory" }))
+  const byDescriptor = yield* Effect.isSuccess(System.stat("/proc/self/fd"))
+  const bare = (path: string) => (path === "/" ? "" : path)
+  return { root: bare(root), alias: bare(alias), byDescriptor }
+})
+
+/**
+ * Finds where a path leads. With `follow`, a link at its end is followed too. Fails with `OutsideRoot` if it leads out,
+ * or around in circles.
+ */
+export const locate = Effect.fnUntraced(function* (
+  jail: Jail,
+  path: ReadonlyArray<string>,
+  follow: boolean
+): Effect.fn.Return<Place, Fault> {
+  const base = splitNames(jail.root)
+  const pending = path.toReversed()
+  let last: System.Stats | undefined
+  let current = [...base]
+  let links = 0
+  for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
+    if (name === "..") {
+      current.pop()
+      continue
+    }
+    if (current.length < base.length) {
+      // Above the root there is one way only, back down to it; nothing is looked at on the way.
+      if (name !== base[current.length]) return yield* Effect.fail(outside)
+      current.push(name)
+      continue
+    }
+    const names = current.slice(base.length)
+    const found = yield* Effect.catchIf(
+      System.lstat(realPath(jail, [...names, name])),
+      (failed) => failed.reason._tag === "NotFound",
+      () => Effect.undefined
+    )
+    if (found === undefined) {
+      const missing = [name, ...pending.toReversed()]
+      if (missing.includes("..")) return yield* Effect.fail(fault({ _tag: "NotFound" }))
+      return { names, stats: undefined, missing }
+    }
+    if (!found.isSymbolicLink() || (pending.length === 0 && !follow)) {
+      current.push(name)
+      last = links === 0 ? found : undefined
+      continue
+    }
+    last = undefined
+    links++
+    if (links > maxLinks) return yield* Effect.fail(outside)
+    const target = yield* System.readlink(realPath(jail, [...names, name]))
+    if (target.startsWith("/")) {
+      const aliased = target === jail.alias || target.startsWith(`${jail.alias}/`)
+      current = aliased ? [...base] : []
+      pending.push(...splitNames(aliased ? target.slice(jail.alias.length) : target).toReversed())
+    } else pending.push(...splitNames(target).toReversed())
+  }
+  if (current.length < base.length) return yield* Effect.fail(outside)
+  const names = current.slice(base.length)
+  return { names, stats: last ?? (yield* System.lstat(realPath(jail, names))), missing: [] }
+})
+
+const heldByPath = (jail: Jail, real: System.RealPath): Effect.Effect<Held, Fault> => {
+  const check = Effect.flatMap(System.realpath(real), (now) =>
+    isInside(jail, now) ? Effect.void : Effect.fail(outside)
+  )
+  const verify = Effect.fnUntraced(function* (name: string, opened: System.Stats) {
+    yield* check
+    const there = yield* System.lstat(join(real, name))
+    if (there.ino !== opened.ino || there.dev !== opened.dev) return yield* Effect.fail(outside)
+  })
+  return Effect.as(check, { self: real, at: (name: System.RealPath) => join(real, name), verify })
+}
+
+/** `expected` is where the folder is, if it is known. One that was moved meanwhile is not there any more. */
+const hold = <A, R>(
+  jail: Jail,
+  path: System.RealPath,
+  expected: string | undefined,
+  use: (held: Held) => Effect.Effect<A, Fault, R>
+): Effect.Effect<A, Fault, R> => {
+  if (!jail.byDescriptor) return Effect.flatMap(heldByPath(jail, path), use)
+  return Effect.acquireUseRelease(
+    System.open(path, pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW),
+    (fd) => {
+      const self = `/proc/self/fd/${fd}`
+      return Effect.flatMap(System.readlink(self), (real) => {
+        if (!isInside(jail, real)) return Effect.fail(outside)
+        if (expected !== undefined && expected !== real) return Effect.fail(fault({ _tag: "NotFound" }))
+        return use({ self, at: (name) => join(self, name), verify: () => Effect.void })
+      })
+    },
+    System.close
+  )
+}
+
+/** Holds the folder of these names, which `locate` has found, for as long as it is used. */
+export const holding = <A, R>(
+  jail: Jail,
+  names: ReadonlyArray<string>,
+  use: (held: Held) => Effect.Effect<A, Fault, R>
+): Effect.Effect<A, Fault, R> => hold(jail, realPath(jail, names), realPath(jail, names), use)
+
+/** Holds a folder in a held one. */
+export const within = <A, R>(
+  jail: Jail,
+  held: Held,
+  name: System.RealPath,
+  use: (held: Held) => Effect.Effect<A, Fault, R>
+): Effect.Effect<A, Fault, R> => hold(jail, held.at(name), undefined, use)
+
+/** Makes the folders that are missing below a held one, and holds the last. */
+export const making = <A, R>(
+  jail: Jail,
+  held: Held,
+  missing: ReadonlyArray<string>,
+  use: (held: Held) => Effect.Effect<A, Fault, R>
+): Effect.Effect<A, Fault, R> => {
+  const [name, ...rest] = missing
+  if (name === undefined) return use(held)
+  return System.mkdir(held.at(name)).pipe(
+    Effect.catchIf(
+      (failed) => failed.reason._tag === "AlreadyExists",
+      () => Effect.void
+    ),
+    Effect.andThen(within(jail, held, name, (inner) => making(jail, inner, rest, use)))
+  )
+}
+
+/**
+ * Opens a regular file in a held folder to read it, for as long as the scope is open. A link, a folder, a device, a
+ * socket or a pipe is refused, without waiting for whoever may be at its other end.
+ */
+export const reading = (
+  held: Held,
+  name: string
+): Effect.Effect<{ readonly fd: number; readonly stats: System.Stats }, Fault, Scope.Scope> =>
+  Effect.gen(function* () {
+    const fd = yield* Effect.acquireRelease(
+      System.open(held.at(name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK),
+      System.close
+    )
+    const stats = yield* System.fstat(fd)
+    yield* checkRegular(stats)
+    yield* held.verify(name, stats)
+    return { fd, stats }
+  })
+
+/** Fails unless this is a regular file. */
+export const checkRegular = (stats: System.Stats): Effect.Effect<void, Fault> =>
+  stats.isFile() ? Effect.void : Effect.fail(stats.isDirectory() ? fault({ _tag: "IsDirectory" }) : special)

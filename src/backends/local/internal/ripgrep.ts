@@ -1,0 +1,138 @@
+/**
+ * ripgrep, which knows in a moment which of many files a pattern may be in.
+ *
+ * It is asked for names only. What is in those files is then found by our own search, within the root and with its rules:
+ * so results do not depend on whether there is a ripgrep, and what it can be made to say by hostile files does no harm.
+ * It reads no configuration and no ignore files (one could be a pipe, or a link to anything), and gets little memory.
+ */
+import { isAbsolute, join, resolve } from "node:path"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { GrepQuery } from "../../../core/Backend.ts"
+import * as Command from "./command.ts"
+import { type Fault, fault } from "./failure.ts"
+import * as Jail from "./jail.ts"
+import * as Regex from "./regex.ts"
+import * as System from "./system.ts"
+
+/** A ripgrep that can be run. */
+export interface Ripgrep {
+  readonly path: string
+}
+
+const usable = Effect.fnUntraced(function* (path: string) {
+  yield* System.accessTo("run", path)
+  const stats = yield* System.stat(path)
+  if (!stats.isFile()) return yield* Effect.fail(fault({ _tag: "NotFound" }))
+})
+
+/** The one that was named, or that is on `PATH`. What is in the root was put there by who knows whom: it is not run. */
+export const find = (jail: Jail.Jail, named: string | false | undefined): Effect.Effect<Ripgrep | undefined, Fault> => {
+  if (named === false) return Effect.undefined
+  if (named !== undefined) {
+    const path = resolve(named)
+    return Effect.as(usable(path), { path })
+  }
+  return Effect.gen(function* () {
+    for (const folder of (process.env["PATH"] ?? "").split(":")) {
+      const path = join(folder, "rg")
+      if (!isAbsolute(folder) || !(yield* Effect.isSuccess(usable(path)))) continue
+      if (!Jail.isInside(jail, yield* System.realpath(path))) return { path }
+    }
+    return undefined
+  })
+}
+
+/** How ripgrep is told to look for something; nothing, if it can't be. */
+export const argumentsFor = (query: GrepQuery): ReadonlyArray<string> | undefined => {
+  const { ignoreCase = false, pattern, regex = false } = query
+  const cased = ignoreCase ? ["--ignore-case"] : ["--case-sensitive"]
+  if (regex) {
+    const translated = Regex.translate(pattern, ignoreCase)
+    // With --binary a NUL ends a line, which keeps lines short. What can match it needs the lines as they are.
+    return translated && [...cased, translated.nul ? "--text" : "--binary", "--crlf", `--regexp=${translated.pattern}`]
+  }
+  const isPlain = Array.from(pattern, (char) => char.codePointAt(0) ?? 0).every(
+    (char) => char !== 0 && char !== 0xfffd && (!ignoreCase || Regex.foldsAlike(char))
+  )
+  return isPlain ? [...cased, "--binary", "--fixed-strings", `--regexp=${pattern}`] : undefined
+}
+
+/** What it found. `isPartial`: the time was up. */
+export interface Candidates {
+  readonly paths: ReadonlyArray<string>
+  readonly isPartial: boolean
+}
+
+const timeLimit = 10_000
+const memoryKiB = 1024 * 1024
+// With more than these, most files match: then looking into them in order is over soon.
+const maxCandidates = 100_000
+const limited = `ulimit -v ${memoryKiB} 2>/dev/null; exec "$0" "$@"`
+
+const fixed = [
+  "--no-config",
+  "--no-ignore",
+  "--hidden",
+  "--no-follow",
+  "--no-messages",
+  "--color=never",
+  "--files-with-matches",
+  "--null"
+]
+
+const plainName = /^[A-Za-z0-9 _.,@+=-]+(?:\/[A-Za-z0-9 _.,@+=-]+)*$/
+
+/** Folders that need not be looked into, as far as they can be said without doubt. */
+const without = (folders: ReadonlyArray<string>): ReadonlyArray<string> =>
+  folders
+    .filter((folder) => plainName.test(folder))
+    .slice(0, 500)
+    .map((folder) => `--glob=!/${folder}/`)
+
+/**
+ * The paths, relative to a folder, of files that may have the pattern in them; all that have, but for those in `except`.
+ * Nothing, if ripgrep can't say.
+ */
+export const candidates = (
+  ripgrep: Ripgrep,
+  held: Jail.Held,
+  args: ReadonlyArray<string>,
+  except: ReadonlyArray<string>
+): Effect.Effect<Candidates | undefined, Fault> => {
+  const paths: Array<string> = []
+  const spec: Command.Spec = {
+    file: "/bin/sh",
+    args: ["-c", limited, ripgrep.path, ...fixed, ...args, ...without(except), "--", "./"],
+    cwd: held.self.toString(),
+    env: {},
+    stdin: undefined
+  }
+  const search = (leftovers: Scope.Scope) =>
+    Effect.gen(function* () {
+      const running = yield* Command.start(spec, leftovers)
+      // Names are not always UTF-8. Those that are not can't be looked into.
+      const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
+      let rest = ""
+      let complains = false
+      for (let chunks = yield* running.take; chunks !== undefined; chunks = yield* running.take) {
+        for (const { bytes, channel } of chunks) {
+          if (channel === "stderr") {
+            complains = true
+            continue
+          }
+          const parts = `${rest}${decoder.decode(bytes, { stream: true })}`.split("\0")
+          rest = parts.pop() ?? ""
+          for (const path of parts) paths.push(path.startsWith("./") ? path.slice(2) : path)
+        }
+        if (paths.length > maxCandidates) return undefined
+      }
+      const exitCode = running.exitCode()
+      // Without a word, 2 says that some files could not be read: they are passed over, as by our own search.
+      const hasSearched = exitCode === 0 || exitCode === 1 || (exitCode === 2 && !complains)
+      return hasSearched ? { paths, isPartial: false } : undefined
+    })
+  return Effect.scopedWith((leftovers) => Effect.scoped(search(leftovers))).pipe(
+    Effect.timeoutOrElse({ duration: timeLimit, orElse: () => Effect.succeed({ paths, isPartial: true }) })
+  )
+}

@@ -1,0 +1,77 @@
+/**
+ * The system calls that the file system backend is made of, as effects.
+ *
+ * None of them can be interrupted while it is under way: a descriptor must not be closed (and its number given to another
+ * file) as long as a call uses it.
+ */
+import * as NodeFs from "node:fs"
+import * as Effect from "effect/Effect"
+import { type Fault, fromSystem } from "./failure.ts"
+
+export type Stats = NodeFs.BigIntStats
+
+/** A path of the machine. Most are text; names that are not are kept as they are. */
+export type RealPath = string | Buffer
+
+type Done<A> = (error: NodeJS.ErrnoException | null, value: A) => void
+
+const call = <A>(start: (done: Done<A>) => void): Effect.Effect<A, Fault> =>
+  Effect.uninterruptible(
+    Effect.callback<A, Fault>((resume) => {
+      start((error, value) => {
+        resume(error === null ? Effect.succeed(value) : Effect.fail(fromSystem(error)))
+      })
+    })
+  )
+
+const command = (start: (done: (error: NodeJS.ErrnoException | null) => void) => void): Effect.Effect<void, Fault> =>
+  call<void>((done) => {
+    start((error) => {
+      done(error, undefined)
+    })
+  })
+
+export const lstat = (path: RealPath) => call<Stats>((done) => NodeFs.lstat(path, { bigint: true }, done))
+export const stat = (path: RealPath) => call<Stats>((done) => NodeFs.stat(path, { bigint: true }, done))
+export const fstat = (fd: number) => call<Stats>((done) => NodeFs.fstat(fd, { bigint: true }, done))
+export const readlink = (path: RealPath) => call<string>((done) => NodeFs.readlink(path, done))
+export const realpath = (path: RealPath) => call<string>((done) => NodeFs.realpath.native(path, done))
+export const accessTo = (mode: "write" | "run", path: RealPath) =>
+  command((done) => NodeFs.access(path, mode === "write" ? NodeFs.constants.W_OK : NodeFs.constants.X_OK, done))
+
+export const open = (path: RealPath, flags: number, mode = 0o666) =>
+  call<number>((done) => NodeFs.open(path, flags, mode, done))
+/** Closes what was written: what could not be kept, is said here at the latest. The descriptor is gone in any case. */
+export const closeWritten = (fd: number) => command((done) => NodeFs.close(fd, done))
+/** Closes what was only read. */
+export const close = (fd: number) => Effect.ignore(closeWritten(fd))
+export const fdatasync = (fd: number) => command((done) => NodeFs.fdatasync(fd, done))
+export const fchmod = (fd: number, mode: number) => command((done) => NodeFs.fchmod(fd, mode, done))
+export const fchown = (fd: number, uid: number, gid: number) => command((done) => NodeFs.fchown(fd, uid, gid, done))
+
+export const read = (fd: number, into: Uint8Array, position: number) =>
+  call<number>((done) => NodeFs.read(fd, into, 0, into.byteLength, position, done))
+const writeSome = (fd: number, bytes: Uint8Array) =>
+  call<number>((done) => NodeFs.write(fd, bytes, 0, bytes.byteLength, null, done))
+
+/** Writes all of the bytes at the current position. */
+export const write = Effect.fnUntraced(function* (fd: number, bytes: Uint8Array) {
+  let rest = bytes
+  while (rest.byteLength > 0) rest = rest.subarray(yield* writeSome(fd, rest))
+})
+
+export const mkdir = (path: RealPath) => command((done) => NodeFs.mkdir(path, done))
+export const rename = (from: RealPath, to: RealPath) => command((done) => NodeFs.rename(from, to, done))
+export const link = (from: RealPath, to: RealPath) => command((done) => NodeFs.link(from, to, done))
+export const unlink = (path: RealPath) => command((done) => NodeFs.unlink(path, done))
+export const rmdir = (path: RealPath) => command((done) => NodeFs.rmdir(path, done))
+
+/** What is in a directory, in no order. Names are bytes: not every one is text. */
+export type Dirents = ReadonlyArray<NodeFs.Dirent<Buffer>>
+
+export const readdir = (path: RealPath) =>
+  call<Dirents>((done) => NodeFs.readdir(path, { withFileTypes: true, encoding: "buffer" }, done))
+
+/** What the file's content is known by: changes with each change, as exactly as the file system keeps time. */
+export const versionOf = (stats: Stats): string =>
+  [stats.mtimeNs, stats.ctimeNs, stats.size, stats.ino].map((part) => part.toString(36)).join("-")

@@ -1,0 +1,4 @@
+/**
+ * Sandboxes of Modal. Needs the package `modal`.
+ */
+export * as ModalSandbox from "./ModalSandbox.ts"

@@ -1,0 +1,4 @@
+/**
+ * Sandboxes of Vercel. Needs the package `@vercel/sandbox`.
+ */
+export * as VercelSandbox from "./VercelSandbox.ts"

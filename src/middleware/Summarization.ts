@@ -1,0 +1,270 @@
+/**
+ * Keep a long conversation within the model's context window: the model sees a summary of the old part and the new part
+ * as it is, while the transcript stays whole.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { Summarization } from "effect-deepagents/middleware"
+ *
+ * const agent = Agent.make({
+ *   name: "researcher",
+ *   prompt: "You read a lot.",
+ *   middleware: [Summarization.make()]
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import { Backend } from "../core/Backend.ts"
+import { type ChatModel, type ModelRequest, turnPurpose, type TurnPart } from "../core/ChatModel.ts"
+import type * as Middleware from "../core/Middleware.ts"
+import type { ModelError } from "../core/ModelError.ts"
+import { CurrentRun, type Run } from "../core/Run.ts"
+import * as Tool from "../core/Tool.ts"
+import { type Again, reissue } from "./internal/reissue.ts"
+import { compact, type Reason } from "./internal/summarization/compact.ts"
+import * as Limits from "./internal/summarization/limits.ts"
+import { learn, makeMemories, type Measure } from "./internal/summarization/memory.ts"
+import { record as slot } from "./internal/summarization/record.ts"
+import { type Outside, type Situation, sizeOf } from "./internal/summarization/situation.ts"
+import { open } from "./internal/summarization/summarise.ts"
+import { type Counter as AnyCounter, estimate } from "./internal/summarization/tokens.ts"
+
+/**
+ * A length of a conversation: a fraction of the model's context window, tokens, or messages as the model sees them. What
+ * is given of one amount must hold together.
+ */
+export type Amount = Limits.Amount
+
+/** Counts tokens: of a text, and of an image or a file. It is asked once for each text. */
+export type Counter = AnyCounter
+
+/** The counter that is used unless another is given: an estimate for any script, code and JSON, without a tokeniser. */
+export const defaultCounter: Counter = estimate
+
+/**
+ * What was decided about the history of a thread, in the state: what is folded and the summary that tells of it, what is
+ * cut or cleared, where the history was written, and `compactions`, how often.
+ */
+export const record = slot
+
+/** The tool by which a model asks for a compaction. */
+export const compactTool = "compact_conversation"
+
+/**
+ * How conversations are compacted.
+ *
+ * - `trigger`: when a conversation is too long: at any of these amounts. 85 % of the window by default
+ * - `tail`: how much of its end stays as it is, at most. 10 % of the window by default, and never over half of the trigger
+ * - `contextWindowTokens`: the window of the model, where its layer does not know it
+ * - `counter`: how tokens are counted; {@link defaultCounter} by default
+ * - `model`: another model for the summaries, opened when it is first needed and closed when the run ends
+ * - `keep`: what else must not be lost, as Markdown: it is put under each new summary, up to 10,000 characters of it
+ * - `offload`: whether what goes out of sight is written to the `Backend` first, where the agent can read it again
+ * - `tool`: whether the model gets `compact_conversation`
+ */
+export interface Options {
+  readonly trigger?: Amount | ReadonlyArray<Amount>
+  readonly tail?: Amount
+  readonly contextWindowTokens?: number
+  readonly counter?: Counter
+  readonly model?: Layer.Layer<ChatModel, unknown, unknown>
+  readonly keep?: (run: Run) => Effect.Effect<string, unknown, unknown>
+  readonly offload?: boolean
+  readonly tool?: boolean
+}
+
+type At<O, Key> = Key extends keyof O ? O[Key] : undefined
+type KeepError<K> = K extends (run: Run) => Effect.Effect<infer _A, infer E, infer _R> ? E : never
+type KeepServices<K> = K extends (run: Run) => Effect.Effect<infer _A, infer _E, infer R> ? R : never
+type ModelServices<L> = L extends Layer.Layer<infer _A, infer _E, infer R> ? R : never
+type OffloadServices<B> = true extends B ? Backend : never
+
+/** What a compaction can fail with: what its `keep` fails with. */
+export type Error<O> = KeepError<At<O, "keep">>
+
+/** What a compaction needs. */
+export type Services<O> =
+  | KeepServices<At<O, "keep">>
+  | ModelServices<At<O, "model">>
+  | OffloadServices<At<O, "offload">>
+
+/** How much longer a request must be before a compaction that did not help is tried again. */
+const patience = 1.05
+
+/** From how far on the way to the trigger the model may ask for a compaction. */
+const mayAsk = 0.5
+
+type Turn = Stream.Stream<TurnPart, ModelError>
+type Next = (request: ModelRequest) => Turn
+
+const tokensOf = ({ frame, ratio, view }: Situation): number => Math.ceil((frame + view.tokens) * ratio)
+
+const progressOf = (at: Situation): number => at.limits.progress(sizeOf(at, at.view))
+
+const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">): Middleware.Middleware<E, R> => {
+  const { model, trigger } = options
+  const measure: Measure = {
+    clauses: trigger === undefined ? Limits.defaultTrigger : "length" in trigger ? trigger : [trigger],
+    tail: options.tail ?? Limits.defaultTail,
+    counter: options.counter ?? estimate,
+    contextWindowTokens: options.contextWindowTokens
+  }
+  const memories = makeMemories(measure)
+  const { corrected, situate, windowOf } = memories
+
+  const outside: Outside<E, R> = {
+    ...services,
+    author: (run) =>
+      Effect.gen(function* () {
+        if (model === undefined) return { name: run.model.modelId, window: undefined, session: undefined }
+        const memory = memories.of(run)
+        // What it needs is among what the middleware needs.
+        memory.author ??= yield* open(model as Layer.Layer<ChatModel, unknown, R>, run)
+        return memory.author
+      })
+  }
+
+  /** Says once a run that the window is assumed, if it matters. */
+  const tellWindow = ({ record, run }: Situation): Effect.Effect<void> => {
+    const memory = memories.of(run)
+    const matters = measure.clauses.some((clause) => clause.fraction !== undefined)
+    if (memory.isWindowTold || !matters || windowOf(run, record) !== undefined) return Effect.void
+    memory.isWindowTold = true
+    return run.warn(
+      "summarization-window",
+      `The context window of "${run.model.modelId}" is not known, so ${Limits.unknownWindow} tokens are assumed; give contextWindowTokens to its layer or to Summarization.make.`
+    )
+  }
+
+  /** Compacts, remembers it and says so. Gives the situation after it: the same one if there was nothing to be done. */
+  const compacted = Effect.fnUntraced(function* (at: Situation, request: ModelRequest, reason: Reason) {
+    const { record, run } = at
+    const memory = memories.of(run)
+    yield* tellWindow(at)
+    const before = tokensOf(at)
+    const tokens = at.view.tokens
+    const changed = yield* compact(outside, at, reason)
+    if (changed === record && !record.requested) {
+      memory.retryAt = Math.max(1, progressOf(at) * patience)
+      return at
+    }
+    const isShorter = situate(run, request, changed).view.tokens < tokens
+    const compactions = record.compactions + (isShorter ? 1 : 0)
+    yield* run.state.set(slot, { ...changed, requested: false, ratio: at.ratio, compactions })
+    const after = situate(run, request, yield* run.state.get(slot))
+    memory.retryAt = Math.max(1, progressOf(after) * patience)
+    if (isShorter) yield* run.compacted(before, tokensOf(after))
+    return after
+  })
+
+  /** Sends what the model is to see of a request. */
+  const send = (at: Situation, request: ModelRequest, next: Next): Turn => {
+    const { frame, run, view } = at
+    const { messages } = view
+    const counted = frame + view.tokens
+    const memory = memories.of(run)
+    const cacheHints = [...new Set(request.cacheHints.map(view.indexOf))]
+    return Stream.mapArray(
+      next(messages === request.messages ? request : { ...request, messages, cacheHints }),
+      (parts) => {
+        const last = parts[parts.length - 1]
+        if (last?._tag === "TurnDone") learn(memory, counted, last.message.usage?.inputTokens ?? 0)
+        return parts
+      }
+    )
+  }
+
+  /** Asks once more with less, after an overflow; if there is no less, the overflow stands. */
+  const again = Effect.fnUntraced(function* (error: ModelError, run: Run, request: ModelRequest, next: Next) {
+    const before = situate(run, request, yield* run.state.get(slot))
+    const tokens = before.view.tokens
+    const after = yield* compacted(situate(run, request, corrected(before, error)), request, "overflow")
+    if (after.view.tokens >= tokens) return yield* Effect.fail(error)
+    yield* run.warn("summarization-overflow", `${error.message}; asking again with less of the conversation`)
+    return { turn: send(after, request, next), reason: error.message } satisfies Again
+  })
+
+  /** Shortens what is too long before it is sent. */
+  const prepared = Effect.fnUntraced(function* (run: Run, request: ModelRequest) {
+    const memory = memories.of(run)
+    const at = situate(run, request, yield* run.state.get(slot))
+    const isDue = progressOf(at) >= memory.retryAt
+    const ready = at.record.requested || isDue ? yield* compacted(at, request, isDue ? "due" : "asked") : at
+    memory.progress = progressOf(ready)
+    return ready
+  })
+
+  const tool = Tool.make(compactTool, {
+    description:
+      "Has the older part of this conversation replaced by a summary, to make room. Use it between two pieces of work, when you do not need the details of the first any more.",
+    parameters: {},
+    annotations: { idempotent: true },
+    execute: () =>
+      Effect.gen(function* () {
+        const run = yield* CurrentRun
+        const progress = run === undefined ? 0 : memories.of(run).progress
+        if (run === undefined || progress < mayAsk) {
+          return `There is nothing to compact yet: the conversation has ${Math.round(progress * 100)} % of the length at which it is compacted by itself. Go on.`
+        }
+        yield* run.state.update(slot, (current) => ({ ...current, requested: true }))
+        return "The older part of the conversation will be summarised before your next turn. Go on with your work."
+      })
+  })
+
+  return {
+    name: "Summarization",
+    state: [slot],
+    ...(options.tool === true ? { tools: [tool] } : {}),
+    wrapModelCall: (request, next, run) =>
+      request.purpose !== turnPurpose
+        ? next(request)
+        : Stream.unwrap(
+            Effect.map(prepared(run, request), (at) => {
+              let isFirst = true
+              return reissue<E, R>(send(at, request, next), (error) => {
+                if (!isFirst || error.reason._tag !== "ContextOverflow") return Effect.fail(error)
+                isFirst = false
+                return again(error, run, request, next)
+              })
+            })
+          )
+  }
+}
+
+/**
+ * Shortens what the model sees of a conversation when it comes near to the context window. It is a view: `run.messages`
+ * and the result stay whole, and what was decided is in the state ({@link record}), by message id, so a run that goes on
+ * from `state` and `history` sees the same. Between two compactions what was sent before is sent again unchanged, and a
+ * round costs what is new in it.
+ *
+ * When the `trigger` is reached:
+ *
+ * 1. Old arguments of tool calls over 2,000 characters are cut; if that is not enough, old tool results are cleared. Each
+ *    leaves a note. Enough is 70 % of the trigger.
+ * 2. Otherwise everything but the tail is folded under a summary, which is asked for through the run's own middleware
+ *    with the purpose `"summary"`. An earlier summary is part of what it tells of. In front of it stay the leading system
+ *    messages and what the user said first and last (shortened if very long); under it, the files that tools changed and
+ *    what `keep` says. The cut is never between a call and its results.
+ * 3. A summary that fails, or is longer than what it tells of, is a `Warning` (`summarization-failed`) and the results are
+ *    cleared instead. Only a request over 95 % of the window leaves old messages out without one (`summarization-dropped`).
+ *
+ * When a provider says that a request does not fit (`ContextOverflow`), more is folded, the newest results are cut too if
+ * they must be, and it is asked once more, with `TurnRestarted` if parts went out; a second overflow fails the call.
+ *
+ * Tokens are counted by `counter`, corrected by the usage that the provider told for the last turn. Events: `Compacted`,
+ * with the tokens of the request before and after. Requests of another purpose than a turn are left alone. One value may
+ * serve many agents at once. Put it once into an agent's stack, after `ModelFallback`, so that an overflow is compacted
+ * before another model is asked, and before what marks a request for a provider's cache.
+ */
+export const make = <const O extends Options = {}>(
+  options?: O & Options & { readonly [Key in Exclude<keyof O, keyof Options>]: never }
+): Middleware.Middleware<Error<O>, Services<O>> => {
+  type Needs = Services<O>
+  return build<Error<O>, Needs>(options ?? {}, {
+    // What the options fail with and need is what the types above read off them.
+    keep: options?.keep as Outside<Error<O>, Needs>["keep"],
+    backend: (options?.offload === true ? Backend : Effect.succeed(undefined)) as Outside<Error<O>, Needs>["backend"]
+  })
+}

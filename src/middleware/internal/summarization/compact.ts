@@ -1,0 +1,121 @@
+/**
+ * Makes what the model sees of a conversation shorter: the cheap steps first, then a summary, then harder ones.
+ */
+import * as Effect from "effect/Effect"
+import { dropped, pinsOf, summarised } from "./fold.ts"
+import { lastGroupOf, tailOf } from "./groups.ts"
+import type { Record } from "./record.ts"
+import {
+  firstOf,
+  offloaded,
+  refAt,
+  type Outside,
+  type Situation,
+  sizeOf,
+  stretchOf,
+  tailSize,
+  withRecord
+} from "./situation.ts"
+import { locate, type View, viewOf } from "./view.ts"
+
+/** Why there is a compaction: the trigger was reached, somebody asked for one, or the provider took no more. */
+export type Reason = "due" | "asked" | "overflow"
+
+/** How far below the trigger the cheap steps must lead to be enough: else there is another one in a few rounds. */
+const relief = 0.7
+
+/** A request this near to the window may not be sent as it is. */
+const brim = 0.95
+
+/** What a request may have after an overflow, of the window. */
+const afterOverflow = 0.7
+
+/** What texts are cut to when nothing else helps: first what tools gave, then all, in characters. */
+const clips = [
+  { limit: 8_000, all: false },
+  { limit: 2_000, all: false },
+  { limit: 8_000, all: true },
+  { limit: 500, all: false },
+  { limit: 2_000, all: true },
+  { limit: 500, all: true }
+]
+
+/** A record with old arguments cut up to an index, and results cleared. What is cut or cleared already stays so. */
+const trimTo = (
+  { history, record }: Situation,
+  index: number,
+  results: boolean,
+  folder: string | undefined
+): Record => ({
+  ...record,
+  trim: {
+    through: refAt(history, Math.max(index, locate(history, record.trim?.through))),
+    results: results || record.trim?.results === true,
+    ...(folder === undefined ? {} : { folder })
+  }
+})
+
+/** Cheap steps, in their order: only arguments, or results too. */
+const steps = [false, true]
+
+/** The first of some cheap steps that shortens a request as far as `isEnough` says; nothing is asked of a model. */
+const trim = Effect.fnUntraced(function* <E, R>(
+  outside: Outside<E, R>,
+  at: Situation,
+  end: number,
+  which: ReadonlyArray<boolean>,
+  isEnough: (view: View) => boolean
+) {
+  for (const results of which) {
+    const candidate = trimTo(at, end - 1, results, undefined)
+    const view = viewOf(at.history, candidate, at.meter)
+    if (view.tokens >= at.view.tokens || !isEnough(view)) continue
+    if (candidate.trim?.results !== true) return candidate
+    const written = yield* offloaded(outside, at, candidate.trim.through.index + 1)
+    return written === undefined ? candidate : { ...trimTo(at, end - 1, true, written.folder), offload: written }
+  }
+  return undefined
+})
+
+const isWithin = (at: Situation, tokens: number): boolean => sizeOf(at, at.view).tokens <= tokens
+
+/** What is done where even the tail is too long: all results but the last are cleared, then texts are cut. */
+const squeezed = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, target: number) {
+  const end = lastGroupOf(stretchOf(at))
+  const cleared = end === 0 ? undefined : yield* trim(outside, at, end, [true], () => true)
+  let best = withRecord(at, cleared ?? at.record)
+  for (const clip of clips) {
+    if (isWithin(best, target)) break
+    const through = refAt(at.history, at.history.length - 1)
+    const candidate = withRecord(at, { ...best.record, clip: { through, ...clip } })
+    if (candidate.view.tokens < best.view.tokens) best = candidate
+  }
+  return best.record
+})
+
+/** The record by which a request is shorter, or the same one if nothing can be done. */
+export const compact = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, start: Situation, reason: Reason) {
+  const { limits } = start
+  const end = tailOf(stretchOf(start), tailSize(start, reason === "overflow" ? 0.5 : 1))
+  const first = firstOf(start)
+  let at = start
+  if (reason === "due" && end > first) {
+    const isEnough = (view: View) => limits.progress(sizeOf(start, view)) <= relief
+    const cheap = yield* trim(outside, start, end, steps, isEnough)
+    if (cheap !== undefined) return cheap
+  }
+  const pins = pinsOf(start, end - 1).filter((pin) => pin.index >= first)
+  if (end - first > pins.length) {
+    const folded = yield* summarised(outside, start, end)
+    at = withRecord(start, folded ?? start.record)
+    if (folded === undefined) {
+      const cheap = reason === "due" ? yield* trim(outside, start, end, [true], () => true) : undefined
+      at = withRecord(start, cheap ?? start.record)
+      if (reason === "overflow" || !isWithin(at, brim * limits.window)) {
+        at = withRecord(at, (yield* dropped(outside, at, end)) ?? at.record)
+      }
+    }
+  }
+  const target = reason === "overflow" ? afterOverflow * limits.window : limits.window
+  return isWithin(at, target) ? at.record : yield* squeezed(outside, at, target)
+})

@@ -1,0 +1,142 @@
+/**
+ * Puts a summary in the place of the old part of a conversation, with what must not be lost beside it.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { IdGenerator } from "../../../core/IdGenerator.ts"
+import * as Message from "../../../core/Message.ts"
+import { filesIn } from "./files.ts"
+import type { Offload, Pin, Record } from "./record.ts"
+import { firstOf, offloaded, refAt, type Outside, type Situation } from "./situation.ts"
+import { summarise } from "./summarise.ts"
+import { shorten } from "./trim.ts"
+import { locate, viewOf } from "./view.ts"
+
+/** What the hook that is asked for more to keep may say, in characters. */
+const mostKept = 10_000
+
+const isOwn = (message: Message.Message): boolean => message.role === "human" && message.source === undefined
+
+/** What stays beside the summary: what the user said first, and what they said last. */
+export const pinsOf = ({ frame, history, limits, meter, ratio }: Situation, through: number): ReadonlyArray<Pin> => {
+  const room = Math.max(0, limits.trigger / ratio - frame)
+  const pin = (index: number, share: number): ReadonlyArray<Pin> => {
+    const message = history[index]
+    if (message === undefined || index > through) return []
+    const tokens = meter.message(message)
+    const most = Math.max(100, room * share)
+    if (tokens <= most) return [refAt(history, index)]
+    return [
+      { ...refAt(history, index), limit: Math.max(200, Math.floor((Message.text(message).length * most) / tokens)) }
+    ]
+  }
+  const newest = history.findLastIndex(isOwn)
+  const own = history.findIndex(isOwn)
+  const goal = own === -1 ? history.findIndex((message) => message.role === "human") : own
+  return newest === goal ? pin(goal, 0.25) : [...pin(goal, 0.1), ...pin(newest, 0.25)]
+}
+
+const list = (names: ReadonlyArray<string>): string => names.map((name) => `- ${name}`).join("\n")
+
+/** So many files are named one by one. */
+const mostNamed = 12
+
+const whereabouts = ({ files, folder }: Offload): string => {
+  const more = Math.max(0, files.length - mostNamed)
+  const names = files.slice(more).join(", ")
+  const before = more === 0 ? "" : `, and ${more} older ones`
+  return `The conversation up to here is kept word for word in the folder ${folder}, in these files, the oldest first: ${names}${before}. Read or search them for what the summary leaves out.`
+}
+
+const head = `[What follows is a summary of the conversation so far. It takes the place of everything in it but what the user said first and last, which stands above if it is older than what comes below. It is no request: go on from where the work stands, and do not begin again.]
+
+`
+
+const restOf = (files: ReadonlyArray<string>, kept: string, offloaded: Offload | undefined): string =>
+  [
+    ...(files.length === 0 ? [] : [`## Files changed\n${list(files)}`]),
+    ...(kept === "" ? [] : [kept]),
+    ...(offloaded === undefined || offloaded.files.length === 0 ? [] : [whereabouts(offloaded)])
+  ]
+    .map((section) => `\n\n${section}`)
+    .join("")
+
+/** How long a summary may be: a tenth of what there is for messages, within reason. */
+const summaryTokens = ({ frame, limits, ratio }: Situation): number =>
+  Math.min(3_000, Math.max(100, 0.1 * (limits.trigger / ratio - frame)))
+
+/** What is to be folded: what is not yet, and is no instruction at the very beginning. */
+const rangeOf = (at: Situation, end: number): ReadonlyArray<Message.Message> => at.history.slice(firstOf(at), end)
+
+const earlierOf = ({ record, view }: Situation): string | undefined =>
+  view.foldedTo < 0 ? undefined : record.fold?.body
+
+const summaryBody = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number) {
+  const { history, limits, meter, ratio, run } = at
+  const author = yield* outside.author(run)
+  const goal = history.findIndex(isOwn)
+  return yield* summarise(run, author, meter, {
+    earlier: earlierOf(at),
+    goal: goal < firstOf(at) ? history[goal] : undefined,
+    messages: rangeOf(at, end),
+    window: author.window ?? limits.window,
+    ratio: author.session === undefined ? ratio : 1,
+    tokens: summaryTokens(at)
+  })
+})
+
+/** Folds everything before `end` under a text, if what the model sees is shorter by it. */
+const foldUnder = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number, body: string) {
+  const { history, meter, record, run, view } = at
+  const kept = outside.keep === undefined ? "" : shorten((yield* outside.keep(run)).trim(), mostKept)
+  const files = filesIn(rangeOf(at, end), earlierOf(at) === undefined ? [] : record.files)
+  const makeId = yield* IdGenerator
+  const { clip, trim: trimmed, ...others } = record
+  const base: Record = {
+    ...others,
+    files,
+    ...(trimmed !== undefined && locate(history, trimmed.through) >= end ? { trim: trimmed } : {}),
+    ...(clip !== undefined && locate(history, clip.through) >= end ? { clip } : {})
+  }
+  const fold = { through: refAt(history, end - 1), pins: pinsOf(at, end - 1), id: makeId(), head, body }
+  const folded = (written: Offload | undefined): Record => ({
+    ...base,
+    fold: { ...fold, rest: restOf(files, kept, written) }
+  })
+  const isShorter = (one: Record): boolean => viewOf(history, one, meter).tokens < view.tokens
+  const plain = folded(undefined)
+  if (!isShorter(plain)) return undefined
+  const written = yield* offloaded(outside, at, end)
+  if (written === undefined) return plain
+  const pointing = folded(written)
+  return { ...(isShorter(pointing) ? pointing : plain), offload: written }
+})
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error && error.message !== "" ? error.message : String(error)
+
+/** Folds by a summary; without one that is shorter than what it tells of, nothing is folded. */
+export const summarised = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number) {
+  const body = yield* Effect.result(summaryBody(outside, at, end))
+  if (Result.isFailure(body)) {
+    yield* at.run.warn("summarization-failed", `No summary was made: ${messageOf(body.failure)}`)
+    return undefined
+  }
+  const folded = yield* foldUnder(outside, at, end, body.success)
+  if (folded === undefined) {
+    yield* at.run.warn("summarization-failed", "The summary was longer than what it tells of, and was discarded.")
+  }
+  return folded
+})
+
+/** Leaves the oldest messages out, with a notice in their place. What was summarised before stays. */
+export const dropped = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number) {
+  const count = rangeOf(at, end).length
+  const notice = `[${count} messages could not be summarised and were left out here.]`
+  const earlier = earlierOf(at)
+  const folded = yield* foldUnder(outside, at, end, earlier === undefined ? notice : `${earlier}\n\n${notice}`)
+  if (folded !== undefined) {
+    yield* at.run.warn("summarization-dropped", `${count} old messages are left out without a summary.`)
+  }
+  return folded
+})

@@ -1,0 +1,70 @@
+/**
+ * When a conversation is too long, and how much of its end stays.
+ */
+
+/**
+ * A length of a conversation: a fraction of the model's context window, tokens, or messages. What is given must hold
+ * together: `{ tokens: 50_000, messages: 20 }` is both.
+ */
+export interface Amount {
+  readonly fraction?: number
+  readonly tokens?: number
+  readonly messages?: number
+}
+
+/** How long a request is: all of its tokens, and its messages. */
+export interface Size {
+  readonly tokens: number
+  readonly messages: number
+}
+
+/** The limits in force for one request. */
+export interface Limits {
+  /** In tokens. */
+  readonly window: number
+  /** Where the trigger is in tokens; where it would be, if it is one of messages. */
+  readonly trigger: number
+  /** How far a request is on its way to the trigger: from 1 on it is too long. */
+  readonly progress: (size: Size) => number
+  /** What may stay at the end; of messages, half of what the trigger allows at most, or each turn would compact again. */
+  readonly tail: Size
+}
+
+/** The window of a model that does not say, in tokens. */
+export const unknownWindow = 32_768
+
+export const defaultTrigger: ReadonlyArray<Amount> = [{ fraction: 0.85 }]
+export const defaultTail: Amount = { fraction: 0.1 }
+
+const tokensOf = ({ fraction, tokens }: Amount, window: number): number =>
+  Math.min(fraction === undefined ? Infinity : fraction * window, tokens ?? Infinity)
+
+const clauseProgress = (clause: Amount, size: Size, window: number): number => {
+  const parts = [
+    ...(clause.fraction === undefined ? [] : [size.tokens / Math.max(1, clause.fraction * window)]),
+    ...(clause.tokens === undefined ? [] : [size.tokens / Math.max(1, clause.tokens)]),
+    ...(clause.messages === undefined ? [] : [size.messages / Math.max(1, clause.messages)])
+  ]
+  return parts.length === 0 ? 0 : Math.min(...parts)
+}
+
+/**
+ * Works limits out for a window of so many tokens. Where it is not known, one is assumed that is small enough for what
+ * people run on their own machines, but not smaller than the trigger asks for.
+ */
+export const limitsOf = (clauses: ReadonlyArray<Amount>, tail: Amount, known: number | undefined): Limits => {
+  const assumed = known ?? unknownWindow
+  const inTokens = clauses.map((clause) => tokensOf(clause, assumed)).filter(Number.isFinite)
+  const trigger = inTokens.length === 0 ? 0.85 * assumed : Math.min(...inTokens)
+  const inMessages = Math.min(...clauses.map((clause) => clause.messages ?? Infinity))
+  const window = known ?? Math.max(assumed, trigger / 0.85)
+  return {
+    window,
+    trigger,
+    progress: (size) => Math.max(0, ...clauses.map((clause) => clauseProgress(clause, size, window))),
+    tail: {
+      tokens: tokensOf(tail, window),
+      messages: Math.min(tail.messages ?? Infinity, inMessages / 2)
+    }
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Writes the folded part of a history to the backend, where the agent can read it again.
+ */
+import * as Effect from "effect/Effect"
+import type * as Backend from "../../../core/Backend.ts"
+import type { BackendError } from "../../../core/BackendError.ts"
+import { IdGenerator } from "../../../core/IdGenerator.ts"
+import type { Message } from "../../../core/Message.ts"
+import type { Run } from "../../../core/Run.ts"
+import type { Offload, Ref } from "./record.ts"
+import { sectionOf } from "./transcript.ts"
+
+const root = "/conversation_history"
+
+/** How many characters go into one file, unless one message alone has more. */
+const fileLength = 1_000_000
+
+const longestName = 80
+
+/** Two 32-bit hashes of a text, in hexadecimal. */
+const hash = (text: string): string => {
+  let one = 0x811c9dc5
+  let two = 0x9e3779b9
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index)
+    one = Math.imul(one ^ code, 0x01000193)
+    two = Math.imul(two ^ code, 0x85ebca6b)
+    two ^= two >>> 13
+  }
+  return [one, two].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("")
+}
+
+/** An id as the name of a folder. Two ids have never one name, short of a collision of hashes of very long ones. */
+const nameOf = (id: string): string => {
+  const name = id.replaceAll(/[^A-Za-z0-9-]/g, (char) => `_${char.charCodeAt(0).toString(16)}_`)
+  return name.length <= longestName ? name : `${name.slice(0, longestName - 17)}_${hash(id)}`
+}
+
+/** A sub-agent has its parent's thread: what it writes must not come between that of the parent. */
+const folderOf = (run: Run): string => {
+  const thread = run.depth === 0 && run.threadId !== undefined && run.threadId !== "" ? run.threadId : run.runId
+  return `${root}/${nameOf(thread)}`
+}
+
+const isThere = (error: BackendError): boolean => error.reason._tag === "AlreadyExists"
+
+/** Where what is not yet written begins. */
+const startOf = (history: ReadonlyArray<Message>, through: Ref | undefined): number => {
+  if (through === undefined) return 0
+  if (history[through.index]?.id === through.id) return through.index + 1
+  return history.findIndex((message) => message.id === through.id) + 1
+}
+
+/** Messages as texts of about {@link fileLength}. */
+const textsOf = (history: ReadonlyArray<Message>, start: number, end: number): ReadonlyArray<string> => {
+  const texts: Array<string> = []
+  let sections: Array<string> = []
+  let length = 0
+  const close = () => {
+    if (sections.length > 0) texts.push(`${sections.join("\n\n")}\n`)
+    sections = []
+    length = 0
+  }
+  for (let index = start; index < end; index++) {
+    const message = history[index]
+    if (message === undefined) continue
+    const section = sectionOf(message, index)
+    if (length + section.length > fileLength) close()
+    sections.push(section)
+    length += section.length
+  }
+  close()
+  return texts
+}
+
+/**
+ * Writes the messages before `end` that are not written yet, in new files: nothing is read or written twice. Another
+ * branch of the thread may have been here before; then the file has a name of its own.
+ */
+export const offload = Effect.fnUntraced(function* (
+  backend: Backend.Service,
+  run: Run,
+  history: ReadonlyArray<Message>,
+  before: Offload | undefined,
+  end: number
+) {
+  const written = before ?? { folder: folderOf(run), files: [] }
+  const start = startOf(history, written.through)
+  if (start >= end) return written
+  const files = [...written.files]
+  const makeId = yield* IdGenerator
+  for (const text of textsOf(history, start, end)) {
+    const number = String(files.length + 1).padStart(4, "0")
+    const write = (name: string) => Effect.as(backend.write(`${written.folder}/${name}`, text, { create: true }), name)
+    const name = yield* Effect.catchIf(write(`${number}.md`), isThere, () =>
+      write(`${number}-${nameOf(makeId()).slice(0, 40)}.md`)
+    )
+    files.push(name)
+  }
+  const last = history[end - 1]
+  return {
+    folder: written.folder,
+    files,
+    ...(last === undefined ? {} : { through: { id: last.id, index: end - 1 } })
+  } satisfies Offload
+})

@@ -1,0 +1,128 @@
+/**
+ * Messages made shorter for the model to see; the transcript keeps them as they are.
+ */
+import * as Content from "../../../core/Content.ts"
+import type { Json, JsonObject } from "../../../core/Json.ts"
+import * as Message from "../../../core/Message.ts"
+import type { Clip, Trim } from "./record.ts"
+import { sizeOf } from "./tokens.ts"
+
+/** How many characters old arguments of a call may have in all, and each of them where they have more. */
+const argumentsLimit = 2_000
+const argumentHead = 200
+const mostArguments = 20
+
+/** A result under this many characters is not worth a note in its place. */
+const resultLimit = 400
+const resultHead = 120
+
+/** A surrogate that lost its other half is no text: cuts go around it. */
+const isLow = (code: number): boolean => code >= 0xdc00 && code <= 0xdfff
+const before = (text: string, at: number): number => (at > 0 && isLow(text.charCodeAt(at)) ? at - 1 : at)
+
+/** The head and the tail of a text that is longer than `limit` characters, with a note between them. */
+export const shorten = (text: string, limit: number): string => {
+  if (text.length <= limit) return text
+  const head = before(text, Math.ceil((limit * 2) / 3))
+  const tail = before(text, text.length - Math.floor(limit / 3))
+  return `${text.slice(0, head)}\n[… ${tail - head} characters left out …]\n${text.slice(tail)}`
+}
+
+/** The beginning of a text, on one line. */
+const headOf = (text: string, limit: number): string =>
+  text.slice(0, before(text, Math.min(limit, text.length))).replaceAll(/\s+/g, " ")
+
+const shortArgument = (value: Json, limit: number): Json => {
+  const size = sizeOf(value)
+  if (size <= limit) return value
+  const note = `[… ${size} characters, cut …]`
+  return typeof value === "string" ? `${value.slice(0, before(value, Math.min(limit, value.length)))} ${note}` : note
+}
+
+/** Arguments with each of them cut, if they are longer than `limit` characters in all. */
+const shortArguments = (args: JsonObject, limit: number): JsonObject => {
+  if (sizeOf(args) <= limit) return args
+  const each = Math.min(argumentHead, limit)
+  const entries = Object.entries(args)
+  const kept = entries.slice(0, mostArguments).map(([key, value]) => [headOf(key, each), shortArgument(value, each)])
+  const more = entries.length - kept.length
+  return Object.fromEntries(more === 0 ? kept : [...kept, ["…", `[… ${more} more arguments, cut …]`]])
+}
+
+const shortCalls = (message: Message.AiMessage, limit: number): Message.AiMessage => {
+  const long =
+    message.toolCalls.some((call) => sizeOf(call.arguments) > limit) ||
+    message.malformedToolCalls.some((call) => call.raw.length > limit)
+  if (!long) return message
+  return {
+    ...message,
+    toolCalls: message.toolCalls.map((call) => ({ ...call, arguments: shortArguments(call.arguments, limit) })),
+    malformedToolCalls: message.malformedToolCalls.map((call) => ({ ...call, raw: shorten(call.raw, limit) }))
+  }
+}
+
+const clearedResult = (message: Message.ToolMessage, folder: string | undefined): Message.ToolMessage => {
+  const text = Message.text(message)
+  const media = message.content.filter((block) => block.type === "image" || block.type === "file").length
+  if (text.length <= resultLimit && media === 0) return message
+  const had = [
+    ...(text === "" ? [] : [`${text.length} characters`]),
+    ...(media === 0 ? [] : [`${media} image${media === 1 ? "" : "s"} or files`])
+  ]
+  const began = text === "" ? "" : ` It began: ${headOf(text, resultHead)}`
+  const pointer =
+    folder === undefined
+      ? "Call the tool again if you need it."
+      : `It is kept in ${folder}, under call ${headOf(message.toolCallId, resultHead)}.`
+  const note = `[This result was cleared to save room: ${had.join(", ")}. ${pointer}]${began}`
+  return note.length >= text.length && media === 0 ? message : { ...message, content: [Content.text(note)] }
+}
+
+/** An old message with long arguments cut, and its result cleared if that is asked for. */
+export const trimmed = (message: Message.Message, trim: Pick<Trim, "results" | "folder">): Message.Message => {
+  if (message.role === "ai") return shortCalls(message, argumentsLimit)
+  return message.role === "tool" && trim.results ? clearedResult(message, trim.folder) : message
+}
+
+const isMedia = (block: Content.Block): boolean => block.type === "image" || block.type === "file"
+
+const mediaNote = Content.text("[An image or a file was here. It was left out to save room.]")
+
+const shortContent = (
+  content: ReadonlyArray<Content.Block>,
+  limit: number,
+  media: boolean
+): ReadonlyArray<Content.Block> => {
+  const changes = content.some((block) =>
+    block.type === "text" ? block.text.length > limit : !media && isMedia(block)
+  )
+  if (!changes) return content
+  return content.map((block) => {
+    if (block.type === "text") return { ...block, text: shorten(block.text, limit) }
+    return !media && isMedia(block) ? mediaNote : block
+  })
+}
+
+const withContent = <M extends Message.Message>(message: M, content: ReadonlyArray<Content.Block>): M =>
+  content === message.content ? message : { ...message, content }
+
+/**
+ * A message of which no text is longer than the limit: what tools were given and gave, or all that was said. Half of an
+ * instruction may say something else than the whole, so these stay.
+ */
+export const clipped = (message: Message.Message, clip: Pick<Clip, "limit" | "all">): Message.Message => {
+  if (message.role === "system") return message
+  if (message.role === "ai") {
+    const short = shortCalls(message, clip.limit)
+    return clip.all ? withContent(short, shortContent(short.content, clip.limit, true)) : short
+  }
+  if (message.role !== "tool" && !clip.all) return message
+  return withContent(message, shortContent(message.content, clip.limit, !clip.all))
+}
+
+/** A long message of a user in few characters: its head and its tail, and a note for each image. */
+export const digest = (message: Message.Message, limit: number): Message.Message => {
+  const text = shorten(Message.text(message), limit)
+  const media = message.content.filter(isMedia).map(() => mediaNote)
+  return { ...message, content: [...(text === "" ? [] : [Content.text(text)]), ...media] }
+}

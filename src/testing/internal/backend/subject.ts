@@ -1,0 +1,78 @@
+/**
+ * What a subject of the checks can do beside being a backend.
+ */
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+/** What a subject can't do, and why: the checks that need it are listed with this reason, and not run. */
+export interface Absent {
+  readonly _tag: "Absent"
+  readonly reason: string
+}
+
+/** What is at a path of the machine itself, links not followed; `mode` is its permission bits. */
+export interface Found {
+  readonly kind: "file" | "directory" | "link" | "other"
+  readonly mode: number
+}
+
+/** The files behind a backend, for changes behind its back. All paths are absolute paths of the machine. */
+export interface Host<out H> {
+  /** The folder that is `/` of the backend, and one beside it in the same folder, which must never be reached. */
+  readonly folders: Effect.Effect<{ readonly root: string; readonly outside: string }, never, H>
+  /** Writes a file, with the folders that it needs. */
+  readonly write: (path: string, content: Uint8Array) => Effect.Effect<void, never, H>
+  /** Makes a link to `to`, which is absolute, or relative to where the link is. */
+  readonly link: (path: string, to: string) => Effect.Effect<void, never, H>
+  /** Makes a named pipe, with nobody at its other end. */
+  readonly pipe: (path: string) => Effect.Effect<void, never, H>
+  readonly chmod: (path: string, mode: number) => Effect.Effect<void, never, H>
+  /** Takes away what is there, links not followed. */
+  readonly remove: (path: string) => Effect.Effect<void, never, H>
+  readonly look: (path: string) => Effect.Effect<Found | undefined, never, H>
+  readonly read: (path: string) => Effect.Effect<Uint8Array, never, H>
+  /** The names in a folder, in any order. */
+  readonly list: (path: string) => Effect.Effect<ReadonlyArray<string>, never, H>
+  /** Nothing outside is reached by a file that another process turns into a link at the worst moment. */
+  readonly resistsRaces: true | Absent
+}
+
+/** Files that are too large to be uploaded, and how much memory the process has at the moment, in bytes. */
+export interface Huge<out H> {
+  /** Puts a line (which has its ending) so many times into a file at a path of the backend. */
+  readonly plant: (path: string, line: string, times: number) => Effect.Effect<void, never, H>
+  readonly memory: Effect.Effect<number>
+}
+
+/** Makes the system refuse everything in a folder, given as a path of the backend, until the scope is closed. */
+export type Deny<out H> = (folder: string) => Effect.Effect<void, never, H | Scope.Scope>
+
+/** Fills the disk until the scope is closed: no byte more can be written. */
+export type FillDisk<out H> = () => Effect.Effect<void, never, H | Scope.Scope>
+
+/**
+ * How many files the checks of a large folder make: 20,000 if that takes seconds. They are uploaded, unless `plant` can
+ * make them faster behind the back of the backend, by their paths in it.
+ */
+export interface ManyFiles<out H> {
+  readonly count: number
+  readonly plant?: (files: Readonly<Record<string, string>>) => Effect.Effect<void, never, H>
+}
+
+/** What a subject of {@link Absent} parts may have. All of it lasts until the scope is closed. */
+export interface Abilities<out H> {
+  /** What is behind the backend is files of this machine. */
+  readonly host: Host<H> | Absent
+  /** Makes the system refuse everything in a folder, given as a path of the backend. */
+  readonly deny: Deny<H> | Absent
+  /** Fills the disk: no byte more can be written. */
+  readonly fillDisk: FillDisk<H> | Absent
+  readonly huge: Huge<H> | Absent
+  /** How many bytes a file of an upload or a download may have. */
+  readonly maxFileSize: number | Absent
+  readonly manyFiles: ManyFiles<H> | Absent
+  /** Who reads a file while it is written gets the old one or the new one. */
+  readonly atomicWrites: true | Absent
+  /** Names that differ in case or in Unicode normal form are different names. */
+  readonly distinctNames: true | Absent
+}

@@ -1,0 +1,57 @@
+import { type Effect, Layer, type Result } from "effect"
+import type { Backend, Sandbox } from "effect-deepagents"
+import { Permissions } from "effect-deepagents/backends"
+import { expectTypeOf } from "vitest"
+
+declare const files: Layer.Layer<Backend.Backend, "no disk", "Disk">
+declare const shell: Layer.Layer<Sandbox.Sandbox | Backend.Backend, "no disk", "Disk">
+
+const options = {
+  rules: [
+    { operations: ["read", "write"], paths: ["/secrets"], mode: "deny" },
+    { operations: ["execute"], mode: "ask" }
+  ],
+  default: "deny"
+} as const satisfies Permissions.Options
+
+expectTypeOf(Permissions.layer(options)).toEqualTypeOf<
+  Layer.Layer<Backend.Backend, Permissions.InvalidPermissions, Backend.Backend>
+>()
+expectTypeOf(Permissions.layerSandbox(options)).toEqualTypeOf<
+  Layer.Layer<Sandbox.Sandbox | Backend.Backend, Permissions.InvalidPermissions, Sandbox.Sandbox>
+>()
+expectTypeOf(Permissions.layer(options).pipe(Layer.provide(files))).toEqualTypeOf<
+  Layer.Layer<Backend.Backend, Permissions.InvalidPermissions | "no disk", "Disk">
+>()
+expectTypeOf(Permissions.layerSandbox(options).pipe(Layer.provide(shell))).toEqualTypeOf<
+  Layer.Layer<Sandbox.Sandbox | Backend.Backend, Permissions.InvalidPermissions | "no disk", "Disk">
+>()
+expectTypeOf(Permissions.layerSandbox(options).pipe(Layer.provide(files))).toEqualTypeOf<
+  Layer.Layer<Sandbox.Sandbox | Backend.Backend, Permissions.InvalidPermissions | "no disk", Sandbox.Sandbox | "Disk">
+>()
+
+declare const backend: Backend.Service
+declare const sandbox: Sandbox.Service
+expectTypeOf(Permissions.wrap(backend, options)).toEqualTypeOf<
+  Effect.Effect<Backend.Service, Permissions.InvalidPermissions>
+>()
+expectTypeOf(Permissions.wrapSandbox(sandbox, options)).toEqualTypeOf<
+  Effect.Effect<Sandbox.Service, Permissions.InvalidPermissions>
+>()
+expectTypeOf(Permissions.compile(options)).toEqualTypeOf<
+  Result.Result<Permissions.Policy, Permissions.InvalidPermissions>
+>()
+
+declare const policy: Permissions.Policy
+expectTypeOf(Permissions.decide(policy, "read", "/x")).toEqualTypeOf<Permissions.Decision>()
+expectTypeOf(Permissions.decide(policy, "execute")).toEqualTypeOf<Permissions.Decision>()
+// @ts-expect-error nothing can be said of no path
+Permissions.decide(policy, "read")
+// @ts-expect-error there are no patterns of commands
+Permissions.layer({ rules: [{ operations: ["execute"], paths: ["/x"], mode: "deny" }] })
+// @ts-expect-error a rule for files needs paths
+Permissions.layer({ rules: [{ operations: ["read"], mode: "deny" }] })
+// @ts-expect-error files and commands have rules of their own
+Permissions.layer({ rules: [{ operations: ["read", "execute"], paths: ["/x"], mode: "deny" }] })
+// @ts-expect-error the default can't ask
+Permissions.layer({ rules: [], default: "ask" })

@@ -1,0 +1,95 @@
+/**
+ * Every layer of files is held to the one suite.
+ */
+import { NodeServices } from "@effect/platform-node"
+import { describe, it } from "@effect/vitest"
+import { rgPath } from "@vscode/ripgrep"
+import { Effect, Layer } from "effect"
+import type { Backend } from "effect-deepagents"
+import { CompositeBackend, MemoryBackend, Permissions, StoreBackend } from "effect-deepagents/backends"
+import { FilesystemBackend } from "effect-deepagents/local"
+import { BackendConformance } from "effect-deepagents/testing"
+import { KeyValueStore } from "effect/persistence"
+import { folder, holds, inFolder, inMemory, onDisk, onDiskAgain } from "./conformance.ts"
+import { layerRootedAt } from "./rooted.ts"
+import { inRun } from "./run.ts"
+import * as subjects from "./subjects.ts"
+
+const { absent } = BackendConformance
+
+const all = { operations: ["read", "write"], paths: ["/**"], mode: "allow" } as const
+const allowed = Permissions.layer({ rules: [all], default: "deny" })
+
+/** A composite that has this at a path, seen from there. */
+const mounted = <E, R>(layer: Layer.Layer<Backend.Backend, E, R>) =>
+  layerRootedAt("/mounted/here").pipe(
+    Layer.provide(CompositeBackend.layer({ default: MemoryBackend.layer(), routes: { "/mounted/here": layer } }))
+  )
+
+/** A composite with this below everything else. */
+const fallback = <E, R>(layer: Layer.Layer<Backend.Backend, E, R>) =>
+  CompositeBackend.layer({ default: layer, routes: {} })
+
+const store = StoreBackend.layer({ namespace: ["tenants", "one"] })
+const stored = store.pipe(Layer.provide(KeyValueStore.layerMemory))
+const storedInFolder = (root: string) =>
+  store.pipe(Layer.provide(KeyValueStore.layerFileSystem(root)), Layer.provide(NodeServices.layer))
+
+holds("memory", BackendConformance.suite({ layer: MemoryBackend.layer(), ...inMemory(20_000) }))
+
+describe("memory in the state of a run", () => {
+  for (const check of BackendConformance.suite({ layer: MemoryBackend.layerState, ...inMemory(1000) }))
+    (check.absent === undefined ? it.live : it.live.skip)(check.name, () => inRun(check.run), 60_000)
+})
+
+holds("a store in memory", BackendConformance.suite({ layer: stored, ...inMemory(2000) }))
+holds(
+  "a store in files",
+  BackendConformance.suite({
+    layer: inFolder(storedInFolder),
+    ...inMemory(),
+    atomicWrites: absent("this store overwrites in place")
+  })
+)
+holds("a folder, with ripgrep", BackendConformance.suite({ layer: inFolder(folder(rgPath)), ...onDisk }))
+holds(
+  "a folder, without ripgrep",
+  BackendConformance.suite({
+    layer: inFolder(folder(false)),
+    ...onDisk,
+    manyFiles: { ...onDisk.manyFiles, count: 2000 }
+  })
+)
+holds("a mounted memory", BackendConformance.suite({ layer: mounted(MemoryBackend.layer()), ...inMemory() }))
+holds(
+  "a mounted folder",
+  BackendConformance.suite({ layer: inFolder((root) => mounted(folder(false)(root))), ...onDiskAgain })
+)
+holds("a mounted store", BackendConformance.suite({ layer: mounted(stored), ...inMemory() }))
+holds("a composite's memory", BackendConformance.suite({ layer: fallback(MemoryBackend.layer()), ...inMemory() }))
+holds(
+  "a composite's folder",
+  BackendConformance.suite({ layer: inFolder((root) => fallback(folder(false)(root))), ...onDiskAgain })
+)
+holds(
+  "an allowed memory",
+  BackendConformance.suite({ layer: allowed.pipe(Layer.provide(MemoryBackend.layer())), ...inMemory() })
+)
+holds(
+  "an allowed folder",
+  BackendConformance.suite({
+    layer: inFolder((root) => allowed.pipe(Layer.provide(folder(false)(root)))),
+    ...onDiskAgain
+  })
+)
+
+describe("a small disk", () => {
+  const layer = Layer.unwrap(
+    Effect.map(subjects.Folder, ({ root }) => FilesystemBackend.layer({ root, ripgrep: false, maxFileSize: 1_000_000 }))
+  ).pipe(Layer.provideMerge(subjects.smallDisk))
+  const none = absent("only what needs a disk of its own")
+  const only = { host: none, deny: none, huge: none, manyFiles: none, distinctNames: none, atomicWrites: none }
+  const checks = BackendConformance.suite({ layer, ...only, maxFileSize: 1_000_000, fillDisk: subjects.fillDisk })
+  for (const check of checks.filter(({ name }) => /over the limit|disk that is full/.test(name)))
+    it.live.skipIf(!subjects.canMount)(check.name, () => check.run, 60_000)
+})

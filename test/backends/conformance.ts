@@ -1,0 +1,54 @@
+/**
+ * What subjects of the conformance suite have in common.
+ */
+import { describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { FilesystemBackend } from "effect-deepagents/local"
+import { BackendConformance } from "effect-deepagents/testing"
+import * as subjects from "./subjects.ts"
+
+const { absent } = BackendConformance
+
+export const tenMebibytes = 10 * 1024 * 1024
+export const elsewhere = absent("what this is made of is held to it")
+
+/** For a layer with no files of this machine behind it. */
+export const inMemory = (count?: number) => {
+  const none = absent("there are no files of this machine behind it")
+  return {
+    host: none,
+    deny: none,
+    fillDisk: none,
+    huge: none,
+    maxFileSize: tenMebibytes,
+    manyFiles: count === undefined ? elsewhere : { count },
+    atomicWrites: true as const,
+    distinctNames: true as const
+  }
+}
+
+/** For a layer that has the files of a folder. */
+export const onDisk = {
+  host: subjects.host,
+  deny: subjects.deny,
+  fillDisk: absent("this takes a disk of its own: see the small disk"),
+  huge: subjects.huge,
+  maxFileSize: absent("the limit is 100 MiB: see the small disk"),
+  manyFiles: { count: 20_000, plant: subjects.plant },
+  atomicWrites: true as const,
+  distinctNames: true as const
+}
+
+/** What is made of others, and has nothing of its own to do with large files or folders. */
+export const onDiskAgain = { ...onDisk, huge: elsewhere, manyFiles: elsewhere }
+
+export const holds = <E>(name: string, checks: ReadonlyArray<BackendConformance.Check<E, never>>) =>
+  describe(name, () => {
+    for (const check of checks)
+      (check.absent === undefined ? it.live : it.live.skip)(check.name, () => check.run, 60_000)
+  })
+
+export const inFolder = <A, E>(layer: (root: string) => Layer.Layer<A, E>) =>
+  Layer.unwrap(Effect.map(subjects.Folder, ({ root }) => layer(root))).pipe(Layer.provideMerge(subjects.folder))
+
+export const folder = (ripgrep: string | false) => (root: string) => FilesystemBackend.layer({ root, ripgrep })

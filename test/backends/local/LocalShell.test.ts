@@ -1,0 +1,523 @@
+/**
+ * Commands as real processes: what is kept of their output, and that they end.
+ */
+import * as NodeFs from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { Backend, type BackendError, Sandbox } from "effect-deepagents"
+import { LocalShell } from "effect-deepagents/local"
+import { now, plant, system, temporary } from "./temporary.ts"
+
+const opened = (options: Partial<LocalShell.Options> = {}) =>
+  Effect.gen(function* () {
+    const { outside, root } = yield* temporary
+    const sandbox = yield* LocalShell.make({ root, ripgrep: false, ...options })
+    return { root, outside, sandbox }
+  })
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    // One that is dead and waits for its parent is no process any more.
+    return process.platform !== "linux" || !/^\d+ \(.*\) Z/.test(NodeFs.readFileSync(`/proc/${pid}/stat`, "utf8"))
+  } catch {
+    return false
+  }
+}
+
+/** Waits until a process is gone: signals take a moment to arrive. */
+const gone = (pid: number, within = 1500) =>
+  Effect.gen(function* () {
+    const until = Date.now() + within
+    while (isAlive(pid) && Date.now() < until) yield* Effect.sleep("5 millis")
+    return !isAlive(pid)
+  })
+
+/** A process id that a command has written to a file. */
+const pidIn = (file: string) =>
+  Effect.gen(function* () {
+    for (;;) {
+      const text = NodeFs.existsSync(file) ? NodeFs.readFileSync(file, "utf8") : ""
+      if (text.endsWith("\n")) return Number(text)
+      yield* Effect.sleep("5 millis")
+    }
+  })
+
+const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const start = Date.now()
+    const value = yield* effect
+    return { value, millis: Date.now() - start }
+  })
+
+const reasonOf = <A, R>(effect: Effect.Effect<A, BackendError.BackendError, R>) =>
+  Effect.map(Effect.flip(effect), ({ reason }) => reason._tag)
+
+describe("execute", () => {
+  it.live("gives what was written to both channels in the order in which it was, and the exit code", () =>
+    Effect.gen(function* () {
+      const { sandbox } = yield* opened()
+      const command = "for i in 1 2 3 4 5 6 7 8 9; do echo o$i; echo e$i >&2; done; exit 3"
+      const expected = Array.from({ length: 9 }, (_, index) => `o${index + 1}\ne${index + 1}\n`).join("")
+      assert.deepStrictEqual(yield* sandbox.execute(command), { output: expected, exitCode: 3, truncated: false })
+    })
+  )
+
+  it.live("gives 128 + n for a command that a signal ended", () =>
+    Effect.gen(function* () {
+      const { sandbox } = yield* opened()
+      assert.strictEqual((yield* sandbox.execute("kill -9 $$")).exitCode, 137)
+      assert.strictEqual((yield* sandbox.execute("kill -TERM $$")).exitCode, 143)
+    })
+  )
+
+  it.live("takes a command that begins with a dash for a command", () =>
+    Effect.gen(function* () {
+      const { sandbox } = yield* opened()
+      assert.strictEqual((yield* sandbox.execute("-c 'echo x'")).exitCode, 127)
+      assert.strictEqual((yield* sandbox.execute("'--version'")).exitCode, 127)
+    })
+  )
+
+  it.live("passes little of the environment on, and what it is told to", () =>
+    Effect.gen(function* () {
+      const { sandbox } = yield* Effect.acquireRelease(
+        now(() => void (process.env["SECRET_KEY"] = "s3cret")),
+        () => now(() => void delete process.env["SECRET_KEY"])
+      ).pipe(Effect.andThen(opened({ env: { LAYER: "l", BOTH: "l" } })))
+      const { output } = yield* sandbox.execute("env", { env: { CALL: "c", BOTH: "c" } })
+      const variables = new Map(
+        output
+          .trim()
+          .split("\n")
+          .map((line) => line.split("=", 2) as [string, string])
+      )
+      const expected = ["BOTH", "CALL", "HOME", "LANG", "LAYER", "PATH", "TERM", "TMPDIR"]
+      // These are the shell's own.
+      const own = ["PWD", "OLDPWD", "SHLVL", "_"]
+      for (const name of variables.keys()) assert.include([...expected, ...own], name)
+      assert.deepStrictEqual([variables.get("CALL"), variables.get("LAYER"), variables.get("BOTH")], ["c", "l", "c"])
+      assert.isTrue(variables.has("PATH"))
+    })
+  )
+
+  it.live("runs in the root, or a folder of it; never out of it", () =>
+    Effect.gen(function* () {
+      const { outside, root, sandbox } = yield* opened()
+      yield* plant(root, { "a/b/": "", "file.txt": "x" })
+      yield* now(() => {
+        NodeFs.symlinkSync(outside, `${root}/out`)
+        NodeFs.symlinkSync("a/b", `${root}/in`)
+      })
+      const pwd = (cwd: string) => Effect.map(sandbox.execute("pwd -P", { cwd }), ({ output }) => output.trim())
+      assert.strictEqual((yield* sandbox.execute("pwd")).output.trim(), root)
+      assert.strictEqual(yield* pwd("/a/b"), `${root}/a/b`)
+      assert.strictEqual(yield* pwd("in"), `${root}/a/b`)
+      for (const cwd of ["/out", "../outside", "~"]) assert.strictEqual(yield* reasonOf(pwd(cwd)), "OutsideRoot", cwd)
+      assert.strictEqual(yield* reasonOf(pwd("/none")), "NotFound")
+      assert.strictEqual(yield* reasonOf(pwd("/file.txt")), "NotDirectory")
+    })
+  )
+
+  it.live("closes stdin, or gives it; a command need not read it", () =>
+    Effect.gen(function* () {
+      const { sandbox } = yield* opened()
+      assert.strictEqual((yield* sandbox.execute("cat; echo end")).output, "end\n")
+      assert.strictEqual((yield* sandbox.execute("cat", { stdin: "häl\nlo" })).output, "häl\nlo")
+      const large = "x".repeat(5_000_000)
+      assert.strictEqual((yield* sandbox.execute("wc -c", { stdin: large })).output.trim(), "5000000")
+      assert.strictEqual((yield* sandbox.execute("exit 4", { stdin: large })).exitCode, 4)
+      const closed = yield* sandbox.execute("exec <&-; sleep 0.3; echo end", { stdin: large })
+      assert.deepStrictEqual(closed, { output: "end\n", exitCode: 0, truncated: false })
+    })
+  )
+
+  it.live("puts characters together wherever they are cut, and shows what is none", () =>
+    Effect.gen(function* () {
+      const { sandbox } = yield* opened()
+      const command = "printf '\\360\\237'; sleep 0.05; printf '\\230\\200'; printf '\\377|\\303'"
+      assert.strictEqual((yield* sandbox.execute(command)).output, "😀\uFFFD|\uFFFD")
+    })
+  )
+
+  it.live("runs two commands at a time", () =>
+    Effect.gen(function* () {
+      const { root, sandbox } = yield* opened()
+      const wait = (mine: string, other: string) =>
+        sandbox.execute(`touch ${mine}; while [ ! -e ${other} ]; do sleep 0.01; done; echo ${mine}`, {
+          cwd: "/",
+          timeout: "5 seconds"
+        })
+      const both = yield* Effect.all([wait("one", "two"), wait("two", "one")], { concurrency: 2 })
+      assert.deepStrictEqual(
+        both.map(({ output }) => output),
+        ["one\n", "two\n"]
+      )
+      assert.isTrue(NodeFs.existsSync(`${root}/one`))
+    })
+  )
+
+  it.live("by another shell, if that is what is wanted", () =>
+    Effect.gen(function* () {
+      if (!NodeFs.existsSync("/bin/bash")) return
+      const { sandbox } = yield* opened({ shell: "/bin/bash" })
+      assert.strictEqual(
+        (yield* sandbox.execute("echo ${BASH_VERSION:+bash} $((1+1)); echo x >&2")).output,
+        "bash 2\nx\n"
+      )
+    })
+  )
+})
+
+describe("output", () => {
+  it.live("is its beginning and its end if it is too long, in characters that are whole", () =>
+    Effect.gen(function* () {
+      const { sandbox } = yield* opened({ outputLimit: 1000 })
+      const { output, truncated } = yield* sandbox.execute("seq 1 1000000")
+      assert.isTrue(truncated)
+      assert.isTrue(output.startsWith("1\n2\n3\n") && output.endsWith("999999\n1000000\n"))
+      const left = /\n… (\d+) characters left out …\n/.exec(output)
+      assert.strictEqual(Number(left?.[1]) + output.length - (left?.[0].length ?? 0), 6_888_896)
+      assert.isBelow(output.length, 1100)
+      const smileys = yield* sandbox.execute("printf x; for i in $(seq 2000); do printf '\\360\\237\\230\\200'; done")
+      assert.isTrue(smileys.truncated && smileys.output.isWellFormed())
+      const exact = yield* sandbox.execute("head -c 1000 /dev/zero | tr '\\0' x")
+      assert.deepStrictEqual(exact, { output: "x".repeat(1000), exitCode: 0, truncated: false })
+    })
+  )
+
+  it.live(
+    "without end takes no more memory, and its time",
+    () =>
+      Effect.gen(function* () {
+        const { sandbox } = yield* opened()
+        const before = process.memoryUsage().rss
+        let peak = before
+        const timer = setInterval(() => {
+          peak = Math.max(peak, process.memoryUsage().rss)
+        }, 10)
+        const { millis, value } = yield* timed(Effect.flip(sandbox.execute("yes", { timeout: "2 seconds" })))
+        clearInterval(timer)
+        assert.strictEqual(value.reason._tag, "TimedOut")
+        assert.isBelow(peak - before, 150_000_000)
+        assert.isBelow(millis, 4000)
+      }),
+    15_000
+  )
+})
+
+describe("a command that is over its time", () => {
+  it.live("fails with the limit, and the end of what it wrote", () =>
+    Effect.gen(function* () {
+      const { sandbox } = yield* opened()
+      const error = yield* Effect.flip(
+        sandbox.execute("seq 1 3000; echo begun >&2; sleep 60", { timeout: "400 millis" })
+      )
+      assert.deepStrictEqual(error.reason, { _tag: "TimedOut", limit: 400 })
+      assert.isTrue(error.detail?.endsWith("3000\nbegun\n"))
+      assert.isAtMost(error.detail?.length ?? Infinity, 2000)
+    })
+  )
+
+  it.live("is ended with all that it started, and grandchildren that hold its pipes delay nothing", () =>
+    Effect.gen(function* () {
+      const { root, sandbox } = yield* opened()
+      const command = "(sleep 60 & echo $! > inner; wait) & sleep 61 & echo $! > outer; wait"
+      const { millis } = yield* timed(Effect.flip(sandbox.execute(command, { timeout: "300 millis" })))
+      assert.isBelow(millis, 1800)
+      for (const name of ["inner", "outer"]) assert.isTrue(yield* gone(yield* pidIn(`${root}/${name}`)), name)
+    })
+  )
+
+  it.live(
+    "is killed if it does not end when it is asked to, 2 seconds later",
+    () =>
+      Effect.gen(function* () {
+        const { root, sandbox } = yield* opened()
+        const command = "trap '' TERM; (trap '' TERM; echo $$ > shell; sleep 60; sleep 60) & wait; wait; sleep 60"
+        const { millis } = yield* timed(Effect.flip(sandbox.execute(command, { timeout: "300 millis" })))
+        assert.isAtLeast(millis, 2200)
+        assert.isBelow(millis, 5000)
+        assert.isTrue(yield* gone(yield* pidIn(`${root}/shell`)))
+      }),
+    10_000
+  )
+
+  it.live("may end in peace: what it does when it is asked to, is waited for", () =>
+    Effect.gen(function* () {
+      const { root, sandbox } = yield* opened()
+      const command = "trap 'sleep 0.3; echo bye > bye; exit 0' TERM; echo ready > ready; while :; do sleep 0.05; done"
+      yield* Effect.flip(sandbox.execute(command, { timeout: "500 millis" }))
+      assert.isTrue(NodeFs.existsSync(`${root}/bye`))
+    })
+  )
+})
+
+describe("interruption", () => {
+  it.live("ends the command with all that it started, before it is over itself", () =>
+    Effect.gen(function* () {
+      const { root, sandbox } = yield* opened()
+      const fiber = yield* Effect.forkChild(sandbox.execute("sleep 60 & echo $! > inner; echo $$ > shell; wait"))
+      const [inner, shell] = [yield* pidIn(`${root}/inner`), yield* pidIn(`${root}/shell`)]
+      const { millis } = yield* timed(Fiber.interrupt(fiber))
+      assert.isBelow(millis, 1500)
+      assert.isFalse(isAlive(inner) || isAlive(shell))
+    })
+  )
+
+  it.live(
+    "kills what does not want to end",
+    () =>
+      Effect.gen(function* () {
+        const { root, sandbox } = yield* opened()
+        const fiber = yield* Effect.forkChild(
+          sandbox.execute("trap '' TERM; echo $$ > shell; while :; do sleep 1; done")
+        )
+        const shell = yield* pidIn(`${root}/shell`)
+        const { millis } = yield* timed(Fiber.interrupt(fiber))
+        assert.isTrue(millis >= 1900 && millis < 4500)
+        assert.isTrue(yield* gone(shell))
+      }),
+    10_000
+  )
+})
+
+describe("what a command leaves in the background", () => {
+  it.live("does not keep it from being over, and is ended", () =>
+    Effect.gen(function* () {
+      const { root, sandbox } = yield* opened()
+      const { millis, value } = yield* timed(sandbox.execute("sleep 60 & echo $! > pid; echo started"))
+      assert.deepStrictEqual(value, { output: "started\n", exitCode: 0, truncated: false })
+      assert.isBelow(millis, 1500)
+      assert.isTrue(yield* gone(yield* pidIn(`${root}/pid`)))
+    })
+  )
+
+  it.live("does not delay it, even out of its group with its pipes in hand", () =>
+    Effect.gen(function* () {
+      const { root, sandbox } = yield* opened()
+      const command =
+        "setsid sh -c 'echo $$ > pid; exec sleep 60' & while [ ! -s pid ]; do sleep 0.01; done; echo started"
+      const { millis, value } = yield* timed(sandbox.execute(command))
+      const pid = yield* pidIn(`${root}/pid`)
+      yield* Effect.addFinalizer(() => now(() => void process.kill(pid, "SIGKILL")))
+      assert.strictEqual(value.output, "started\n")
+      assert.isBelow(millis, 1500)
+    })
+  )
+
+  it.live(
+    "writes on without end, and the command is over all the same, with all that it wrote itself",
+    () =>
+      Effect.gen(function* () {
+        const { sandbox } = yield* opened({ outputLimit: 10_000_000 })
+        const { millis, value } = yield* timed(
+          sandbox.execute("seq 1 50000; (trap '' TERM; yes) & exit 7", { timeout: "10 seconds" })
+        )
+        assert.strictEqual(value.exitCode, 7)
+        assert.include(value.output, "\n50000\n")
+        assert.isBelow(millis, 1800)
+      }),
+    15_000
+  )
+
+  it.live(
+    "is killed after 2 seconds if it does not end; at once if the layer is released",
+    () =>
+      Effect.gen(function* () {
+        const { root } = yield* temporary
+        const command = (name: string) =>
+          `(trap '' TERM; sh -c 'echo $PPID' > ${name}; while :; do sleep 1; done) & while [ ! -s ${name} ]; do sleep 0.01; done`
+        const scope = yield* Scope.make()
+        const sandbox = yield* Scope.provide(LocalShell.make({ root, ripgrep: false }), scope)
+        const executed = yield* timed(sandbox.execute(command("first")))
+        assert.isBelow(executed.millis, 1500)
+        const first = yield* pidIn(`${root}/first`)
+        assert.isTrue(isAlive(first))
+        assert.isTrue(yield* gone(first, 4000))
+        yield* sandbox.execute(command("second"))
+        const second = yield* pidIn(`${root}/second`)
+        assert.isTrue(isAlive(second))
+        const { millis } = yield* timed(Scope.close(scope, Exit.void))
+        assert.isTrue(yield* gone(second, 500))
+        assert.isBelow(millis, 1500)
+      }),
+    15_000
+  )
+
+  it.live("is ended when the shell is, whether somebody reads on or not", () =>
+    Effect.gen(function* () {
+      const { root, sandbox } = yield* opened()
+      const run = Stream.runForEach(sandbox.executeStream("sleep 60 & echo $! > pid; echo started"), () => Effect.never)
+      const fiber = yield* Effect.forkChild(run)
+      assert.isTrue(yield* gone(yield* pidIn(`${root}/pid`)))
+      yield* Fiber.interrupt(fiber)
+    })
+  )
+})
+
+describe("executeStream", () => {
+  it.live("keeps the channels apart, gives all as it comes, and then the end", () =>
+    Effect.gen(function* () {
+      const { sandbox } = yield* opened()
+      const first = Date.now()
+      const events = yield* Stream.runCollect(
+        sandbox
+          .executeStream("echo out; sleep 0.4; echo err >&2; exit 2")
+          .pipe(Stream.map((event) => ({ event, after: Date.now() - first })))
+      )
+      assert.deepStrictEqual(
+        events.map(({ event }) => event),
+        [
+          { _tag: "Output", channel: "stdout", text: "out\n" },
+          { _tag: "Output", channel: "stderr", text: "err\n" },
+          { _tag: "Exited", exitCode: 2, truncated: false }
+        ]
+      )
+      assert.isAtLeast((events[1]?.after ?? 0) - (events[0]?.after ?? 0), 300)
+    })
+  )
+
+  it.live(
+    "is as fast as it is read: a command that writes waits, and loses nothing",
+    () =>
+      Effect.gen(function* () {
+        const { root, sandbox } = yield* opened()
+        const command =
+          "for i in $(seq 1 60); do head -c 500000 /dev/zero; echo $i > progress; done; echo done > progress"
+        const before = process.memoryUsage().rss
+        let total = 0
+        let stalledAt = ""
+        yield* Stream.runForEach(sandbox.executeStream(command), (event) =>
+          Effect.gen(function* () {
+            if (event._tag === "Output") total += event.text.length
+            if (stalledAt === "") {
+              yield* Effect.sleep("500 millis")
+              stalledAt = NodeFs.existsSync(`${root}/progress`)
+                ? NodeFs.readFileSync(`${root}/progress`, "utf8").trim()
+                : "0"
+            }
+          })
+        )
+        assert.isBelow(Number(stalledAt), 30)
+        assert.strictEqual(total, 30_000_000)
+        assert.isBelow(process.memoryUsage().rss - before, 150_000_000)
+      }),
+    15_000
+  )
+
+  it.live(
+    "gives what is in the pipes when the command is over already",
+    () =>
+      Effect.gen(function* () {
+        const { root, sandbox } = yield* opened()
+        let total = 0
+        // More than is buffered here, and less than the pipe holds beside it: the command ends while nobody reads.
+        const events = sandbox.executeStream("head -c 1200000 /dev/zero; echo done > done")
+        yield* Stream.runForEach(events, (event) =>
+          Effect.gen(function* () {
+            if (event._tag === "Output") total += event.text.length
+            while (!NodeFs.existsSync(`${root}/done`)) yield* Effect.sleep("20 millis")
+            yield* Effect.sleep("50 millis")
+          })
+        )
+        assert.strictEqual(total, 1_200_000)
+      }).pipe(Effect.timeout("10 seconds")),
+    15_000
+  )
+
+  it.live("left early, ends the command", () =>
+    Effect.gen(function* () {
+      const { root, sandbox } = yield* opened()
+      const { millis, value } = yield* timed(
+        Stream.runCollect(sandbox.executeStream("echo $$ > pid; echo one; sleep 60").pipe(Stream.take(1)))
+      )
+      assert.strictEqual(value.length, 1)
+      assert.isBelow(millis, 1500)
+      assert.isTrue(yield* gone(yield* pidIn(`${root}/pid`)))
+    })
+  )
+
+  it.live("ends in time even if nobody reads it any more", () =>
+    Effect.gen(function* () {
+      const { root, sandbox } = yield* opened()
+      const run = Stream.runForEach(
+        sandbox.executeStream("echo $$ > pid; yes", { timeout: "300 millis" }),
+        () => Effect.never
+      )
+      const fiber = yield* Effect.forkChild(run)
+      assert.isTrue(yield* gone(yield* pidIn(`${root}/pid`), 3000))
+      yield* Fiber.interrupt(fiber)
+    })
+  )
+
+  it.live("fails with TimedOut, after what came", () =>
+    Effect.gen(function* () {
+      const { sandbox } = yield* opened()
+      const seen: Array<string> = []
+      const error = yield* Effect.flip(
+        Stream.runForEach(sandbox.executeStream("echo one; sleep 60", { timeout: "300 millis" }), (event) =>
+          now(() => void seen.push(event._tag === "Output" ? event.text : "end"))
+        )
+      )
+      assert.deepStrictEqual([seen, error.reason, error.detail], [["one\n"], { _tag: "TimedOut", limit: 300 }, "one\n"])
+    })
+  )
+})
+
+describe("what can't be started", () => {
+  it.live("is a failure that says why", () =>
+    Effect.gen(function* () {
+      const { root, sandbox } = yield* opened()
+      assert.strictEqual(yield* reasonOf(sandbox.execute("echo a\0b")), "Unsupported")
+      const long = yield* Effect.flip(sandbox.execute(`: ${"x".repeat(5_000_000)}`))
+      assert.strictEqual(long.reason._tag, "Unavailable")
+      assert.include(long.message, "write the script to a file")
+      assert.strictEqual(yield* reasonOf(LocalShell.make({ root, shell: `${root}/none` })), "NotFound")
+      assert.strictEqual(yield* reasonOf(LocalShell.make({ root, shell: "sh" })), "InvalidPath")
+      assert.strictEqual(yield* reasonOf(LocalShell.make({ root: `${root}/none` })), "NotFound")
+    })
+  )
+
+  it.live(
+    "leaves no processes and no open files behind, nor do commands",
+    () =>
+      Effect.gen(function* () {
+        const { sandbox } = yield* opened()
+        const descriptors = () => NodeFs.readdirSync("/proc/self/fd").length
+        if (process.platform !== "linux") return
+        yield* sandbox.execute("true")
+        const before = descriptors()
+        for (let round = 0; round < 20; round++) {
+          yield* sandbox.execute("sleep 60 & true")
+          yield* Effect.ignore(sandbox.execute("echo a\0b"))
+          yield* Effect.ignore(sandbox.execute("sleep 60", { timeout: "10 millis" }))
+          yield* Effect.ignore(sandbox.read("/none"))
+          yield* sandbox.write("/file.txt", "x")
+        }
+        yield* Effect.sleep("300 millis")
+        assert.isAtMost(descriptors(), before + 1)
+        const children = yield* system("ps", "-o", "pid=", "--ppid", `${process.pid}`)
+        assert.isAtMost(children.trim().split("\n").length, 2)
+      }),
+    15_000
+  )
+})
+
+describe("the layer", () => {
+  it.live("gives one value as both services; commands and files see each other", () =>
+    Effect.gen(function* () {
+      const { root } = yield* temporary
+      yield* Effect.gen(function* () {
+        const sandbox = yield* Sandbox.Sandbox
+        const backend = yield* Backend.Backend
+        assert.strictEqual<Backend.Service>(sandbox, backend)
+        assert.isTrue(Sandbox.isSandbox(backend) && sandbox.reaches("/anything") && sandbox.id.includes(root))
+        yield* backend.write("/from-file.txt", "one\n")
+        assert.strictEqual((yield* sandbox.execute("cat from-file.txt; echo two > from-command.txt")).output, "one\n")
+        const read = yield* backend.read("/from-command.txt")
+        assert.strictEqual(read.kind === "text" && read.text, "two")
+      }).pipe(Effect.provide(LocalShell.layer({ root })))
+    })
+  )
+})

@@ -1,0 +1,17 @@
+/** Run by a test as somebody who may not write everything: says what becomes of two writes. */
+import { Effect } from "effect"
+import { FilesystemBackend } from "effect-deepagents/local"
+
+const [root = ""] = process.argv.slice(2)
+
+const program = Effect.gen(function* () {
+  const backend = yield* FilesystemBackend.make({ root })
+  const outcome = (path: string) =>
+    Effect.match(backend.write(path, "new"), {
+      onSuccess: () => "Success",
+      onFailure: (error) => error.reason._tag
+    })
+  return { theirs: yield* outcome("/theirs.txt"), mine: yield* outcome("/mine.txt") }
+})
+
+process.stdout.write(JSON.stringify(await Effect.runPromise(program)))

@@ -1,0 +1,59 @@
+/**
+ * The objects of the real SDKs are what the adapters take, and the layers say what they give, need and fail with.
+ */
+import type { Sandbox as DaytonaSdk } from "@daytonaio/sdk"
+import type { Devbox } from "@runloop/api-client/sdk"
+import type { Sandbox as VercelSdk } from "@vercel/sandbox"
+import type { Sandbox as E2bSdk } from "e2b"
+import type { Config, Effect, Layer } from "effect"
+import type { Backend, BackendError, Sandbox } from "effect-deepagents"
+import { BaseSandbox } from "effect-deepagents/backends"
+import { Bash } from "effect-deepagents/bash"
+import { DaytonaSandbox } from "effect-deepagents/daytona"
+import { E2bSandbox } from "effect-deepagents/e2b"
+import { ModalSandbox } from "effect-deepagents/modal"
+import { RunloopSandbox } from "effect-deepagents/runloop"
+import { VercelSandbox } from "effect-deepagents/vercel"
+import type { Sandbox as ModalSdk } from "modal"
+import { expectTypeOf } from "vitest"
+
+expectTypeOf<DaytonaSdk>().toExtend<DaytonaSandbox.DaytonaMachine>()
+expectTypeOf<E2bSdk>().toExtend<E2bSandbox.E2bMachine>()
+expectTypeOf<ModalSdk>().toExtend<ModalSandbox.ModalMachine>()
+expectTypeOf<Devbox>().toExtend<RunloopSandbox.RunloopMachine>()
+expectTypeOf<VercelSdk>().toExtend<VercelSandbox.VercelMachine>()
+
+type Provided = Sandbox.Sandbox | Backend.Backend
+type Built = Layer.Layer<Provided, BackendError.BackendError>
+type Configured = Layer.Layer<Provided, BackendError.BackendError | Config.ConfigError>
+type Made = Effect.Effect<Sandbox.Service, BackendError.BackendError>
+
+declare const daytona: DaytonaSdk
+declare const e2b: E2bSdk
+declare const modal: ModalSdk
+declare const runloop: Devbox
+declare const vercel: VercelSdk
+
+expectTypeOf(DaytonaSandbox.fromSandbox(daytona)).toEqualTypeOf<Made>()
+expectTypeOf(E2bSandbox.fromSandbox(e2b)).toEqualTypeOf<Made>()
+expectTypeOf(ModalSandbox.fromSandbox(modal)).toEqualTypeOf<Made>()
+expectTypeOf(RunloopSandbox.fromSandbox(runloop)).toEqualTypeOf<Made>()
+expectTypeOf(VercelSandbox.fromSandbox(vercel)).toEqualTypeOf<Made>()
+expectTypeOf(BaseSandbox.make).returns.toEqualTypeOf<Made>()
+
+expectTypeOf(DaytonaSandbox.layer()).toEqualTypeOf<Built>()
+expectTypeOf(E2bSandbox.layer()).toEqualTypeOf<Built>()
+expectTypeOf(ModalSandbox.layer()).toEqualTypeOf<Built>()
+expectTypeOf(RunloopSandbox.layer()).toEqualTypeOf<Built>()
+expectTypeOf(VercelSandbox.layer()).toEqualTypeOf<Built>()
+
+expectTypeOf(DaytonaSandbox.layerConfig()).toEqualTypeOf<Configured>()
+expectTypeOf(E2bSandbox.layerConfig()).toEqualTypeOf<Configured>()
+expectTypeOf(ModalSandbox.layerConfig()).toEqualTypeOf<Configured>()
+expectTypeOf(RunloopSandbox.layerConfig()).toEqualTypeOf<Configured>()
+expectTypeOf(VercelSandbox.layerConfig()).toEqualTypeOf<Configured>()
+
+expectTypeOf(Bash.layer()).toEqualTypeOf<Layer.Layer<Provided, BackendError.BackendError, Backend.Backend>>()
+
+// @ts-expect-error a key is never a plain text
+E2bSandbox.layer({ apiKey: "e2b_key" })

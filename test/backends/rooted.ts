@@ -1,0 +1,64 @@
+/**
+ * A folder of a backend as a backend: what is mounted in a composite is held to the suite through it.
+ */
+import { Effect, Layer } from "effect"
+import { Backend, BackendError } from "effect-deepagents"
+
+/** What the path rule refuses as it is: it must not become a name below the folder. */
+const isSpecial = (path: string) => /^[~]|^\/+~|^\.\/+~|^[A-Za-z]:(\/|$)/.test(path)
+
+/** The service whose root is a folder of another one. */
+export const rootedAt = (backend: Backend.Service, folder: string): Backend.Service => {
+  const into = (path: string) => (isSpecial(path) ? path : `${folder}/${path}`)
+  const out = (path: string) => path.slice(folder.length) || "/"
+  const failed = (given: string) => (error: BackendError.BackendError) =>
+    BackendError.make(error.operation, given, error.reason, error.detail === undefined ? {} : { detail: error.detail })
+  const on = <A>(path: string, effect: Effect.Effect<A, BackendError.BackendError>) =>
+    Effect.mapError(effect, failed(path))
+  const placed = <A extends { readonly path: string }>(value: A): A => ({ ...value, path: out(value.path) })
+  const listed = (listing: Backend.Listing): Backend.Listing => ({ ...listing, entries: listing.entries.map(placed) })
+  const transferred =
+    <A>(paths: ReadonlyArray<string>, map: (value: A) => A) =>
+    (all: ReadonlyArray<Backend.Transfer<A>>): ReadonlyArray<Backend.Transfer<A>> =>
+      all.map((one, index) => {
+        const given = paths[index] ?? ""
+        return one.ok
+          ? { path: out(one.path), ok: true, value: map(one.value) }
+          : { path: given, ok: false, error: failed(given)(one.error) }
+      })
+  return {
+    ls: (path) => Effect.map(on(path, backend.ls(into(path))), listed),
+    read: (path, window) => Effect.map(on(path, backend.read(into(path), window)), placed),
+    write: (path, content, options) => Effect.map(on(path, backend.write(into(path), content, options)), placed),
+    edit: (path, edits, options) => Effect.map(on(path, backend.edit(into(path), edits, options)), placed),
+    delete: (path, options) => on(path, backend.delete(into(path), options)),
+    move: (from, to) => on(from, backend.move(into(from), into(to))),
+    grep: (query) =>
+      Effect.map(on(query.path ?? "/", backend.grep({ ...query, path: into(query.path ?? "/") })), (result) => ({
+        ...result,
+        files: result.files.map(placed)
+      })),
+    glob: (query) =>
+      Effect.map(on(query.path ?? "/", backend.glob({ ...query, path: into(query.path ?? "/") })), listed),
+    upload: (files) =>
+      Effect.map(
+        backend.upload(files.map(({ content, path }) => ({ path: into(path), content }))),
+        transferred(
+          files.map(({ path }) => path),
+          placed
+        )
+      ),
+    download: (paths) =>
+      Effect.map(
+        backend.download(paths.map(into)),
+        transferred(paths, (bytes) => bytes)
+      )
+  }
+}
+
+/** {@link rootedAt} for the backend that a layer gives. */
+export const layerRootedAt = (folder: string): Layer.Layer<Backend.Backend, never, Backend.Backend> =>
+  Layer.effect(
+    Backend.Backend,
+    Backend.Backend.use((backend) => Effect.succeed(rootedAt(backend, folder)))
+  )

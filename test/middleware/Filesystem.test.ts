@@ -1,0 +1,109 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { Agent, Backend, BackendError, Message, Tool } from "effect-deepagents"
+import { FileTools, MemoryBackend } from "effect-deepagents/backends"
+import { Filesystem } from "effect-deepagents/middleware"
+import { AgentTest, TestChatModel } from "effect-deepagents/testing"
+
+const speak = Tool.make("speak", {
+  description: "",
+  parameters: { lines: Schema.Int, width: Schema.optionalKey(Schema.Int) },
+  execute: ({ lines, width }) =>
+    Effect.succeed(Array.from({ length: lines }, (_, n) => `line ${n} ${"x".repeat(width ?? 40)}`).join("\n"))
+})
+
+const say = (lines: number, width?: number) =>
+  TestChatModel.calls([{ name: "speak", arguments: width === undefined ? { lines } : { lines, width } }])
+
+const answers = (messages: ReadonlyArray<Message.Message>) =>
+  messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
+
+const pathIn = (text: string | undefined) => /in the file (\S+):/.exec(text ?? "")?.[1] ?? "/no path"
+
+const agentWith = (options?: Filesystem.Options) =>
+  Agent.make({ name: "a", prompt: "", tools: [speak, ...FileTools.make()], middleware: [Filesystem.make(options)] })
+
+describe("Filesystem", () => {
+  it.effect(
+    "a large result goes to a file; the model gets its path and its ends, and reads the rest page by page",
+    () =>
+      Effect.gen(function* () {
+        const result = yield* Agent.run(agentWith(), "go")
+        const [large, small, page] = answers(result.messages)
+        assert.isBelow(large?.length ?? Infinity, 2_000)
+        assert.include(large, "line 0 ")
+        assert.include(large, "line 2999 ")
+        assert.include(large, "2990 lines")
+        assert.notInclude(large, "line 1500 ")
+        assert.include(small, "line 1 ")
+        assert.include(page, "line 1500 ")
+      }).pipe(
+        Effect.provide([
+          TestChatModel.reactive((request) => {
+            const told = answers(request.messages)
+            if (told.length === 0) return say(3_000)
+            if (told.length === 1) return say(2)
+            return told.length === 2
+              ? TestChatModel.calls([
+                  { name: "read_file", arguments: { file_path: pathIn(told[0]), offset: 1_501, limit: 1 } }
+                ])
+              : "done"
+          }),
+          MemoryBackend.layer()
+        ])
+      )
+  )
+
+  it.effect("the same text is one file, long lines are cut in the preview, and only so many files are kept", () =>
+    Effect.gen(function* () {
+      const backend = yield* Backend.Backend
+      const result = yield* Agent.run(agentWith({ toolResults: 100, keep: 2 }), "go")
+      const told = answers(result.messages)
+      assert.strictEqual(pathIn(told[0]), pathIn(told[1]))
+      assert.isBelow(told[2]?.length ?? Infinity, 12_000)
+      const { entries } = yield* backend.ls("/large_results")
+      assert.strictEqual(entries.length, 2)
+      assert.isTrue(entries.some((entry) => entry.path === pathIn(told[3])))
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([say(20), say(20, 40), say(3, 5_000), say(30), "done"]),
+        MemoryBackend.layer()
+      ])
+    )
+  )
+
+  it.effect("what can't be written stays as it is, with a warning", () =>
+    Effect.gen(function* () {
+      const backend = yield* MemoryBackend.make()
+      const full: Backend.Service = {
+        ...backend,
+        write: (path) => Effect.fail(BackendError.make("write", path, { _tag: "Unavailable" }, { detail: "disk full" }))
+      }
+      const { events } = yield* AgentTest.collect(agentWith({ toolResults: 100 }), "go").pipe(
+        Effect.provideService(Backend.Backend, full)
+      )
+      const warning = events.find((event) => event._tag === "Warning")
+      assert.include(warning?._tag === "Warning" ? warning.message : "", "disk full")
+      const done = events.find((event) => event._tag === "ToolCompleted")
+      assert.include(done?._tag === "ToolCompleted" ? done.text : "", "line 10 ")
+    }).pipe(Effect.provide(TestChatModel.script([say(20), "done"])))
+  )
+
+  it.effect(
+    "a large message of the user is a pointer to the model, in every round the same, and whole in the transcript",
+    () =>
+      Effect.gen(function* () {
+        const long = Array.from({ length: 200 }, (_, n) => `fact ${n}`).join("\n")
+        const result = yield* Agent.run(agentWith({ userMessages: 100 }), [Message.human(long), Message.human("Well?")])
+        assert.strictEqual(Message.text(result.messages[0] ?? Message.human("")), long)
+        const requests = yield* TestChatModel.requests
+        const shown = requests.map((request) => request.messages[0])
+        assert.strictEqual(shown[0], shown[1])
+        const text = Message.text(shown[0] ?? Message.human(""))
+        assert.isBelow(text.length, 400)
+        const backend = yield* Backend.Backend
+        const file = yield* backend.read(pathIn(text))
+        assert.strictEqual(file.kind === "text" ? file.text : "", long)
+      }).pipe(Effect.provide([TestChatModel.script([say(1), "done"]), MemoryBackend.layer()]))
+  )
+})

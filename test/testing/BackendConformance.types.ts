@@ -1,0 +1,39 @@
+import { Context, Effect, Layer } from "effect"
+import { Backend, type BackendError, type Sandbox } from "effect-deepagents"
+import { BackendConformance, TestBackend } from "effect-deepagents/testing"
+import { expectTypeOf } from "vitest"
+
+class Folder extends Context.Service<Folder, { readonly root: string }>()("Folder") {}
+class Disk extends Context.Service<Disk, string>()("Disk") {}
+
+const none = BackendConformance.absent("no")
+const nothing = {
+  ...{ host: none, deny: none, fillDisk: none, huge: none, maxFileSize: none },
+  ...{ manyFiles: none, atomicWrites: none, distinctNames: none }
+}
+
+declare const folder: Layer.Layer<Backend.Backend | Folder, "broken", Disk>
+declare const sandbox: Layer.Layer<Sandbox.Sandbox | Backend.Backend, "broken", Disk>
+
+// What the layer needs and how it fails is what a check needs and how it fails.
+expectTypeOf(BackendConformance.suite({ ...nothing, layer: folder })).toEqualTypeOf<
+  ReadonlyArray<BackendConformance.Check<"broken", Disk>>
+>()
+expectTypeOf(BackendConformance.suite({ ...nothing, layer: TestBackend.layer() })).toEqualTypeOf<
+  ReadonlyArray<BackendConformance.Check<never, never>>
+>()
+expectTypeOf<BackendConformance.Check<"broken", Disk>["run"]>().toEqualTypeOf<
+  Effect.Effect<void, "broken" | BackendError.BackendError | BackendConformance.NotConformant, Disk>
+>()
+expectTypeOf(
+  BackendConformance.sandboxSuite({ layer: sandbox, secret: "KEY", processes: none, streams: true })
+).toEqualTypeOf<ReadonlyArray<BackendConformance.Check<"broken", Disk>>>()
+
+// What is done behind a backend may use what its layer gives beside it, and nothing else.
+BackendConformance.suite({ ...nothing, layer: folder, deny: () => Effect.asVoid(Folder) })
+// @ts-expect-error the layer gives no folder
+BackendConformance.suite({ ...nothing, layer: TestBackend.layer(), deny: () => Effect.asVoid(Folder) })
+
+// What a subject can't do has to be said.
+// @ts-expect-error nothing is said of links
+BackendConformance.suite({ layer: TestBackend.layer() })
