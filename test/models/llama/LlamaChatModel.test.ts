@@ -160,6 +160,24 @@ describe("LlamaChatModel", () => {
           assert.strictEqual(message.stopReason, "stop")
         }).pipe(Effect.scoped)
       )
+
+      it.effect("says once what of a schema it is not held to", () =>
+        Effect.gen(function* () {
+          const line = yield* session
+          const outputSchema = {
+            type: "object",
+            // The name of a property is not a keyword.
+            properties: { minimum: { type: "integer", minimum: 3, enum: [5] }, pattern: { const: "x", pattern: "^x" } },
+            required: ["minimum", "pattern"]
+          }
+          const asked = request("Answer.", { outputSchema, parameters: { maxTokens: 100 } })
+          const warnings = (parts: ReadonlyArray<ChatModel.TurnPart>) =>
+            parts.flatMap((part) => (part._tag === "Warning" ? [part.message] : []))
+          const [first] = warnings((yield* turn(line, asked)).parts)
+          assert.isTrue(first?.endsWith(": minimum, pattern"), first)
+          assert.deepStrictEqual(warnings((yield* turn(line, asked)).parts), [])
+        }).pipe(Effect.scoped)
+      )
     })
 
     it.effect(`with ${codec}: stops when its reader leaves, and goes on with the next turn`, () =>

@@ -191,6 +191,42 @@ const fitsKeys = (value: Json, member: Json, defs: JsonObject): boolean => {
   return isObject(value) && isObject(properties) && Object.keys(properties).every((key) => key in value)
 }
 
+/** What a grammar does not hold an answer to. */
+const unheld: ReadonlySet<string> = new Set([
+  "pattern",
+  "minimum",
+  "maximum",
+  "exclusiveMinimum",
+  "exclusiveMaximum",
+  "multipleOf",
+  "uniqueItems",
+  "minProperties",
+  "maxProperties",
+  "propertyNames",
+  "patternProperties",
+  "contains",
+  "not",
+  "if"
+])
+
+/** The keywords of a schema that its grammar leaves out. */
+export const unheldIn = (schema: Json): ReadonlyArray<string> => {
+  const found = new Set<string>()
+  const visit = (value: Json, isNamed: boolean): void => {
+    if (Array.isArray(value)) for (const item of value) visit(item, false)
+    if (!isObject(value)) return
+    for (const [key, item] of Object.entries(value)) {
+      // Under `properties` and `$defs`, keys are names of the user's.
+      if (!isNamed && unheld.has(key)) found.add(key)
+      if (isNamed || (key !== "const" && key !== "enum" && key !== "default")) {
+        visit(item, !isNamed && (key === "properties" || key === "$defs" || key === "definitions"))
+      }
+    }
+  }
+  visit(schema, false)
+  return [...found].sort()
+}
+
 /** Makes a schema for a grammar. With `nulls: false` every property is always there. */
 export const adapt = (given: JsonObject, options?: { readonly nulls: boolean }): Adapted => {
   const defs = definitionsOf(given)

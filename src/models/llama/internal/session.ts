@@ -14,10 +14,11 @@ import * as Usage from "../../../core/Usage.ts"
 import type { Dialect } from "../../internal/dialect.ts"
 import { makeNormalizer, type Turn } from "../../internal/normalize.ts"
 import { makeToolNames, type ToolNames } from "../../internal/toolNames.ts"
+import { makeSchemaWarner } from "../../internal/warned.ts"
 import { makeAssembler } from "./assemble.ts"
 import type { Engine } from "./engine.ts"
 import { errorOf, type Origin, turnError } from "./errors.ts"
-import { adapt } from "./grammarSchema.ts"
+import { adapt, unheldIn } from "./grammarSchema.ts"
 import type { Pool } from "./pool.ts"
 import { type Settings, settingsFor } from "./settings.ts"
 import type { Asked, Prepared } from "./turn.ts"
@@ -80,6 +81,7 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
     const normalize = makeNormalizer(dialectOf(origin))
     const prepare = shared.makePrepare()
     const owner = {}
+    const warn = makeSchemaWarner(origin)
 
     const grammarFor = (schema: JsonObject | undefined): Effect.Effect<LlamaGrammar | undefined, ModelError> =>
       schema === undefined
@@ -114,6 +116,8 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
         Effect.gen(function* () {
           const names = makeToolNames(request.tools, nameLimit)
           const assembler = makeAssembler(origin, yield* IdGenerator, names)
+          const warning = warn(request.outputSchema === undefined ? [] : unheldIn(request.outputSchema))
+          if (warning !== undefined) Queue.offerUnsafe(queue, warning)
           const { limit, turn } = yield* prepared(request, names)
           const seat = yield* pool.lease(owner, turn.tokens)
           const meter = seat.sequence.tokenMeter
