@@ -81,7 +81,8 @@ export interface Child extends Omit<Stat, "version"> {
  * - `stream`: the bytes of a file piece by piece, of one and the same file even if it is replaced meanwhile. Without it,
  *   files that are larger than `maxFileSize` are read by ranges
  * - `resolve`: where a path leads, all links in it followed; names that are not there are taken as they are. Fails with
- *   `OutsideRoot` for what leaves the root and for loops
+ *   `OutsideRoot` for what leaves the root and for loops. The others are then asked for what it gives; for a link that
+ *   is deleted or moved, only its directory is looked up
  */
 export interface Primitives {
   readonly stat: (path: string) => Effect.Effect<Stat | undefined, BackendError>

@@ -13,10 +13,17 @@
  * declare const layer: Layer.Layer<Backend.Backend>
  *
  * const none = BackendConformance.absent("there are no files of this machine behind it")
- * const subject = {
- *   ...{ layer, host: none, deny: none, fillDisk: none, huge: none },
- *   ...{ maxFileSize: 10_485_760, manyFiles: { count: 20_000 }, atomicWrites: true, distinctNames: true }
- * } as const
+ * const subject: BackendConformance.Subject<never, never, never> = {
+ *   layer,
+ *   host: none,
+ *   deny: none,
+ *   fillDisk: none,
+ *   huge: none,
+ *   maxFileSize: 10 * 1024 * 1024,
+ *   manyFiles: { count: 20_000 },
+ *   atomicWrites: true,
+ *   distinctNames: true
+ * }
  *
  * for (const check of BackendConformance.suite(subject))
  *   (check.absent === undefined ? it.live : it.live.skip)(check.name, () => check.run)
@@ -31,7 +38,9 @@ import { Sandbox } from "../core/Sandbox.ts"
 import { atomicRules, concurrencyRules } from "./internal/backend/checkConcurrency.ts"
 import { globRules } from "./internal/backend/checkGlobs.ts"
 import { grepRules } from "./internal/backend/checkGreps.ts"
-import { denyRules, diskRules, hostRules, hugeRules, manyRules, raceRules } from "./internal/backend/checkHost.ts"
+import { denyRules, diskRules, hostRules } from "./internal/backend/checkHost.ts"
+import { hugeRules, manyRules } from "./internal/backend/checkLarge.ts"
+import { linkRules, raceRules } from "./internal/backend/checkLinks.ts"
 import { foldingRules, pathRules } from "./internal/backend/checkPaths.ts"
 import * as random from "./internal/backend/checkRandom.ts"
 import { readRules } from "./internal/backend/checkReads.ts"
@@ -130,7 +139,7 @@ export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>
     ...group(subject.maxFileSize, sizeRules),
     ...group(subject.manyFiles, manyRules<H>()),
     ...group(subject.atomicWrites, atomicRules),
-    ...group(subject.host, hostRules<H>()),
+    ...group(subject.host, [...linkRules<H>(), ...hostRules<H>()]),
     ...group(
       isAbsent(subject.host) || !isAbsent(subject.host.resistsRaces) ? subject.host : subject.host.resistsRaces,
       raceRules<H>()

@@ -323,7 +323,7 @@ describe("MemoryBackend.layerState", () => {
       // So many that they are all there before the first one has read what there is.
       const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`/many/${index}`, ""]))
       const { state } = yield* Agent.run(parent, "Go", {
-        state: MemoryBackend.snapshot({ ...many, "/list": "begin\nend" })
+        state: MemoryBackend.snapshot({ "/list": "begin\nend", ...many })
       }).pipe(
         Effect.provide(
           TestChatModel.script([

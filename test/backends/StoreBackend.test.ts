@@ -3,7 +3,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer } from "effect"
+import { Context, Effect, Exit, Fiber, Layer } from "effect"
 import { Backend, BackendError } from "effect-deepagents"
 import { MemoryBackend, StoreBackend } from "effect-deepagents/backends"
 import { KeyValueStore } from "effect/persistence"
@@ -245,23 +245,26 @@ describe("StoreBackend", () => {
     })
   )
 
-  it.effect("a file more costs a page of the index, however many files there are", () =>
-    Effect.gen(function* () {
-      const { backend, calls, store } = yield* recording
-      const one = yield* backend()
-      const names = Array.from({ length: 3_000 }, (_, index) => `file ${index}`)
-      yield* Effect.forEach(names, (name) => one.write(`/d/${name}`, ""))
-      assert.isBelow(Math.max(...calls.map(([, , size]) => size)), 10_000)
-      const other = yield* backend()
-      assert.deepStrictEqual(paths(yield* other.ls("/d")), names.map((name) => `/d/${name}`).sort())
-      calls.length = 0
-      yield* other.write("/d/file 1", "new")
-      yield* other.write("/d/one more", "new")
-      assert.isBelow(calls.length, 40)
-      yield* Effect.forEach([...names, "one more"], (name) => other.delete(`/d/${name}`))
-      assert.deepStrictEqual(yield* one.ls("/"), { entries: [] })
-      assert.strictEqual(yield* store.size, 0)
-    })
+  it.effect(
+    "a file more costs a page of the index, however many files there are",
+    () =>
+      Effect.gen(function* () {
+        const { backend, calls, store } = yield* recording
+        const one = yield* backend()
+        const names = Array.from({ length: 2_200 }, (_, index) => `file ${index}`)
+        yield* Effect.forEach(names, (name) => one.write(`/d/${name}`, ""))
+        assert.isBelow(Math.max(...calls.map(([, , size]) => size)), 10_000)
+        const other = yield* backend()
+        assert.deepStrictEqual(paths(yield* other.ls("/d")), names.map((name) => `/d/${name}`).sort())
+        calls.length = 0
+        yield* other.write("/d/file 1", "new")
+        yield* other.write("/d/one more", "new")
+        assert.isBelow(calls.length, 40)
+        yield* Effect.forEach([...names, "one more"], (name) => other.delete(`/d/${name}`))
+        assert.deepStrictEqual(yield* one.ls("/"), { entries: [] })
+        assert.strictEqual(yield* store.size, 0)
+      }),
+    30_000
   )
 
   it.effect("layers over one store work on it together: all files of all writers are listed", () =>
@@ -312,6 +315,32 @@ describe("StoreBackend", () => {
         "/d/e/3/8",
         "/d/e/4/24"
       ])
+    })
+  )
+
+  it.effect("an interruption leaves no half of a file, where the store overwrites in place", () =>
+    Effect.gen(function* () {
+      const { noting } = yield* recording
+      const torn = {
+        ...noting,
+        set: (key: string, value: string | Uint8Array) =>
+          noting.set(key, "").pipe(Effect.andThen(Effect.yieldNow), Effect.andThen(noting.set(key, value)))
+      }
+      const backend = yield* Effect.provideService(
+        StoreBackend.make({ namespace: "a" }),
+        KeyValueStore.KeyValueStore,
+        torn
+      )
+      yield* backend.write("/a", "old")
+      for (let steps = 0; steps < 12; steps++) {
+        const fiber = yield* Effect.forkChild(backend.write("/a", "new"), { startImmediately: true })
+        for (let step = 0; step < steps; step++) yield* Effect.yieldNow
+        yield* Fiber.interrupt(fiber)
+        const file = yield* backend.read("/a")
+        assert.include(["old", "new"], file.kind === "text" && file.text, `after ${steps} steps`)
+        assert.deepStrictEqual(paths(yield* backend.ls("/")), ["/a"])
+        yield* backend.write("/a", "old")
+      }
     })
   )
 

@@ -10,7 +10,7 @@ import { CompositeBackend, MemoryBackend, Permissions, StoreBackend } from "effe
 import { FilesystemBackend } from "effect-deepagents/local"
 import { BackendConformance } from "effect-deepagents/testing"
 import { KeyValueStore } from "effect/persistence"
-import { folder, holds, inFolder, inMemory, onDisk, onDiskAgain } from "./conformance.ts"
+import { elsewhere, folder, holds, inFolder, inMemory, onDisk, onDiskAgain } from "./conformance.ts"
 import { layerRootedAt } from "./rooted.ts"
 import { inRun } from "./run.ts"
 import * as subjects from "./subjects.ts"
@@ -51,7 +51,10 @@ holds(
     atomicWrites: absent("this store overwrites in place")
   })
 )
-holds("a folder, with ripgrep", BackendConformance.suite({ layer: inFolder(folder(rgPath)), ...onDisk }))
+holds(
+  "a folder, with ripgrep",
+  BackendConformance.suite({ layer: inFolder(folder(rgPath)), ...onDisk, huge: elsewhere })
+)
 holds(
   "a folder, without ripgrep",
   BackendConformance.suite({

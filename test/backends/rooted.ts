@@ -8,7 +8,7 @@ import { Backend, BackendError } from "effect-deepagents"
 const isSpecial = (path: string) => /^[~]|^\/+~|^\.\/+~|^[A-Za-z]:(\/|$)/.test(path)
 
 /** The service whose root is a folder of another one. */
-export const rootedAt = (backend: Backend.Service, folder: string): Backend.Service => {
+const rootedAt = (backend: Backend.Service, folder: string): Backend.Service => {
   const into = (path: string) => (isSpecial(path) ? path : `${folder}/${path}`)
   const out = (path: string) => path.slice(folder.length) || "/"
   const failed = (given: string) => (error: BackendError.BackendError) =>

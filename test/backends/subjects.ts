@@ -10,6 +10,9 @@ import { Sandbox } from "effect-deepagents"
 import { BaseSandbox } from "effect-deepagents/backends"
 import type { BackendConformance } from "effect-deepagents/testing"
 
+/** Runs a program of the machine. */
+const program = (name: string, args: ReadonlyArray<string>) => execFileSync(name, args, { stdio: "ignore" })
+
 /** A folder for one check, and one beside it that nothing may touch. */
 export class Folder extends Context.Service<Folder, { readonly root: string; readonly outside: string }>()(
   "test/Folder"
@@ -48,12 +51,12 @@ export const smallDisk: Layer.Layer<Folder> = Layer.effect(
   Effect.acquireRelease(
     Effect.sync(() => {
       const parent = fs.mkdtempSync(path.join(os.tmpdir(), "conformance-disk-"))
-      execFileSync("mount", ["-t", "tmpfs", "-o", `size=${diskSize}`, "tmpfs", parent])
+      program("mount", ["-t", "tmpfs", "-o", `size=${diskSize}`, "tmpfs", parent])
       return foldersIn(parent)
     }),
     ({ root }) =>
       Effect.sync(() => {
-        execFileSync("umount", ["-l", path.dirname(root)])
+        program("umount", ["-l", path.dirname(root)])
         fs.rmdirSync(path.dirname(root))
       })
   )
@@ -63,8 +66,8 @@ export const smallDisk: Layer.Layer<Folder> = Layer.effect(
 export const canMount = ((): boolean => {
   const parent = fs.mkdtempSync(path.join(os.tmpdir(), "conformance-mount-"))
   try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", "size=4096", "tmpfs", parent], { stdio: "ignore" })
-    execFileSync("umount", [parent], { stdio: "ignore" })
+    program("mount", ["-t", "tmpfs", "-o", "size=4096", "tmpfs", parent])
+    program("umount", [parent])
     return true
   } catch {
     return false
@@ -85,7 +88,7 @@ export const host: BackendConformance.Host<Folder> = {
       fs.writeFileSync(at, content)
     }),
   link: (at, to) => Effect.sync(() => fs.symlinkSync(to, at)),
-  pipe: (at) => Effect.sync(() => void execFileSync("mkfifo", [at])),
+  pipe: (at) => Effect.sync(() => void program("mkfifo", [at])),
   chmod: (at, mode) => Effect.sync(() => fs.chmodSync(at, mode)),
   remove: (at) => Effect.sync(() => fs.rmSync(at, { recursive: true, force: true })),
   look: (at) =>

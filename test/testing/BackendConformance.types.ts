@@ -1,5 +1,5 @@
-import { Context, Effect, Layer } from "effect"
-import { Backend, type BackendError, type Sandbox } from "effect-deepagents"
+import { Context, Effect, type Layer } from "effect"
+import type { Backend, BackendError, Sandbox } from "effect-deepagents"
 import { BackendConformance, TestBackend } from "effect-deepagents/testing"
 import { expectTypeOf } from "vitest"
 
@@ -8,8 +8,14 @@ class Disk extends Context.Service<Disk, string>()("Disk") {}
 
 const none = BackendConformance.absent("no")
 const nothing = {
-  ...{ host: none, deny: none, fillDisk: none, huge: none, maxFileSize: none },
-  ...{ manyFiles: none, atomicWrites: none, distinctNames: none }
+  host: none,
+  deny: none,
+  fillDisk: none,
+  huge: none,
+  maxFileSize: none,
+  manyFiles: none,
+  atomicWrites: none,
+  distinctNames: none
 }
 
 declare const folder: Layer.Layer<Backend.Backend | Folder, "broken", Disk>

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer } from "effect"
-import { Backend, BackendError } from "effect-deepagents"
+import { Backend, type BackendError } from "effect-deepagents"
 import { TestBackend } from "effect-deepagents/testing"
 
 describe("TestBackend", () => {

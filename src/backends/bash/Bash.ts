@@ -2,8 +2,9 @@
  * A shell without a machine: runs commands in this process, over the files of any backend, by `just-bash`.
  *
  * There are no processes and no host: commands are those that just-bash has built in (`grep`, `sed`, `awk`, `jq` …),
- * and each file that they touch goes through the given backend. So rules of that backend hold for commands too, and
- * `reaches` is false of every path. The network is closed unless `network` opens it.
+ * and each file that they touch goes through the given backend. So rules of that backend hold for commands too: put
+ * `Permissions` beneath. Rules in front would be gone around by commands (`reaches` is true), and are refused. The network
+ * is closed unless `network` opens it.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -185,7 +186,8 @@ const make = Effect.fnUntraced(function* (
           ])
         )
       ),
-    reaches: () => false
+    ...(backend.realPaths === undefined ? {} : { realPaths: backend.realPaths }),
+    reaches: () => true
   }
 })
 

@@ -2,7 +2,9 @@
  * A backend from primitives: every operation, each by itself.
  */
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type * as Backend from "../../core/Backend.ts"
+import type { BackendError } from "../../core/BackendError.ts"
 import type { Options, Primitives } from "../DerivedBackend.ts"
 import * as Files from "./deriveFiles.ts"
 import * as Move from "./deriveMove.ts"
@@ -10,12 +12,13 @@ import * as Search from "./deriveSearch.ts"
 import type { Source } from "./deriveTarget.ts"
 import * as Transfer from "./deriveTransfer.ts"
 import type { Locks } from "./locks.ts"
+import * as Path from "./path.ts"
 
 export { suspend } from "./deriveSuspend.ts"
 export { sizeOf, toBytes } from "./deriveTarget.ts"
 
 /** The largest file, in bytes, if nobody says. */
-export const maxFileSize = 10 * 1024 * 1024
+const maxFileSize = 10 * 1024 * 1024
 
 /** What a directory has in it; no name that would lead out of it, whoever gives the names. */
 const guarded = (primitives: Primitives): Primitives => ({
@@ -25,6 +28,30 @@ const guarded = (primitives: Primitives): Primitives => ({
       children.filter(({ name }) => name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name))
     )
 })
+
+/** Where a path leads, as far as there is something on the way. */
+const realPath = (
+  resolve: NonNullable<Primitives["resolve"]>,
+  path: string
+): Effect.Effect<string | undefined, BackendError> => {
+  const beyond = () =>
+    Effect.map(realPath(resolve, Path.parent(path)), (folder) =>
+      folder === undefined ? undefined : Path.join(folder, Path.basename(path))
+    )
+  return path === "/"
+    ? Effect.succeed(path)
+    : resolve(path).pipe(
+        Effect.catchReason("BackendError", "OutsideRoot", () => Effect.undefined),
+        Effect.catchReason("BackendError", "NotFound", beyond),
+        Effect.catchReason("BackendError", "NotDirectory", beyond)
+      )
+}
+
+const realPathsBy = (resolve: NonNullable<Primitives["resolve"]>): NonNullable<Backend.Service["realPaths"]> =>
+  Effect.forEach((path) => {
+    const normal = Path.normalize("realPaths", path)
+    return Result.isSuccess(normal) ? realPath(resolve, normal.success) : Effect.undefined
+  })
 
 /** Makes a backend whose paths are locked among `locks`: two backends over the same files need the same. */
 export const make = (primitives: Primitives, locks: Locks, options: Options = {}): Backend.Service => {
@@ -44,6 +71,7 @@ export const make = (primitives: Primitives, locks: Locks, options: Options = {}
     grep: Search.grep(source),
     glob: Search.glob(source),
     upload: Transfer.upload(source),
-    download: Transfer.download(source)
+    download: Transfer.download(source),
+    ...(primitives.resolve === undefined ? {} : { realPaths: realPathsBy(primitives.resolve) })
   }
 }

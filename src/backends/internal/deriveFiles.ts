@@ -117,8 +117,7 @@ export const read =
           const mimeType = mimeTypeOf(target.normal, found.head)
           return { kind: "binary" as const, path: target.normal, mimeType, size, version }
         }
-        const { crlf: _crlf, ...shown } = found.window
-        return { kind: "text" as const, path: target.normal, ...shown, size, version }
+        return { kind: "text" as const, path: target.normal, ...found.window, size, version }
       })
     )
 

@@ -18,8 +18,8 @@ import { boundaryBefore } from "./utf8.ts"
 import { descend, unlessHidden, walk } from "./walk.ts"
 
 /** How long a search may take, in milliseconds. */
-export const grepTime = 15_000
-export const globTime = 5_000
+const grepTime = 15_000
+const globTime = 5_000
 
 /** Gives others their turn now and then: a search in memory never waits for anything. */
 const makeTurns = () => {

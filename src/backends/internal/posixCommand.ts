@@ -90,7 +90,7 @@ const prepare = Effect.fnUntraced(function* (
     return yield* Effect.fail(BackendError.make(operation, given, { _tag: "TooLarge", size, limit: maxArguments }))
   }
   const nonce = yield* shell.remote.nonce
-  const seconds = Math.min(Math.ceil(limit / 1000), longest)
+  const seconds = Math.min(limit / 1000, longest)
   const stdin = options?.stdin
   const run: Run = {
     root: shell.root,
@@ -107,7 +107,7 @@ const prepare = Effect.fnUntraced(function* (
   const end = shell.channel
     .execute(endLine(nonce), { timeout: endLimit })
     .pipe(Effect.timeoutOrElse({ duration: Duration.millis(endLimit), orElse: () => Effect.void }), Effect.ignore)
-  return { run, subject, limit, bound: seconds * 1000 + grace, end }
+  return { run, subject, limit, bound: Math.ceil(seconds) * 1000 + grace, end }
 })
 
 const late = ({ limit, subject }: Started, output: string): BackendError.BackendError => {

@@ -4,7 +4,7 @@
  */
 import { prelude, quote } from "./posixShell.ts"
 
-/** Ends the session of a command: asks it to, and two seconds later no longer asks. */
+/** Ends the session of a command: asks it to, and a second later no longer asks. */
 const finish = `
 _ed_tree() {
   for _ed_k in $(ps -A -o pid= -o ppid= | awk -v p="$1" "\\$2 == p { print \\$1 }"); do _ed_tree "$_ed_k"; done
@@ -14,8 +14,8 @@ _ed_end() {
   : >"$1.dead"
   _ed_p=$(cat "$1.pid"); [ -n "$_ed_p" ] || return
   if kill -s TERM -- "-$_ed_p"; then
-    for _ed_k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-      kill -s 0 -- "-$_ed_p" || return; sleep 0.1 || { sleep 2; break; }
+    for _ed_k in 1 2 3 4 5 6 7 8 9 10; do
+      kill -s 0 -- "-$_ed_p" || return; sleep 0.1 || { sleep 1; break; }
     done
     kill -s KILL -- "-$_ed_p"
   else _ed_tree "$_ed_p"; fi
@@ -54,7 +54,8 @@ _ed_run() (
 (
   trap "kill \\$_ed_s; exit" TERM
   sleep $_ed_t & _ed_s=$!
-  wait $_ed_s; : >"$_ed_f.late"; _ed_end "$_ed_f"
+  wait $_ed_s || { sleep $((\${_ed_t%.*}+1)) & _ed_s=$!; wait $_ed_s; }
+  : >"$_ed_f.late"; _ed_end "$_ed_f"
 ) >/dev/null 2>&1 </dev/null & _ed_z=$!
 echo $_ed_z >"$_ed_f.dog"
 printf "<ed:%s:" "$_ed_n"`
@@ -74,7 +75,7 @@ exec 4>&-${stop}`
 const streamed = `${start}
 _ed_run "$@" <"$_ed_i"; _ed_q=$?${stop}`
 
-/** A command and how it runs. `seconds` is its time, `bytes` how much of its output is given at each end. */
+/** A command and how it runs. `seconds` is its time (parts of one if the machine knows them), `bytes` how much of its output is given at each end. */
 export interface Run {
   readonly root: string
   readonly nonce: string
@@ -94,7 +95,7 @@ const lineOf = (script: string, run: Run): string => {
     run.root,
     run.nonce,
     run.cwd,
-    String(run.seconds),
+    run.seconds.toFixed(3),
     String(run.bytes),
     "file" in command ? "file" : "text",
     stdin === undefined ? "" : "file" in stdin ? stdin.file : `=${stdin.text}`,

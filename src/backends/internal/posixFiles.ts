@@ -12,7 +12,7 @@ import type { Locks } from "./locks.ts"
 import { decodeText, isBinary, mimeTypeOf, sniffLength } from "./mime.ts"
 import * as Path from "./path.ts"
 import { listingOf } from "./posixListing.ts"
-import type { Remote, Subject } from "./posixRemote.ts"
+import { maxArguments, type Remote, type Subject } from "./posixRemote.ts"
 import * as Scripts from "./posixScripts.ts"
 import { checked } from "./posixShell.ts"
 import * as Transfer from "./posixTransfer.ts"
@@ -110,8 +110,7 @@ const read =
         if (whole) {
           const made = windowOf(head, window)
           if (made.kind === "text") {
-            const { crlf: _, ...text } = made.window
-            return { kind: "text", path, ...text, size, version } as const
+            return { kind: "text", path, ...made.window, size, version } as const
           }
         }
         const total = records.number()
@@ -123,6 +122,45 @@ const read =
         return { kind: "text", path, ...text, size, version } as const
       })
     )
+
+/** Paths in portions that fit into a command. */
+const portions = (paths: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> => {
+  const all: Array<Array<string>> = []
+  let size = maxArguments
+  for (const path of paths) {
+    size += 4 * path.length + 8
+    if (size > maxArguments) {
+      all.push([])
+      size = 4 * path.length + 8
+    }
+    all.at(-1)?.push(path)
+  }
+  return all
+}
+
+/** Where paths lead. What has nothing at it, or can't have, leads where it says. */
+const realPaths =
+  ({ remote }: Source): NonNullable<Backend.Service["realPaths"]> =>
+  (given) =>
+    Effect.gen(function* () {
+      const normal = given.map((path) => Path.normalize("realPaths", path))
+      const known = normal.flatMap((path) => (Result.isSuccess(path) ? [path.success] : []))
+      const found = new Map<string, string | undefined>()
+      for (const portion of portions(known)) {
+        const subject = { operation: "realPaths", path: portion[0] ?? "/" }
+        const records = yield* checked(
+          subject.operation,
+          subject.path,
+          yield* remote.run(subject, Scripts.real, portion)
+        )
+        for (const path of portion) {
+          const answer = records.text()
+          if (answer.startsWith("=")) found.set(path, answer === "=" ? "/" : answer.slice(1))
+          else found.set(path, answer === "NotFound" || answer === "NotDirectory" ? path : undefined)
+        }
+      }
+      return normal.map((path) => (Result.isSuccess(path) ? found.get(path.success) : undefined))
+    })
 
 const ls =
   ({ remote }: Source): Backend.Service["ls"] =>
@@ -218,6 +256,7 @@ const changing = (source: Source) => {
 /** All operations but the searches. */
 export const make = (source: Source): Omit<Backend.Service, "grep" | "glob"> => ({
   ls: ls(source),
+  realPaths: realPaths(source),
   read: read(source),
   ...changing(source),
   upload: Transfer.upload(source),

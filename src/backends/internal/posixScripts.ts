@@ -40,6 +40,13 @@ export const list: Script = {
   ls -Anq 2>/dev/null || ls -An`
 }
 
+/** `path …`: for each, `=` and where it leads below the root, or why that can't be said. */
+export const real: Script = {
+  large: true,
+  body: `put ok
+  for path do ( locate "$path"; put "=\${real#"$r"}" ); done`
+}
+
 /**
  * `path line lines column whole cap`: size and version; a file of at most `whole` bytes as it is, otherwise its first
  * 8,192 bytes, how many lines it has, how many characters of `column` the line does not have, and at most `cap` bytes

@@ -41,6 +41,9 @@ const available = <A>(path: string, effect: Effect.Effect<A, KeyValueStoreError>
     return BackendError.make("store", path, { _tag: "Unavailable" }, { detail, cause })
   })
 
+/** A change that has begun is done to its end: a store may overwrite in place, and half a file is worse than a wait. */
+const whole = <A, E>(change: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.uninterruptible(change)
+
 const pagesOf = ({ keyOf, known, store }: Namespace): Index.Pages => {
   const note = (key: string, json: string, page: Index.Page) => {
     known.delete(key)
@@ -64,10 +67,10 @@ const pagesOf = ({ keyOf, known, store }: Namespace): Index.Pages => {
       const key = yield* keyOf("page", folder, place)
       if (page !== "parted" && page.size === 0) {
         known.delete(key)
-        return yield* available(folder, store.remove(key))
+        return yield* available(folder, whole(store.remove(key)))
       }
       const json = Index.encodePage(page)
-      yield* available(folder, store.set(key, json))
+      yield* available(folder, whole(store.set(key, json)))
       note(key, json, page)
     })
   }
@@ -116,7 +119,7 @@ export const primitives = (namespace: Namespace): Primitives => {
 
   const save = (path: string, bytes: Uint8Array, modifiedAt: number): Failing<void> =>
     Effect.andThen(
-      file(path, (key) => store.set(key, bytes)),
+      file(path, (key) => whole(store.set(key, bytes))),
       alone(enter(path, { kind: "file", size: bytes.length, modifiedAt }))
     )
 
@@ -124,7 +127,7 @@ export const primitives = (namespace: Namespace): Primitives => {
     alone(
       Effect.gen(function* () {
         if (!(yield* Index.isEmpty(pages, path))) return yield* fail(path, { _tag: "IsDirectory" })
-        yield* file(path, (key) => store.remove(key))
+        yield* file(path, (key) => whole(store.remove(key)))
         return yield* leave(path)
       })
     )

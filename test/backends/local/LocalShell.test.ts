@@ -63,6 +63,18 @@ describe("execute", () => {
     })
   )
 
+  it.live("does so even if it is all there before anything is read", () =>
+    Effect.gen(function* () {
+      const { root, sandbox } = yield* opened()
+      const command = "touch ready; sleep 0.1; for i in 1 2 3; do echo o$i; echo e$i >&2; done"
+      const fiber = yield* Effect.forkChild(sandbox.execute(command))
+      while (!NodeFs.existsSync(`${root}/ready`)) yield* Effect.sleep("5 millis")
+      // Nothing else is done in this process meanwhile, so nothing is read.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
+      assert.strictEqual((yield* Fiber.join(fiber)).output, "o1\ne1\no2\ne2\no3\ne3\n")
+    })
+  )
+
   it.live("gives 128 + n for a command that a signal ended", () =>
     Effect.gen(function* () {
       const { sandbox } = yield* opened()
@@ -312,7 +324,10 @@ describe("what a command leaves in the background", () => {
       Effect.gen(function* () {
         const { sandbox } = yield* opened({ outputLimit: 10_000_000 })
         const { millis, value } = yield* timed(
-          sandbox.execute("seq 1 50000; (trap '' TERM; yes) & exit 7", { timeout: "10 seconds" })
+          sandbox.execute(
+            "seq 1 50000; (trap '' TERM; touch on; exec yes) & while [ ! -e on ]; do sleep 0.01; done; exit 7",
+            { timeout: "10 seconds" }
+          )
         )
         assert.strictEqual(value.exitCode, 7)
         assert.include(value.output, "\n50000\n")
@@ -336,9 +351,8 @@ describe("what a command leaves in the background", () => {
         assert.isTrue(isAlive(first))
         assert.isTrue(yield* gone(first, 4000))
         yield* sandbox.execute(command("second"))
-        const second = yield* pidIn(`${root}/second`)
-        assert.isTrue(isAlive(second))
         const { millis } = yield* timed(Scope.close(scope, Exit.void))
+        const second = yield* pidIn(`${root}/second`)
         assert.isTrue(yield* gone(second, 500))
         assert.isBelow(millis, 1500)
       }),
@@ -411,17 +425,19 @@ describe("executeStream", () => {
     () =>
       Effect.gen(function* () {
         const { root, sandbox } = yield* opened()
-        let total = 0
         // More than is buffered here, and less than the pipe holds beside it: the command ends while nobody reads.
-        const events = sandbox.executeStream("head -c 1200000 /dev/zero; echo done > done")
-        yield* Stream.runForEach(events, (event) =>
+        const wait = "while [ ! -e go ]; do sleep 0.01; done"
+        const command = `printf x; ${wait}; head -c 1100000 /dev/zero; touch done`
+        let total = 0
+        yield* Stream.runForEach(sandbox.executeStream(command), (event) =>
           Effect.gen(function* () {
             if (event._tag === "Output") total += event.text.length
+            yield* now(() => NodeFs.writeFileSync(`${root}/go`, ""))
             while (!NodeFs.existsSync(`${root}/done`)) yield* Effect.sleep("20 millis")
             yield* Effect.sleep("50 millis")
           })
         )
-        assert.strictEqual(total, 1_200_000)
+        assert.strictEqual(total, 1_100_001)
       }).pipe(Effect.timeout("10 seconds")),
     15_000
   )

@@ -410,6 +410,17 @@ describe("grep", () => {
 })
 
 describe("glob", () => {
+  it.live("finds nothing by names that no file can have", () =>
+    Effect.gen(function* () {
+      const { quick, root } = yield* both
+      yield* plant(root, { "\uFFFD/file": "x" })
+      for (const pattern of ["\0/*", "a\0b/**", "\uD800/*", "\uD800"]) {
+        assert.deepStrictEqual((yield* quick.glob({ pattern })).entries, [], JSON.stringify(pattern))
+        assert.deepStrictEqual((yield* quick.grep({ pattern: "x", glob: pattern })).files, [], JSON.stringify(pattern))
+      }
+    })
+  )
+
   it.live(
     "finds what a walk one after the other finds, with sizes",
     () =>

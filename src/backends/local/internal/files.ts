@@ -58,6 +58,7 @@ export const inJail = (jail: Jail.Jail, options: Options): Effect.Effect<Backend
     const derived = Derive.make(primitives, locks, { maxFileSize })
     return {
       ...derived,
+      onHost: true,
       delete: (path, how) => (how?.recursive === true ? removeAll(jail, source, path) : derived.delete(path, how)),
       grep: Search.grep(searched),
       glob: Search.glob(searched)

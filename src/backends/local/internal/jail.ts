@@ -48,6 +48,8 @@ const join = (folder: System.RealPath, name: System.RealPath): System.RealPath =
 
 const maxLinks = 40
 
+const unsayable = fault({ _tag: "InvalidPath", problem: "a name in it is none that a file can have" })
+
 // Node does not name it: opens a folder without reading it, for which the right to pass through is enough.
 export const pathOnly = 0o10000000
 
@@ -81,6 +83,8 @@ export const locate = Effect.fnUntraced(function* (
   path: ReadonlyArray<string>,
   follow: boolean
 ): Effect.fn.Return<Place, Fault> {
+  // A pattern can ask for what no path can say.
+  if (path.some((name) => name.includes("\0") || !name.isWellFormed())) return yield* Effect.fail(unsayable)
   const base = splitNames(jail.root)
   const pending = path.toReversed()
   let last: System.Stats | undefined

@@ -18,8 +18,8 @@ import type * as System from "./system.ts"
 // All that is seen of most projects, in a few tens of megabytes.
 const surveyed = 100_000
 // Enough for what is left out of most projects, in a few milliseconds.
-const glimpsed = 1_000
-const readAtOnce = 8
+const glimpsed = 400
+const readAtOnce = 16
 
 /** What searches need. */
 export interface Searched {

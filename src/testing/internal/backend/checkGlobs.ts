@@ -34,6 +34,8 @@ const dialect: ReadonlyArray<readonly [query: GlobQuery, expected: ReadonlyArray
   [{ pattern: "src**" }, []],
   [{ pattern: "s**c/a.ts" }, ["/src/a.ts"]],
   [{ pattern: "src" }, []],
+  [{ pattern: "a.ts/**" }, []],
+  [{ pattern: "src/a.ts/**" }, []],
   [{ pattern: "src/" }, ["/src/.hidden.ts", "/src/a.ts", "/src/b.tsx", "/src/lib/a.ts", "/src/lib/c.md"]],
   [{ pattern: "*.{js,md}" }, ["/[x].md", "/b.js", "/src/lib/c.md", "/{y}.md", "/\u{1F600}.md"]],
   [{ pattern: "{src,src2}/a.ts" }, ["/src/a.ts", "/src2/a.ts"]],
@@ -69,13 +71,13 @@ const ignoring = {
   "/docs/x.tmp": "hit", "/docs/in/x.tmp": "hit", "/x/cache/y/z": "hit", "/#hash": "hit", "/trailing": "hit",
   "/nested/deep/x": "hit", "/other/nested/deep/x": "hit", "/build2": "hit", "/.dot": "hit",
   "/sub/.gitignore": "*.md\n!*.log\n/here\n", "/sub/x.md": "hit", "/sub/y.log": "hit", "/sub/here": "hit",
-  "/sub/in/here": "hit", "/x.md": "hit", "/.git/config": "hit", "/sub/.git/HEAD": "hit", "/.ignore": "src\n",
+  "/sub/in/here": "hit", "/sub/in/build": "hit", "/x.md": "hit", "/.git/config": "hit", "/sub/.git/HEAD": "hit", "/.ignore": "src\n",
   "/.rgignore": "src\n", "/.git/info/exclude": "src\n", "/.gitattributes": "hit"
 } // prettier-ignore
 
 const notIgnored = [
   "/.dot", "/.gitattributes", "/build2", "/docs/in/x.tmp", "/keep.log", "/other/nested/deep/x", "/src/build.txt", "/src/keep.log",
-  "/src/only-root.txt", "/sub/in/here", "/sub/y.log", "/x.md"
+  "/src/only-root.txt", "/sub/in/build", "/sub/in/here", "/sub/y.log", "/x.md"
 ] // prettier-ignore
 
 const ignores = Effect.fnUntraced(function* (backend: Service) {

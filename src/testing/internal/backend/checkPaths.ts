@@ -57,7 +57,7 @@ const invalids = [
 ] // prettier-ignore
 
 /** Names that shells, patterns, templates, records, decoders or sort orders trip over. */
-export const oddNames: ReadonlyArray<string> = [
+const oddNames: ReadonlyArray<string> = [
   "new\nline", "\n", "carriage\rreturn", "tab\t", "a'b", 'a"b', "'", "`id`", "$(id)", "$HOME", "$&", "$$", "%s%n",
   "a:b", "12:34:text", "*", "?.txt", "[a]", "{a,b}", "!x", "#x", "(x)", "a|b", "a&b", "a;b", "<x>", " lead", "trail ",
   " ", "-", "-n", "--", "-rf", "--help", ".hidden", "...", "a..b", "a.", "x~", "%2e%2e", "%2F", "%00", "&amp;", "+",

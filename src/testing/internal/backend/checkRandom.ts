@@ -10,7 +10,7 @@ import { allFiles, bytesAt, bytesOf, hold, type NotConformant, type Rules, same 
 import { ancestors } from "./paths.ts"
 
 /** In the place of a version: the one that the file has. */
-export const currentVersion = "current"
+const currentVersion = "current"
 
 type Fake = ReturnType<typeof fakeOf>
 

@@ -50,6 +50,9 @@ const fail = (reason: Reason): Result.Result<never, Reason> => Result.fail(reaso
 const sameBytes = (left: Uint8Array, right: Uint8Array): boolean =>
   left.length === right.length && left.every((byte, index) => byte === right[index])
 
+/** Whether each line of a text ends with CR and LF. */
+const isCrlf = (text: string): boolean => text.includes("\r\n") && !/\r(?!\n)|(?<!\r)\n/.test(text)
+
 /** Files in memory. Folders are what files are in. */
 export const fakeOf = (maxFileSize: number) => {
   const files = new Map<string, File>()
@@ -142,7 +145,14 @@ export const fakeOf = (maxFileSize: number) => {
       Result.map(fileAt(given), ([path, { bytes, version }]): Backend.TextFile | Backend.BinaryFile =>
         isBinary(bytes)
           ? { kind: "binary", path, mimeType: mimeType(path), size: bytes.length, version }
-          : { kind: "text", path, ...windowOf(decode(bytes), window), size: bytes.length, version }
+          : {
+              kind: "text",
+              path,
+              ...windowOf(decode(bytes), window),
+              ...(isCrlf(decode(bytes)) ? { crlf: true } : {}),
+              size: bytes.length,
+              version
+            }
       ),
 
     edit: (

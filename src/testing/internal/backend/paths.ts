@@ -9,8 +9,8 @@ const encoder = new TextEncoder()
 /** How long a text is in UTF-8. */
 export const byteLength = (text: string): number => encoder.encode(text).length
 
-export const maxNameBytes = 255
-export const maxPathBytes = 4096
+const maxNameBytes = 255
+const maxPathBytes = 4096
 
 const invalid = (problem: string): Result.Result<never, Reason> => Result.fail({ _tag: "InvalidPath", problem })
 

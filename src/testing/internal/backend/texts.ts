@@ -48,7 +48,7 @@ export const toLines = (text: string): ReadonlyArray<string> => {
 }
 
 /** How many bytes of text a window has at most. */
-export const maxWindowBytes = 256 * 1024
+const maxWindowBytes = 256 * 1024
 
 const whole = (value: number | undefined, least: number, otherwise: number): number =>
   value === undefined || Number.isNaN(value) ? otherwise : Math.max(least, Math.floor(value))

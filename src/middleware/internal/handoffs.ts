@@ -1,0 +1,74 @@
+import * as Schema from "effect/Schema"
+import * as AgentState from "../../core/AgentState.ts"
+import * as Message from "../../core/Message.ts"
+
+/** What agents that a conversation was handed to said in one turn of the agent that it began with. */
+export interface Spoken {
+  readonly callId: string
+  readonly messages: ReadonlyArray<Message.Message>
+}
+
+const prefix = "handoffs.spoken."
+
+/** One slot a turn, by the id of its message: each is written once, however long the conversation gets. */
+export const spoken = AgentState.family(prefix, {
+  schema: Schema.Struct({ callId: Schema.String, messages: Schema.Array(Message.Message) }),
+  initial: { callId: "", messages: [] }
+})
+
+/** The ids of the turns in which others spoke. */
+export const turnsIn = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
+  names.map((name) => name.slice(prefix.length))
+
+export const slotPrefix = prefix
+
+/** A turn without one of its calls; `undefined` if nothing is left of it. What the provider signed is not true of it any more. */
+const withoutCall = (message: Message.AiMessage, callId: string): Message.AiMessage | undefined => {
+  const toolCalls = message.toolCalls.filter((call) => call.id !== callId)
+  if (toolCalls.length === message.toolCalls.length) return message
+  const content = message.content.filter((block) => block.type !== "reasoning")
+  if (toolCalls.length + message.malformedToolCalls.length === 0 && Message.text(message).trim() === "")
+    return undefined
+  const { providerData: _signed, ...rest } = message
+  return {
+    ...rest,
+    content,
+    toolCalls,
+    stopReason: toolCalls.length + message.malformedToolCalls.length === 0 ? "stop" : message.stopReason
+  }
+}
+
+/**
+ * A conversation as it went on: without the calls that handed it over, and with what the others said in their place.
+ * `said` is by the id of the turn that the call is in.
+ */
+export const conversation = (
+  history: ReadonlyArray<Message.Message>,
+  said: ReadonlyMap<string, Spoken>
+): ReadonlyArray<Message.Message> => {
+  if (said.size === 0) return history
+  const all: Array<Message.Message> = []
+  let current: Spoken | undefined
+  const close = () => {
+    if (current !== undefined) all.push(...current.messages)
+    current = undefined
+  }
+  for (const message of history) {
+    if (message.role === "tool") {
+      if (message.toolCallId !== current?.callId) all.push(message)
+      continue
+    }
+    close()
+    current = message.role === "ai" ? said.get(message.id) : undefined
+    const kept = message.role === "ai" && current !== undefined ? withoutCall(message, current.callId) : message
+    if (kept !== undefined) all.push(kept)
+  }
+  close()
+  return all
+}
+
+/** The conversation without the turn that is being worked on: its calls have no answers yet. */
+export const before = (messages: ReadonlyArray<Message.Message>): ReadonlyArray<Message.Message> => {
+  const last = messages.findLastIndex((message) => message.role === "ai")
+  return last < 0 ? messages : messages.slice(0, last)
+}

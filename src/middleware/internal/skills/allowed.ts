@@ -1,0 +1,41 @@
+import { isPattern } from "./scan.ts"
+
+/** What a skill in use allows: tools by name. */
+export interface Allowed {
+  readonly skills: ReadonlyArray<string>
+  readonly tools: ReadonlyArray<string>
+  readonly turn: string
+}
+
+/** Names differ between hosts in case, `-` and `_`. */
+const fold = (name: string): string => name.toLowerCase().replaceAll(/[-_]/g, "")
+
+/** What published skills call the tools of this library. */
+const synonyms: ReadonlyMap<string, string> = new Map([
+  ["read", "read_file"],
+  ["write", "write_file"],
+  ["edit", "edit_file"],
+  ["multiedit", "edit_file"],
+  ["bash", "execute"],
+  ["agent", "task"],
+  ["todowrite", "write_todos"],
+  ["askuserquestion", "ask_user"],
+  ["skill", "use_skill"]
+])
+
+/** The entries of `allowed-tools` as names of tools, in one spelling. What is about arguments can't be kept to: none. */
+export const toolNames = (entries: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...new Set(entries.filter((entry) => !isPattern(entry)).map((entry) => synonyms.get(fold(entry)) ?? entry))
+]
+
+/** Whether a tool may be used. */
+export const allows = ({ tools }: Allowed, name: string): boolean => {
+  const folded = fold(name)
+  return tools.some((one) => fold(one) === folded)
+}
+
+/** What two skills allow both. */
+export const narrower = (left: ReadonlyArray<string>, right: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const kept = new Set(right.map(fold))
+  return left.filter((name) => kept.has(fold(name)))
+}

@@ -1,0 +1,175 @@
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import { isAlias, isMap, isScalar, isSeq, parseDocument } from "yaml"
+
+/** What the specification allows (agentskills.io), and what keeps a hostile file from costing much. */
+export const limits = {
+  /** In characters. */
+  name: 64,
+  description: 1024,
+  compatibility: 500,
+  license: 1024,
+  frontmatter: 8192,
+  /** How many characters that mean something in YAML: what is parsed costs by these. */
+  indicators: 1000,
+  lines: 128,
+  depth: 8,
+  tools: 100
+} as const
+
+/** What is wrong with a part of a skill's frontmatter; `field` is empty for the whole. */
+export interface FieldProblem {
+  readonly field: string
+  readonly problem: string
+}
+
+const text = (most: number) =>
+  Schema.String.check(
+    Schema.isMaxLength(most, { expected: `at most ${most} characters` }),
+    Schema.isPattern(/\S/, { expected: "a text that is not empty" })
+  )
+
+/** The fields of the specification. Others are passed over: hosts have their own. */
+const Frontmatter = Schema.Struct({
+  name: Schema.String.check(
+    Schema.isMaxLength(limits.name, { expected: `at most ${limits.name} characters` }),
+    Schema.isPattern(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, { expected: "a-z, 0-9 and single hyphens between them" })
+  ),
+  description: text(limits.description),
+  license: Schema.optionalKey(text(limits.license)),
+  compatibility: Schema.optionalKey(text(limits.compatibility)),
+  metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
+  "allowed-tools": Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
+})
+
+/** The frontmatter of a skill. `allowedTools` is there if the skill names any. */
+export interface Manifest {
+  readonly name: string
+  readonly description: string
+  readonly license?: string
+  readonly compatibility?: string
+  readonly metadata?: { readonly [key: string]: unknown }
+  readonly allowedTools?: ReadonlyArray<string>
+}
+
+const decode = Schema.decodeUnknownResult(Frontmatter, { errors: "all" })
+const format = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const whole = (problem: string): ReadonlyArray<FieldProblem> => [{ field: "", problem }]
+
+/** The text of a scalar: the failsafe schema has no other. */
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
+
+/** A YAML node as plain data, all scalars as texts; a string is what is wrong with it. */
+const toPlain = (node: unknown, depth: number): Result.Result<unknown, string> => {
+  if (depth > limits.depth) return Result.fail(`nested deeper than ${limits.depth}`)
+  if (node === null || node === undefined) return Result.succeed("")
+  if (isAlias(node)) return Result.fail("aliases (*name) are not supported; write the value out")
+  if (isScalar(node)) return Result.succeed(textOf(node.value))
+  if (isSeq(node)) {
+    return Result.all(node.items.map((item) => toPlain(item, depth + 1)))
+  }
+  if (!isMap(node)) return Result.fail("not a text, a list or a map")
+  const entries = new Map<string, unknown>()
+  for (const { key, value } of node.items) {
+    if (!isScalar(key)) return Result.fail("a key that is not a text")
+    const name = textOf(key.value)
+    if (entries.has(name)) return Result.fail(`the key ${JSON.stringify(name)} is there twice`)
+    const plain = toPlain(value, depth + 1)
+    if (Result.isFailure(plain)) return plain
+    entries.set(name, plain.success)
+  }
+  return Result.succeed(Object.fromEntries(entries))
+}
+
+const indicators = /[-?:,[\]{}#&*!|>'"%@`]/g
+
+/** Reads YAML. The failsafe schema has texts only: no dates, no numbers, no custom types. */
+const parseYaml = (source: string): Result.Result<unknown, string> => {
+  const marks = source.match(indicators)?.length ?? 0
+  if (marks > limits.indicators) return Result.fail(`more than ${limits.indicators} characters of punctuation`)
+  return Result.flatMap(
+    Result.try({
+      try: () =>
+        parseDocument(source, { schema: "failsafe", logLevel: "silent", uniqueKeys: false, prettyErrors: false }),
+      catch: () => "it can't be parsed"
+    }),
+    (document) => {
+      const [error] = document.errors
+      return error === undefined ? toPlain(document.contents, 0) : Result.fail(error.message)
+    }
+  )
+}
+
+/** `Read Bash(git add:*)` as its entries: they are parted by blanks or commas, but not within parentheses. */
+const entriesOf = (given: string | ReadonlyArray<string>): ReadonlyArray<string> =>
+  typeof given === "string"
+    ? (given.match(/[^\s,()]+(?:\([^)]*\))?|\([^)]*\)/g) ?? [])
+    : given.map((one) => one.trim()).filter((one) => one !== "")
+
+/** A file as its frontmatter and the rest, if it has any. */
+const split = (
+  file: string
+): { readonly yaml: string; readonly body: string; readonly bodyLine: number } | undefined => {
+  const lines = file.replace(/^\ufeff/, "").split("\n", limits.lines)
+  if (lines[0]?.trimEnd() !== "---") return undefined
+  const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === "---")
+  if (end < 0) return undefined
+  const before = lines.slice(0, end + 1).join("\n").length + (file.startsWith("\ufeff") ? 1 : 0)
+  return { yaml: lines.slice(1, end).join("\n"), body: file.slice(before + 1), bodyLine: end + 2 }
+}
+
+/** What the schema has against the fields, one by one. */
+const explain = (fields: unknown, issue: SchemaIssue.Issue): ReadonlyArray<FieldProblem> =>
+  format(issue).issues.map(({ message, path }) => {
+    const keys = (path ?? []).map((key) => String(typeof key === "object" ? key.key : key))
+    const [field = ""] = keys
+    if (field === "") return { field, problem: "the frontmatter should be a map of fields" }
+    const isThere = typeof fields === "object" && fields !== null && Object.hasOwn(fields, field)
+    const expected = message.replace(/^Expected /, "").replace(/, got [\s\S]*$/, "")
+    return { field: keys.join("."), problem: isThere ? `should be ${expected}` : "is required and is not there" }
+  })
+
+/**
+ * Reads the beginning of a `SKILL.md`, in a directory of that name. `body` is what comes after the frontmatter, from line
+ * `bodyLine` of the file on (counted from 1).
+ */
+export const parse = (
+  file: string,
+  directory: string
+): Result.Result<
+  { readonly manifest: Manifest; readonly body: string; readonly bodyLine: number },
+  ReadonlyArray<FieldProblem>
+> => {
+  const parts = split(file)
+  if (parts === undefined) {
+    return Result.fail(
+      whole(`should begin with a line "---", YAML of less than ${limits.lines} lines, and a line "---" again`)
+    )
+  }
+  if (parts.yaml.length > limits.frontmatter) {
+    return Result.fail(whole(`the frontmatter has more than ${limits.frontmatter} characters`))
+  }
+  const yaml = parseYaml(parts.yaml)
+  if (Result.isFailure(yaml)) return Result.fail(whole(`the frontmatter is not valid YAML: ${yaml.failure}`))
+  const decoded = decode(yaml.success)
+  if (Result.isFailure(decoded)) {
+    return Result.fail(explain(yaml.success, decoded.failure.issue))
+  }
+  const { "allowed-tools": allowed, ...fields } = decoded.success
+  if (fields.name !== directory) {
+    return Result.fail([
+      { field: "name", problem: `is "${fields.name}", and should be that of its directory, "${directory}"` }
+    ])
+  }
+  const allowedTools = allowed === undefined ? [] : entriesOf(allowed)
+  if (allowedTools.length > limits.tools) {
+    return Result.fail([{ field: "allowed-tools", problem: `should be at most ${limits.tools} names` }])
+  }
+  return Result.succeed({
+    manifest: { ...fields, ...(allowedTools.length === 0 ? {} : { allowedTools }) },
+    body: parts.body,
+    bodyLine: parts.bodyLine
+  })
+}

@@ -1,0 +1,112 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { Backend, type Service } from "../../../core/Backend.ts"
+import { type Manifest, limits as frontmatterLimits, parse } from "./frontmatter.ts"
+
+/** What is looked at. */
+export const limits = {
+  /** Directories in one source. */
+  directories: 200,
+  /** Bytes of a `SKILL.md`. */
+  fileBytes: 1024 * 1024
+} as const
+
+/** The file that makes a directory a skill. */
+export const fileName = "SKILL.md"
+
+/** A skill that is there to be used. `path` is its `SKILL.md`; paths in its text are relative to `directory`. */
+export interface Skill extends Manifest {
+  readonly path: string
+  readonly directory: string
+}
+
+/** What is wrong with something in a source. `field` is the part of the frontmatter, empty for the whole. */
+export interface Problem {
+  readonly path: string
+  readonly field: string
+  readonly problem: string
+}
+
+/** What was found, by name; the problems in the order of the sources. */
+export interface Found {
+  readonly skills: ReadonlyArray<Skill>
+  readonly problems: ReadonlyArray<Problem>
+}
+
+/** What came of one place. */
+type One = { readonly skill?: Skill; readonly problems: ReadonlyArray<Problem> }
+
+const nothing: One = { problems: [] }
+
+const wrong = (path: string, problem: string, field = ""): One => ({ problems: [{ path, field, problem }] })
+
+const lastName = (path: string): string => path.split("/").findLast((part) => part !== "") ?? ""
+
+const withoutSlash = (path: string): string => path.replace(/\/+$/, "")
+
+/** Whether an entry of `allowed-tools` is about the arguments of a tool, too. */
+export const isPattern = (entry: string): boolean => entry.includes("(")
+
+/** Reads the beginning of a skill. A directory without a `SKILL.md` is none. */
+const skillIn = Effect.fnUntraced(function* (backend: Service, directory: string): Effect.fn.Return<One> {
+  const path = `${directory}/${fileName}`
+  const read = yield* Effect.result(backend.read(path, { limit: frontmatterLimits.lines }))
+  if (Result.isFailure(read)) {
+    const { message, reason } = read.failure
+    return reason._tag === "NotFound" || reason._tag === "NotDirectory" ? nothing : wrong(path, message)
+  }
+  const file = read.success
+  if (file.kind === "binary") return wrong(path, "is not a text")
+  if (file.size > limits.fileBytes) {
+    return wrong(path, `has ${file.size} bytes, and should have at most ${limits.fileBytes}`)
+  }
+  return Result.match(parse(file.text, lastName(directory)), {
+    onFailure: (problems): One => ({ problems: problems.map((one) => ({ path, ...one })) }),
+    onSuccess: ({ manifest }): One => ({
+      skill: { ...manifest, path, directory },
+      problems: (manifest.allowedTools ?? []).filter(isPattern).map((entry) => ({
+        path,
+        field: "allowed-tools",
+        problem: `${JSON.stringify(entry)} limits a tool by its arguments, which is not done here: the tool is not offered while the skill is in use. Name the tool alone to offer it`
+      }))
+    })
+  })
+})
+
+/** What is in one source: the skills in its directories, or the one that it is itself. */
+const inSource = Effect.fnUntraced(function* (backend: Service, source: string): Effect.fn.Return<ReadonlyArray<One>> {
+  const listed = yield* Effect.result(backend.ls(source))
+  if (Result.isFailure(listed)) {
+    return listed.failure.reason._tag === "NotFound" ? [] : [wrong(source, listed.failure.message)]
+  }
+  const { entries, truncated } = listed.success
+  if (entries.some((entry) => entry.kind === "file" && lastName(entry.path) === fileName)) {
+    return [yield* skillIn(backend, withoutSlash(source))]
+  }
+  const directories = entries
+    .filter((entry) => entry.kind === "directory" && !lastName(entry.path).startsWith("."))
+    .map((entry) => withoutSlash(entry.path))
+    .toSorted()
+  const found = yield* Effect.forEach(
+    directories.slice(0, limits.directories),
+    (directory) => skillIn(backend, directory),
+    { concurrency: 8 }
+  )
+  const isAll = truncated === undefined && directories.length <= limits.directories
+  return isAll
+    ? found
+    : [...found, wrong(source, `has more than can be looked at: the first ${limits.directories} directories at most`)]
+})
+
+/** Looks for skills in all sources, the later ones before the earlier ones by name. */
+export const scan = Effect.fnUntraced(function* (
+  sources: ReadonlyArray<string>
+): Effect.fn.Return<Found, never, Backend> {
+  const backend = yield* Backend
+  const all = (yield* Effect.forEach(sources, (source) => inSource(backend, source))).flat()
+  const byName = new Map(all.flatMap(({ skill }) => (skill === undefined ? [] : [[skill.name, skill] as const])))
+  return {
+    skills: [...byName.values()].toSorted((left, right) => (left.name < right.name ? -1 : 1)),
+    problems: all.flatMap((one) => one.problems)
+  }
+})

@@ -1,0 +1,34 @@
+/**
+ * Texts that others wrote, made fit to stand in a prompt: nothing in them can be taken for a part of the prompt itself.
+ */
+
+/** Everything that a model or a person may take for the end of a line. */
+const breaks = /\r\n|[\r\n\v\f\u0085\u2028\u2029]/g
+
+/** What nobody sees: control characters, and format characters that hide or turn text. Joiners belong to the script. */
+const unseen = /(?![\t\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}]/gu
+
+const plain = (text: string): string => text.replaceAll(breaks, "\n").replaceAll(unseen, "")
+
+/** A text as a block quote: every line of it begins with `>`, so none can begin like a line of the prompt. */
+export const quote = (text: string): string =>
+  plain(text)
+    .split("\n")
+    .map((line) => (line === "" ? ">" : `> ${line}`))
+    .join("\n")
+
+/** A text on one line. */
+export const oneLine = (text: string): string => plain(text).replaceAll(/\s+/g, " ").trim()
+
+/** A text with what nobody sees taken out. */
+export const visible = plain
+
+/** The beginning of a text, of so many bytes at most, up to the end of a line if there is one. */
+export const head = (text: string, maxBytes: number): string => {
+  // No character has more bytes than three for each unit of its text.
+  if (text.length * 3 <= maxBytes) return text
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(maxBytes))
+  if (read === text.length) return text
+  const end = text.lastIndexOf("\n", read)
+  return text.slice(0, end > 0 ? end : read)
+}

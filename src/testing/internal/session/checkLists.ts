@@ -1,0 +1,230 @@
+/**
+ * Ids, metadata, lists and searches: hostile names, any script, long threads.
+ */
+import * as Array from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { JsonObject } from "../../../core/Json.ts"
+import type { SessionError } from "../../../core/SessionError.ts"
+import type { Listing, Service } from "../../../core/SessionStore.ts"
+import { hold, same } from "../backend/hold.ts"
+import { add, all, answered, fails, ids, type Rules, said, step } from "./hold.ts"
+
+const distinct = [
+  ...[
+    "a/b",
+    "a_b",
+    "a-b",
+    "a%2Fb",
+    "a\\b",
+    "A/B",
+    "a",
+    "A",
+    ".",
+    "..",
+    "../a",
+    "/etc/passwd",
+    "~",
+    "con",
+    "NUL",
+    "aux."
+  ],
+  ...[
+    " ",
+    "a ",
+    " a",
+    "é",
+    "e\u0301",
+    "ß",
+    "ss",
+    "İ",
+    "i",
+    "ı",
+    "日本",
+    "😀",
+    "__proto__",
+    "constructor",
+    "*",
+    "?",
+    "'; --"
+  ],
+  ...['"', "$(x)", "{}", "null", "0", "-1", "a".repeat(512), `${"a".repeat(511)}b`, "A".repeat(512), "𝒶".repeat(256)]
+]
+
+const hostileIds = Effect.fnUntraced(function* (store: Service) {
+  for (const [index, threadId] of distinct.entries()) {
+    yield* store.create({ threadId, metadata: { index } })
+    yield* add(store, threadId, said(`entry-${index}`, `text ${index}`))
+  }
+  for (const [index, threadId] of distinct.entries()) {
+    const thread = yield* store.info(threadId)
+    yield* same([thread.threadId, thread.metadata], [threadId, { index }], "each id is a thread of its own")
+    yield* same(yield* ids(store, threadId), [`entry-${index}`], "… with entries of its own")
+  }
+  const listed = yield* pagesOf((cursor) => store.list({ limit: 10, ...cursor }))
+  yield* same(listed.map(({ threadId }) => threadId).toSorted(), distinct.toSorted(), "the list has each thread once")
+  for (const threadId of ["", "x".repeat(513), "a\u0000b", "a\nb", "\ud800", "a\u007f", "a\u2028b"]) {
+    const name = JSON.stringify(threadId).slice(0, 40)
+    yield* fails(store.create({ threadId }), "InvalidId", `the id ${name}`)
+    yield* fails(store.info(threadId), "NotFound", `a thread with the id ${name}`)
+  }
+  yield* fails(store.create({ threadId: "a/b" }), "AlreadyExists", "creating twice")
+  const random = yield* store.create()
+  yield* hold(random.threadId.length > 10, "a thread without an id gets one", random)
+})
+
+const pagesOf = Effect.fnUntraced(function* <A>(
+  page: (cursor: { readonly cursor?: string }) => Effect.Effect<Listing<A>, SessionError>
+): Effect.fn.Return<ReadonlyArray<A>, SessionError> {
+  const items: Array<A> = []
+  let next: string | null = null
+  do {
+    const part: Listing<A> = yield* page(next === null ? {} : { cursor: next })
+    items.push(...part.items)
+    next = part.next
+  } while (next !== null)
+  return items
+})
+
+// As JSON text would have it: a literal's `__proto__` is no key.
+const hostile: ReadonlyArray<JsonObject> = [
+  Object.fromEntries([["__proto__", { polluted: true }]]),
+  { "": "", "a.b": 1, a: { b: 1 }, "$.a": "'\"", "x' OR 1=1 --": "%_" },
+  { name: "Ünïcödé 😀 \u0000 \u2028", list: [1, [2, { three: null }]], no: false }
+]
+
+const metadata = Effect.fnUntraced(function* (store: Service) {
+  for (const [index, value] of hostile.entries()) {
+    const threadId = `t${index}`
+    const made = yield* store.create({ threadId, metadata: value })
+    yield* same(Object.entries(made.metadata), Object.entries(value), "metadata come back as they were given")
+    for (const [key, wanted] of Object.entries(value)) {
+      const where: JsonObject = Object.fromEntries([[key, wanted]])
+      const found = yield* store.list({ where })
+      yield* same(
+        found.items.map((one) => one.threadId),
+        [threadId],
+        `the thread that has ${JSON.stringify(where)}`
+      )
+    }
+  }
+  yield* same((yield* store.list({ where: { a: { b: "1" } } })).items, [], '1 is not "1"')
+  yield* same((yield* store.list({ where: { toString: 1 } })).items, [], "what every object has is no metadata")
+  const both = yield* store.list({ where: { "a.b": 1, "": "" } })
+  yield* same(both.items.length, 1, "all that is asked for must be there, in any order")
+  const described = yield* store.describe("t1", { user: "ada" })
+  yield* same(described.metadata, { user: "ada" }, "metadata are replaced")
+  yield* same((yield* store.list({ where: { "a.b": 1 } })).items, [], "what was replaced is found no more")
+  yield* same((yield* store.list({ where: { user: "ada" } })).items.length, 1, "what replaced it is found")
+  const large = { text: "x".repeat(70_000) }
+  yield* fails(store.create({ threadId: "large", metadata: large }), "InvalidEntry", "70,000 characters of metadata")
+  yield* fails(store.describe("none", {}), "NotFound", "describing what is not there")
+})
+
+const lists = Effect.fnUntraced(function* (store: Service) {
+  const names = Array.range(1, 7).map((n) => `t${n}`)
+  yield* Effect.forEach(names, (threadId, n) => store.create({ threadId, metadata: { odd: n % 2 === 0 } }))
+  // At least a millisecond apart.
+  yield* Effect.sleep("3 millis")
+  yield* add(store, "t3", said("1", "x"))
+  yield* Effect.sleep("3 millis")
+  yield* store.describe("t5", { odd: true })
+  const listed = yield* pagesOf((cursor) => store.list({ limit: 2, ...cursor }))
+  yield* same(
+    listed.slice(0, 2).map(({ threadId }) => threadId),
+    ["t5", "t3"],
+    "what changed last comes first"
+  )
+  yield* same(listed.map(({ threadId }) => threadId).toSorted(), names, "pages have each thread once")
+  const odd = yield* pagesOf((cursor) => store.list({ limit: 1, where: { odd: true }, ...cursor }))
+  yield* same(odd.map(({ threadId }) => threadId).toSorted(), ["t1", "t3", "t5", "t7"], "pages of some")
+  yield* fails(store.list({ cursor: "nonsense" }), "InvalidPoint", "a cursor that is none")
+})
+
+const searches = Effect.fnUntraced(function* (store: Service) {
+  yield* store.create({ threadId: "t" })
+  yield* add(
+    store,
+    "t",
+    said("1", "How do I deploy the Straßen-service?"),
+    answered("2", "Deployment: run make deploy-all")
+  )
+  yield* Effect.sleep("3 millis")
+  yield* store.create({ threadId: "u" })
+  yield* add(
+    store,
+    "u",
+    said("3", "私は東京に住んでいます"),
+    said("4", 'ДЕПЛОЙ завтра. "quoted" AND (NOT x) * ^'),
+    step("5")
+  )
+  const found = (text: string) =>
+    Effect.map(store.search(text), ({ items }) => items.map(({ entryId }) => entryId).toSorted())
+  const expected: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
+    ["deploy", ["1", "2"]],
+    ["DEPLOY", ["1", "2"]],
+    ["deploym", ["2"]],
+    ["ploy", []],
+    ["make deploy", ["2"]],
+    ["deploy make", ["2"]],
+    ["deploy-all", ["2"]],
+    ["all-deploy", []],
+    ["straßen", ["1"]],
+    ["東京", ["3"]],
+    ["京東", []],
+    ["деплой", ["4"]],
+    ['"quoted"', ["4"]],
+    ["AND", ["4"]],
+    ["* OR deploy", []],
+    ['NOT ( "', ["4"]],
+    ["words:deploy", []],
+    ["", []],
+    ["***", []],
+    ["x\u0000y", []]
+  ]
+  for (const [text, entries] of expected) {
+    yield* same(yield* found(text), entries, `a search for ${JSON.stringify(text)}`)
+  }
+  const [newest] = (yield* store.search("d")).items
+  yield* same(newest?.threadId, "t", "what is said is found by the beginning of a word")
+  const paged = yield* pagesOf((cursor) => store.search("deploy", { limit: 1, ...cursor }))
+  yield* same(paged.map(({ entryId }) => entryId).toSorted(), ["1", "2"], "pages have each hit once")
+  yield* same(paged[0]?.role, (yield* store.search("deploy", { limit: 1 })).items[0]?.role, "a hit says who spoke")
+  yield* hold(paged[0]?.excerpt.toLowerCase().includes("deploy") === true, "a hit shows the text", paged)
+  yield* same((yield* store.search("deploy", { threadId: "u" })).items, [], "a search of one thread")
+  yield* store.rewind("t", "1")
+  yield* same(yield* found("deployment"), ["2"], "branches that were left are found")
+  yield* store.delete("t")
+  yield* same(yield* found("deploy"), [], "what was removed is not found")
+  yield* fails(store.search("x", { cursor: "[1]" }), "InvalidPoint", "a cursor that is none")
+})
+
+const count = 10_000
+
+const longThreads = Effect.fnUntraced(function* (store: Service) {
+  yield* store.create({ threadId: "t" })
+  let leaf: string | null = null
+  for (let start = 0; start < count; start += 500) {
+    const entries = Array.range(start, start + 499).map((n) => said(`e${n}`, `message number${n}`))
+    leaf = (yield* store.append("t", { leaf, entries })).id
+  }
+  yield* same(yield* store.leaf("t"), { id: `e${count - 1}`, step: count }, "the leaf of a long thread")
+  const entries = yield* all(store, "t")
+  const isWhole = entries.length === count && entries.every(({ id }, index) => id === `e${index}`)
+  yield* hold(isWhole, "a long thread is whole, in order", entries.length)
+  yield* same((yield* store.load("t", { limit: 1_000_000 })).entries.length, count, "a page is bounded")
+  const fork = yield* store.fork("t", { threadId: "f", at: "e5000" })
+  yield* same(fork.leaf.step, 5001, "a fork of a long thread")
+  yield* same((yield* store.search("number7777")).items[0]?.entryId, "e7777", "a search in a long thread")
+  yield* same(yield* Stream.runCount(store.export("t")), count + 1, "an export of a long thread")
+  const copy = yield* store.import(store.export("t"), { threadId: "copy" })
+  yield* same(copy.leaf, { id: `e${count - 1}`, step: count }, "an import of a long thread")
+})
+
+export const listRules: Rules = [
+  ["ids never collide or lead elsewhere", hostileIds],
+  ["metadata are kept and found, whatever is in them", metadata],
+  ["lists are paged, what changed last first", lists],
+  ["messages are found by their words, in any script", searches],
+  ["a thread of 10,000 entries is read, forked, searched and exported", longThreads]
+]

@@ -1,0 +1,215 @@
+/**
+ * The tree: pages, rewinding, forks, labels, archived and removed threads, exports.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { Service } from "../../../core/SessionStore.ts"
+import { hold, same } from "../backend/hold.ts"
+import { add, all, answered, called, fails, ids, result, type Rules, said, step } from "./hold.ts"
+
+/** A question, two calls with their results, an answer. */
+const turn = (prefix: string) => [
+  said(`${prefix}-said`, `question ${prefix}`),
+  step(`${prefix}-1`),
+  called(`${prefix}-called`, `${prefix}-a`, `${prefix}-b`),
+  step(`${prefix}-2`),
+  result(`${prefix}-a`, `${prefix}-a`),
+  result(`${prefix}-b`, `${prefix}-b`),
+  step(`${prefix}-3`),
+  answered(`${prefix}-answered`, `answer ${prefix}`)
+]
+const inside = ["x-called", "x-2", "x-a"]
+const between = ["x-said", "x-1", "x-b", "x-3", "x-answered"]
+
+const pages = Effect.fnUntraced(function* (store: Service) {
+  yield* store.create({ threadId: "t" })
+  yield* same(yield* store.load("t"), { entries: [], next: null }, "a new thread has no entries")
+  yield* add(store, "t", ...turn("x"))
+  const whole = yield* store.load("t")
+  yield* same(whole.next, null, "a page with the first entry is the last one")
+  for (const limit of [1, 3, 4, 8, 100]) {
+    yield* same(yield* all(store, "t", limit), whole.entries, `pages of ${limit} are the same path`)
+  }
+  const page = yield* store.load("t", { limit: 3 })
+  yield* same(
+    page.entries.map(({ id }) => id),
+    ["x-b", "x-3", "x-answered"],
+    "the first page ends with the leaf, oldest first"
+  )
+  yield* same(page.next, "x-a", "the next page goes on with the entry before")
+  yield* same((yield* store.load("t", { limit: 0 })).entries.length, 1, "a page has an entry at least")
+  yield* fails(store.load("t", { from: "none" }), "InvalidPoint", "a page from what is not there")
+  yield* fails(store.load("none"), "NotFound", "loading a thread that is not there")
+})
+
+const rewinds = Effect.fnUntraced(function* (store: Service) {
+  yield* store.create({ threadId: "t" })
+  yield* add(store, "t", ...turn("w"), ...turn("x"))
+  const before = yield* all(store, "t")
+  for (const id of inside) {
+    const reason = yield* fails(store.rewind("t", id), "InvalidPoint", `rewinding to ${id}, inside of a group,`)
+    yield* same(reason.entry, id, "the point that is refused")
+  }
+  yield* fails(store.rewind("t", "none"), "InvalidPoint", "rewinding to what is not there")
+  for (const id of between) {
+    const leaf = yield* store.rewind("t", id)
+    yield* same(leaf, { id, step: before.findIndex((one) => one.id === id) + 1 }, "rewinding gives the new leaf")
+    yield* same(
+      yield* ids(store, "t"),
+      before.slice(0, leaf.step).map((one) => one.id),
+      `the path to ${id}`
+    )
+  }
+  yield* store.rewind("t", "w-answered")
+  const stale = store.append("t", { leaf: "x-answered", entries: [said("late", "late")] })
+  yield* fails(stale, "Conflict", "whoever still writes behind the old leaf")
+  yield* add(store, "t", said("y", "another way"))
+  yield* same((yield* ids(store, "t")).slice(-2), ["w-answered", "y"], "the thread goes on as a branch")
+  const left = yield* store.load("t", { from: "x-answered", limit: 100 })
+  yield* same(left.entries, before, "the branch that was left is still there")
+  yield* store.rewind("t", "x-answered")
+  yield* same(yield* all(store, "t"), before, "… and can be gone back to")
+  yield* same(yield* store.rewind("t", null), { id: null, step: 0 }, "the beginning is a point, too")
+  yield* same(yield* ids(store, "t"), [], "nothing is before the beginning")
+  yield* add(store, "t", said("z", "anew"))
+  yield* same(yield* ids(store, "t"), ["z"], "a second beginning")
+})
+
+const forks = Effect.fnUntraced(function* (store: Service) {
+  yield* store.create({ threadId: "t", metadata: { user: "ada" } })
+  yield* add(store, "t", ...turn("x"))
+  for (const id of inside) yield* fails(store.fork("t", { at: id }), "InvalidPoint", `a fork inside of a group, ${id},`)
+  const fork = yield* store.fork("t", { threadId: "f", at: "x-3" })
+  yield* same(fork.origin, { threadId: "t", entryId: "x-3" }, "a fork says where it comes from")
+  yield* same(fork.metadata, { user: "ada" }, "a fork takes metadata over")
+  yield* same(fork.leaf, { id: "x-3", step: 7 }, "the leaf of a fork")
+  yield* add(store, "t", said("later", "in the first"))
+  yield* add(store, "f", said("later", "in the fork"), answered("f-1", "yes"))
+  const first = yield* all(store, "t")
+  const second = yield* all(store, "f")
+  yield* same(second.slice(0, 7), first.slice(0, 7), "a fork shares what was before it")
+  yield* same(
+    second.slice(7).map(({ id, parentId }) => [parentId, id]),
+    [
+      ["x-3", "later"],
+      ["later", "f-1"]
+    ],
+    "a fork goes on by itself, whatever ids the first one uses since"
+  )
+  yield* fails(store.append("f", { leaf: "f-1", entries: [said("x-said", "x")] }), "InvalidEntry", "an id it shares")
+  yield* fails(store.append("t", { leaf: "later", entries: [said("x-said", "x")] }), "InvalidEntry", "an id of it")
+  const again = yield* store.fork("f", { threadId: "g", metadata: {} })
+  yield* same(again.metadata, {}, "a fork takes the metadata that it is given")
+  yield* store.rewind("g", "x-answered")
+  yield* same((yield* ids(store, "g")).length, 8, "a fork may go to a branch that was there when it was made")
+  yield* fails(store.rewind("f", "none"), "InvalidPoint", "a fork can't go where nothing is")
+  yield* store.delete("t")
+  yield* fails(store.info("t"), "NotFound", "a removed thread")
+  yield* same(yield* all(store, "f"), second, "a fork keeps what it shares with a thread that was removed")
+  yield* store.create({ threadId: "t" })
+  yield* same(yield* ids(store, "t"), [], "a removed thread's id is free, and what it had is gone")
+  yield* store.delete("f")
+  yield* same((yield* ids(store, "g")).length, 8, "… also when the one between is removed")
+  yield* store.delete("g")
+  yield* fails(store.fork("t", { threadId: "t" }), "AlreadyExists", "a fork with an id that is taken")
+  const empty = yield* store.fork("t")
+  yield* hold(empty.threadId !== "t" && empty.leaf.id === null, "an empty thread can be forked", empty)
+})
+
+const labels = Effect.fnUntraced(function* (store: Service) {
+  yield* store.create({ threadId: "t" })
+  yield* add(store, "t", ...turn("x"))
+  const { leaf } = yield* store.info("t")
+  yield* store.label("t", "here", "x-a")
+  yield* store.label("t", "__proto__", "x-said")
+  yield* store.label("t", "gone", "x-said")
+  yield* store.label("t", "here", "x-b")
+  yield* store.label("t", "gone", null)
+  const expected = [
+    ["__proto__", "x-said"],
+    ["here", "x-b"]
+  ]
+  const names = Effect.map(store.labels("t"), (found) => [...found].toSorted())
+  yield* same(yield* names, expected, "a name is the last entry's that got it, until it is taken away")
+  yield* same(yield* store.leaf("t"), leaf, "a label does not move the leaf: a run that writes goes on")
+  yield* add(store, "t", said("y", "more"))
+  yield* same((yield* ids(store, "t")).length, 9, "a label is not on the path")
+  yield* fails(store.label("t", "here", "none"), "InvalidPoint", "a label of what is not there")
+  yield* fails(store.label("t", "", "y"), "InvalidEntry", "a label without a name")
+  yield* store.fork("t", { threadId: "f" })
+  yield* store.label("f", "here", "y")
+  yield* same(yield* names, expected, "a label of a fork is its own")
+  yield* same(
+    [...(yield* store.labels("f"))].toSorted()[1],
+    ["here", "y"],
+    "a fork has labels that it shares, and its own"
+  )
+})
+
+const archives = Effect.fnUntraced(function* (store: Service) {
+  yield* store.create({ threadId: "t" })
+  yield* add(store, "t", said("1", "findable"))
+  yield* store.archive("t")
+  yield* store.archive("t")
+  yield* hold((yield* store.info("t")).archived, "an archived thread says so", "not archived")
+  yield* fails(add(store, "t", said("2", "x")), "Archived", "an append to an archived thread")
+  yield* fails(store.rewind("t", null), "Archived", "rewinding an archived thread")
+  yield* fails(store.label("t", "x", "1"), "Archived", "a label of an archived thread")
+  yield* same(yield* ids(store, "t"), ["1"], "an archived thread can be read")
+  yield* same((yield* store.list()).items, [], "an archived thread is not in lists")
+  yield* same((yield* store.list({ archived: true })).items.length, 1, "… but among the archived")
+  yield* same((yield* store.search("findable")).items, [], "an archived thread is not found")
+  yield* same((yield* store.search("findable", { archived: true })).items.length, 1, "… but among the archived")
+  const fork = yield* store.fork("t", { threadId: "f" })
+  yield* hold(!fork.archived, "a fork of an archived thread is not archived", fork)
+  yield* store.unarchive("t")
+  yield* add(store, "t", said("2", "x"))
+  yield* store.delete("t")
+  yield* fails(store.delete("t"), "NotFound", "removing twice")
+  yield* fails(store.archive("t"), "NotFound", "archiving what is not there")
+  yield* fails(Stream.runCollect(store.export("t")), "NotFound", "exporting what is not there")
+})
+
+const exports = Effect.fnUntraced(function* (store: Service) {
+  yield* store.create({ threadId: "o", metadata: { title: "größer ✓" } })
+  yield* add(store, "o", ...turn("w"))
+  yield* store.fork("o", { threadId: "t" })
+  yield* add(store, "o", said("not in t", "x"))
+  yield* add(store, "t", ...turn("x"))
+  yield* store.rewind("t", "w-answered")
+  yield* add(store, "t", ...turn("y"))
+  yield* store.label("t", "top", "x-answered")
+  const lines = yield* Stream.runCollect(store.export("t"))
+  yield* same(lines.length, 1 + 8 + 8 + 8 + 1, "a head, and all entries, branches and labels included, each once")
+  yield* hold(!lines.some((line) => line.includes("\n")), "a line is a line", lines)
+  yield* fails(store.import(Stream.fromIterable(lines)), "AlreadyExists", "an import over a thread")
+  const copy = yield* store.import(Stream.fromIterable(lines), { threadId: "copy" })
+  const { leaf, metadata } = yield* store.info("t")
+  yield* same([copy.leaf, copy.metadata], [leaf, metadata], "an import stands where the export stood")
+  yield* same(yield* all(store, "copy"), yield* all(store, "t"), "an import has the same path")
+  yield* same([...(yield* store.labels("copy"))], [["top", "x-answered"]], "an import has the labels")
+  yield* store.rewind("copy", "x-answered")
+  const again = yield* Stream.runCollect(store.export("copy"))
+  yield* same(again.slice(1), lines.slice(1), "exporting what was imported gives the same lines")
+  const broken: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
+    ["no lines", []],
+    ["no head", lines.slice(1)],
+    ["a torn line", [...lines.slice(0, -1), (lines.at(-1) ?? "").slice(0, 20)]],
+    ["a missing entry", lines.filter((_, index) => index !== 3)],
+    ["an entry twice", [...lines, ...lines.slice(1, 2)]],
+    ["another version", lines.map((line) => line.replace('"v":1', '"v":2'))]
+  ]
+  for (const [name, text] of broken) {
+    yield* fails(store.import(Stream.fromIterable(text), { threadId: "b" }), "InvalidEntry", `an import with ${name}`)
+  }
+  yield* fails(store.info("b"), "NotFound", "nothing is left of an import that failed: the thread")
+})
+
+export const treeRules: Rules = [
+  ["pages go backwards from the leaf, and are the path", pages],
+  ["a thread is rewound to where a turn ends, and branches", rewinds],
+  ["a fork shares the past, and nothing after", forks],
+  ["labels name entries, and do not move the leaf", labels],
+  ["an archived thread is read only, and a removed one gone", archives],
+  ["an export is imported as it was; a broken one not at all", exports]
+]
