@@ -1,0 +1,20 @@
+/**
+ * Asks one model one thing, by the environment alone: what the proxy test runs in a process of its own.
+ */
+import { Effect, Redacted } from "effect"
+import { Agent } from "effect-deepagents"
+import { AnthropicChatModel } from "effect-deepagents/anthropic"
+import { OpenAiCompatibleChatModel } from "effect-deepagents/openai"
+
+const apiKey = Redacted.make("none")
+const layer =
+  process.argv[2] === "anthropic"
+    ? AnthropicChatModel.layer({ model: "claude-x", apiKey, baseURL: "http://model.invalid" })
+    : OpenAiCompatibleChatModel.layer({ model: "x", apiKey, baseURL: "http://model.invalid/v1" })
+
+const program = Agent.run(Agent.make({ name: "a", prompt: "" }), "hello").pipe(Effect.provide(layer))
+
+Effect.runPromise(program).then(
+  ({ text }) => console.log(text),
+  (error: unknown) => console.log(String(error))
+)
