@@ -166,7 +166,7 @@ export type Transfer<A> =
  * - `edit`: replacements, one after the other, all or none
  * - `delete`: a file, a link (never what it leads to), an empty directory; with `recursive` all that is in it
  * - `move`: a file or a directory; fails with `AlreadyExists` rather than overwrite
- * - `grep`, `glob`: files only, by path; `limit` defaults to 1,000
+ * - `grep`, `glob`: files only, by path; `limit` defaults to 1,000. `glob` gives sizes and times where they cost nothing
  * - `upload`, `download`: bytes of many files, at most 10 MiB each unless the layer says otherwise
  */
 export interface Service {

@@ -4,12 +4,14 @@
  */
 import * as NodeFs from "node:fs"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import { type Fault, fromSystem } from "./failure.ts"
 import * as Jail from "./jail.ts"
-import type * as System from "./system.ts"
+import * as System from "./system.ts"
 
 const atOnce = 16
-const statsAtOnce = 32
+/** So many are looked at before others have their turn. */
+const statsAtOnce = 512
 
 const { O_DIRECTORY, O_NOFOLLOW } = NodeFs.constants
 
@@ -22,11 +24,11 @@ export const each = (
 ): void => {
   let next = 0
   let running = 0
+  let isGoing = false
   const go = (): void => {
-    if (next === length && running === 0) {
-      end()
-      return
-    }
+    // A job that is done at once is counted by the loop that began it: the stack must not grow with their number.
+    if (isGoing) return
+    isGoing = true
     while (running < limit && next < length) {
       running++
       job(next++, () => {
@@ -34,6 +36,8 @@ export const each = (
         go()
       })
     }
+    isGoing = false
+    if (next === length && running === 0) end()
   }
   go()
 }
@@ -51,17 +55,18 @@ const hold = (
     })
     return
   }
-  NodeFs.open(real, Jail.pathOnly | O_DIRECTORY | O_NOFOLLOW, (error, fd) => {
-    if (error !== null) {
-      use(undefined, end)
-      return
-    }
-    const self = `/proc/self/fd/${fd}`
-    NodeFs.readlink(self, (failed, now) => {
-      use(failed === null && now === real ? self : undefined, () => {
-        NodeFs.close(fd, end)
-      })
+  const opened = System.attempt(() => NodeFs.openSync(real, Jail.pathOnly | O_DIRECTORY | O_NOFOLLOW))
+  if (Result.isFailure(opened)) {
+    use(undefined, end)
+    return
+  }
+  const self = `/proc/self/fd/${opened.success}`
+  const now = System.attempt(() => NodeFs.readlinkSync(self))
+  use(Result.isSuccess(now) && now.success === real ? self : undefined, () => {
+    System.attempt(() => {
+      NodeFs.closeSync(opened.success)
     })
+    end()
   })
 }
 
@@ -99,47 +104,25 @@ export const readdirs = (
 type Found = ReadonlyArray<System.Stats | undefined>
 
 const lstats = (paths: ReadonlyArray<System.RealPath>, end: (found: Found) => void): void => {
-  const found = paths.map((): System.Stats | undefined => undefined)
-  each(
-    paths.length,
-    statsAtOnce,
-    (index, done) => {
-      NodeFs.lstat(paths[index] ?? "", { bigint: true }, (error, stats) => {
-        if (error === null) found[index] = stats
-        done()
-      })
-    },
-    () => end(found)
-  )
+  const found: Array<System.Stats | undefined> = []
+  const go = (): void => {
+    for (const path of paths.slice(found.length, found.length + statsAtOnce)) {
+      found.push(
+        Result.getOrElse(
+          System.attempt(() => System.lstatNow(path)),
+          () => undefined
+        )
+      )
+    }
+    if (found.length === paths.length) end(found)
+    else setImmediate(go)
+  }
+  go()
 }
 
 /** What is at each of some paths; `undefined` for what is not there. */
 export const lstatAll = (paths: ReadonlyArray<System.RealPath>): Effect.Effect<Found> =>
   collect((end) => lstats(paths, end))
-
-/** The same for names in several real folders. */
-export const lstatIn = (
-  jail: Jail.Jail,
-  folders: ReadonlyArray<{ readonly folder: ReadonlyArray<string>; readonly names: ReadonlyArray<string> }>
-): Effect.Effect<ReadonlyArray<Found>> =>
-  collect((end) => {
-    const all = folders.map((): Found => [])
-    each(
-      folders.length,
-      atOnce,
-      (index, done) => {
-        const { folder = [], names = [] } = folders[index] ?? {}
-        const look = (self: string | undefined, release: () => void): void => {
-          lstats(self === undefined ? [] : names.map((name) => `${self}/${name}`), (found) => {
-            all[index] = found
-            release()
-          })
-        }
-        hold(jail, Jail.realPath(jail, folder), look, done)
-      },
-      () => end(all)
-    )
-  })
 
 /**
  * Takes away files and links, and says of each that it is gone. Fails with the first failure, when all were tried; what

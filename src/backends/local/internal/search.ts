@@ -10,10 +10,8 @@ import * as Path from "../../internal/path.ts"
 import { on } from "./failure.ts"
 import * as Folder from "./folder.ts"
 import * as Jail from "./jail.ts"
-import * as Many from "./many.ts"
 import * as Ripgrep from "./ripgrep.ts"
 import { survey } from "./survey.ts"
-import type * as System from "./system.ts"
 
 // All that is seen of most projects, in a few tens of megabytes.
 const surveyed = 100_000
@@ -101,34 +99,6 @@ export const grep =
       return found.isPartial && result.truncated === undefined ? { ...result, truncated: "time" as const } : result
     })
 
-/** What was found, with sizes and times; without what is gone by now. `from` is where the search began, really. */
-const described = Effect.fnUntraced(function* (
-  jail: Jail.Jail,
-  entries: ReadonlyArray<Backend.Entry>,
-  from: { readonly path: string; readonly names: ReadonlyArray<string> }
-) {
-  const groups = Array.from(
-    Map.groupBy(entries, ({ path }) => Path.parent(path)),
-    ([folder, inside]) => ({
-      folder: [...from.names, ...Path.segments(folder).slice(Path.segments(from.path).length)],
-      paths: inside.map(({ path }) => path),
-      names: inside.map(({ path }) => Path.basename(path))
-    })
-  )
-  const all = yield* Many.lstatIn(jail, groups)
-  const found = new Map<string, System.Stats>()
-  for (const [index, { paths }] of groups.entries()) {
-    for (const [at, path] of paths.entries()) {
-      const stats = all[index]?.[at]
-      if (stats?.isFile() === true) found.set(path, stats)
-    }
-  }
-  return entries.flatMap(({ path }): ReadonlyArray<Backend.Entry> => {
-    const stats = found.get(path)
-    return stats === undefined ? [] : [{ path, kind: "file", ...Folder.describe(stats) }]
-  })
-})
-
 export const glob =
   (searched: Searched): Backend.Service["glob"] =>
   (query): Effect.Effect<Backend.Listing, BackendError> =>
@@ -144,6 +114,5 @@ export const glob =
         const children = seen?.folders.get(path)
         return children === undefined ? primitives.list(path) : Effect.succeed(children)
       }
-      const result = yield* listing(searched, list).glob(query)
-      return { ...result, entries: yield* described(jail, result.entries, from) }
+      return yield* listing(searched, list).glob(query)
     })

@@ -2,11 +2,13 @@
  * The system calls that the file system backend is made of, as effects.
  *
  * None of them can be interrupted while it is under way: a descriptor must not be closed (and its number given to another
- * file) as long as a call uses it.
+ * file) as long as a call uses it. What looks at names and descriptors is done at once: it takes microseconds, and ten
+ * times as many by way of node's threads. What reads, writes and lists goes by way of them.
  */
 import * as NodeFs from "node:fs"
 import * as Effect from "effect/Effect"
-import { type Fault, fromSystem } from "./failure.ts"
+import * as Result from "effect/Result"
+import { type Fault, fault, fromSystem } from "./failure.ts"
 
 export type Stats = NodeFs.BigIntStats
 
@@ -31,20 +33,41 @@ const command = (start: (done: (error: NodeJS.ErrnoException | null) => void) =>
     })
   })
 
-export const lstat = (path: RealPath) => call<Stats>((done) => NodeFs.lstat(path, { bigint: true }, done))
+/** Runs a call at once. */
+export const attempt = <A>(run: () => A): Result.Result<A, NodeJS.ErrnoException> =>
+  // The system's errors are all of this kind.
+  Result.try({ try: run, catch: (cause) => cause as NodeJS.ErrnoException })
+
+const now = <A>(run: () => A): Effect.Effect<A, Fault> =>
+  Effect.suspend(() => {
+    const done = attempt(run)
+    return Result.isSuccess(done) ? Effect.succeed(done.success) : Effect.fail(fromSystem(done.failure))
+  })
+
+/** What is at a path; `undefined` for what is not there. It makes no error then: that is dear, and often so. */
+export const lstatNow = (path: RealPath): Stats | undefined =>
+  NodeFs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
+
+const missing = fault({ _tag: "NotFound" })
+
+export const lstat = (path: RealPath): Effect.Effect<Stats, Fault> =>
+  Effect.flatMap(
+    now(() => lstatNow(path)),
+    (stats) => (stats === undefined ? Effect.fail(missing) : Effect.succeed(stats))
+  )
 export const stat = (path: RealPath) => call<Stats>((done) => NodeFs.stat(path, { bigint: true }, done))
-export const fstat = (fd: number) => call<Stats>((done) => NodeFs.fstat(fd, { bigint: true }, done))
-export const readlink = (path: RealPath) => call<string>((done) => NodeFs.readlink(path, done))
+export const fstat = (fd: number): Effect.Effect<Stats, Fault> => now(() => NodeFs.fstatSync(fd, { bigint: true }))
+export const readlink = (path: RealPath): Effect.Effect<string, Fault> => now(() => NodeFs.readlinkSync(path))
 export const realpath = (path: RealPath) => call<string>((done) => NodeFs.realpath.native(path, done))
 export const accessTo = (mode: "write" | "run", path: RealPath) =>
   command((done) => NodeFs.access(path, mode === "write" ? NodeFs.constants.W_OK : NodeFs.constants.X_OK, done))
 
-export const open = (path: RealPath, flags: number, mode = 0o666) =>
-  call<number>((done) => NodeFs.open(path, flags, mode, done))
+export const open = (path: RealPath, flags: number, mode = 0o666): Effect.Effect<number, Fault> =>
+  now(() => NodeFs.openSync(path, flags, mode))
 /** Closes what was written: what could not be kept, is said here at the latest. The descriptor is gone in any case. */
 export const closeWritten = (fd: number) => command((done) => NodeFs.close(fd, done))
 /** Closes what was only read. */
-export const close = (fd: number) => Effect.ignore(closeWritten(fd))
+export const close = (fd: number): Effect.Effect<void> => Effect.ignore(now(() => NodeFs.closeSync(fd)))
 export const fdatasync = (fd: number) => command((done) => NodeFs.fdatasync(fd, done))
 export const fchmod = (fd: number, mode: number) => command((done) => NodeFs.fchmod(fd, mode, done))
 export const fchown = (fd: number, uid: number, gid: number) => command((done) => NodeFs.fchown(fd, uid, gid, done))

@@ -133,9 +133,10 @@ export const compileGlob = (pattern: string): Result.Result<(path: string) => bo
   if (Result.isFailure(expanded)) return Result.fail(expanded.failure)
   const anchored = pattern.includes("/")
   const all: Array<ReadonlyArray<Part>> = []
-  for (const one of expanded.success) {
+  for (const alternative of expanded.success) {
+    const one = alternative.replaceAll(/\/+/g, "/")
     // `src/` is all that is in `src`.
-    const names = (one.endsWith("/") ? `${one}**` : one).replace(/^\/+/, "").split("/")
+    const names = (one.endsWith("/") ? `${one}**` : one).replace(/^\//, "").split("/")
     if (names.includes("..")) return Result.fail("it leads out of where it looks")
     const parts = compileNames(anchored ? names.filter((name) => name !== ".") : ["**", ...names])
     if (parts === undefined) return Result.fail("a character class is not closed, or its range is empty")
