@@ -15,7 +15,9 @@
  * })
  * ```
  */
+import * as Effect from "effect/Effect"
 import * as Middleware from "../core/Middleware.ts"
+import * as ToolOutput from "../core/ToolOutput.ts"
 
 /**
  * Excludes tools by their names. What is taken out of a request can't be dispatched in its round: the loop answers such
@@ -26,6 +28,15 @@ export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
   return Middleware.make({
     name: "ToolExclusion",
     inherit: true,
+    // Calls of a turn that an earlier run was given, before a crash, were offered by nobody here.
+    gateToolCalls: (_run, calls) =>
+      Effect.succeed(
+        calls.map(({ name }): Middleware.Gate =>
+          excluded.has(name)
+            ? { _tag: "Answer", output: ToolOutput.make(`There is no tool "${name}" here.`, { isError: true }) }
+            : Middleware.allow
+        )
+      ),
     wrapModelCall: (request, next) => {
       const tools = request.tools.filter((tool) => !excluded.has(tool.name))
       return next(tools.length === request.tools.length ? request : { ...request, tools })

@@ -253,8 +253,17 @@ for (const [index, kind] of LocalShell.kinds.entries()) {
             yield* memory.write(path, content)
             yield* on(() => writeFile(host(path), content))
             for (const window of some(windows).filter((_, at) => (at + nth) % 2 === 0)) {
-              const { version: _, ...expected } = yield* memory.read(path, window)
-              const { version: __, ...actual } = yield* sandbox.read(path, window)
+              // A window of a part does not know the line endings of the whole.
+              const {
+                crlf: _crlf,
+                version: _,
+                ...expected
+              } = { crlf: undefined, ...(yield* memory.read(path, window)) }
+              const {
+                crlf: __crlf,
+                version: __,
+                ...actual
+              } = { crlf: undefined, ...(yield* sandbox.read(path, window)) }
               expect({ window, ...actual }).toEqual({ window, ...expected })
             }
           }

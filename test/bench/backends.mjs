@@ -35,7 +35,8 @@ const plant = () => {
   }
 }
 
-const megabyte = () => Array.from({ length: 20_000 }, (_, n) => `row ${n} of a file of one megabyte, or so it is`).join("\n")
+const megabyte = () =>
+  Array.from({ length: 20_000 }, (_, n) => `row ${n} of a file of one megabyte, or so it is`).join("\n")
 
 /** A file of one gigabyte: text at its two ends, and in the middle what a window is read of. */
 const gigabyte = () => {
@@ -59,7 +60,11 @@ const must = (result) => {
   return result
 }
 const ripgrep = (...args) => {
-  execFileSync(rgPath, ["--no-config", "--hidden", "--no-messages", ...args], { cwd: join(root, "tree"), stdio: ["ignore", "pipe", "ignore"], maxBuffer: 1e9 })
+  execFileSync(rgPath, ["--no-config", "--hidden", "--no-messages", ...args], {
+    cwd: join(root, "tree"),
+    stdio: ["ignore", "pipe", "ignore"],
+    maxBuffer: 1e9
+  })
 }
 
 // --- the measurements: each gives milliseconds
@@ -81,7 +86,7 @@ const groups = [
       "ripgrep itself": () => clock(async () => ripgrep("--fixed-strings", "needle")),
       "ours, with ripgrep": () => clock(() => run(ours.grep({ pattern: "needle", path: "/tree" }))),
       "ours, own walk": () => clock(() => run(walking.grep({ pattern: "needle", path: "/tree" }))),
-      "deepagents": () => clock(async () => must(await theirs.grep("needle", "/tree")))
+      deepagents: () => clock(async () => must(await theirs.grep("needle", "/tree")))
     }
   },
   {
@@ -91,14 +96,14 @@ const groups = [
       "ripgrep itself": () => clock(async () => ripgrep("--files", "--glob", "**/*.md")),
       "ours, with ripgrep": () => clock(() => run(ours.glob({ pattern: "**/*.md", path: "/tree", limit: 20_000 }))),
       "ours, own walk": () => clock(() => run(walking.glob({ pattern: "**/*.md", path: "/tree", limit: 20_000 }))),
-      "deepagents": () => clock(async () => must(await theirs.glob("**/*.md", "/tree")))
+      deepagents: () => clock(async () => must(await theirs.glob("**/*.md", "/tree")))
     }
   },
   {
     title: `${edits} edits of a file of 1 MB one after the other, ms an edit`,
     base: "deepagents",
     entries: {
-      "ours": async () => {
+      ours: async () => {
         await run(ours.write("/edited.txt", megabyte()))
         const spent = await clock(async () => {
           for (let n = 0; n < edits; n++) {
@@ -107,7 +112,7 @@ const groups = [
         })
         return spent / edits
       },
-      "deepagents": async () => {
+      deepagents: async () => {
         writeFileSync(join(root, "theirs.txt"), megabyte())
         const spent = await clock(async () => {
           for (let n = 0; n < edits; n++) must(await theirs.edit("/theirs.txt", `row ${n * 7} of`, `line ${n * 7} of`))
@@ -120,14 +125,14 @@ const groups = [
     title: "100 lines at line 8,000,000 of a file of 1 GB, ms",
     base: "ours",
     entries: {
-      "ours": () => clock(() => run(ours.read("/big.txt", { offset: 8_000_000, limit: 100 })))
+      ours: () => clock(() => run(ours.read("/big.txt", { offset: 8_000_000, limit: 100 })))
     }
   },
   {
     title: `memory: ${operations} writes, reads and edits each, µs an operation`,
     base: "deepagents, InMemoryStore",
     entries: {
-      "ours": async () => {
+      ours: async () => {
         const spent = await clock(async () => {
           for (let n = 0; n < operations; n++) {
             const path = `/f${n % 100}/n${n % 1_000}.txt`
@@ -188,7 +193,11 @@ const main = async () => {
     }
     if (title.includes("1 GB")) rows.push(`| the same: growth of RSS, MB | ours | ${(peak / 1e6).toFixed(0)} | |`)
   }
-  const { version } = JSON.parse(execFileSync("npm", ["pkg", "get", "dependencies.deepagents"]).toString().replace(/^"(.*)"\s*$/, '{"version":"$1"}'))
+  const { version } = JSON.parse(
+    execFileSync("npm", ["pkg", "get", "dependencies.deepagents"])
+      .toString()
+      .replace(/^"(.*)"\s*$/, '{"version":"$1"}')
+  )
   const text = `# What backends cost
 
 Measured by \`npm run bench:backends\` on ${new Date().toISOString().slice(0, 10)} with node ${process.version} on ${cpus().length} cores of ${cpus()[0]?.model ?? "?"}, ${Math.round(totalmem() / 2 ** 30)} GiB (load ${before} before): medians of ${times} interleaved runs, beside deepagents ${version} (JS) and ripgrep itself. Differences under 2 × are none.

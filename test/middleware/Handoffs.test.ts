@@ -170,6 +170,7 @@ describe("Handoffs", () => {
       const first = yield* Agent.run(agent, "Go")
       const second = yield* Agent.run(agent, "More", next(first))
       assert.strictEqual(second.text, "An offer.")
+      assert.strictEqual((yield* asked("SALES")).length, 1)
     }).pipe(Effect.provide(TestChatModel.script([hands("billing"), "Here.", hands("sales"), "An offer."])))
   )
 

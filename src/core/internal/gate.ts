@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Choice, Decision, Request } from "../Approval.ts"
 import { choiceOf } from "../Approval.ts"
-import type { AiMessage } from "../Message.ts"
+import { type AiMessage, tool, type ToolMessage } from "../Message.ts"
 import type { Gate, PreparedCall } from "../Middleware.ts"
 import type { Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
@@ -118,6 +118,15 @@ const asks = (live: Live, message: AiMessage) => {
     : gates
 }
 
+/** The message that answers a call which has an outcome. */
+const answerTo = (live: Live, { id, name, outcome }: Call): ToolMessage => {
+  const options = { id: live.makeId(), toolCallId: id, toolName: name }
+  if (outcome !== undefined && "output" in outcome) {
+    return tool(outcome.output.content, { ...options, isError: outcome.output.isError })
+  }
+  return tool(outcome?.error.message ?? undecided, { ...options, isError: true })
+}
+
 /** Asks every gate about every call that would run. Gives what somebody must decide on first; then nothing may run. */
 export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage, calls: ReadonlyArray<Call>) {
   const pending: Array<Request> = []
@@ -164,12 +173,15 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
   }
   if (pending.length > 0) {
     const before = live.suspension
+    // A decision is kept as such, and done again.
+    const decided = ({ id }: Call) => settled.some((request) => request.callId === id)
     yield* live.state.set(suspension, {
       messageId: message.id,
       requests: [...settled, ...pending],
       decisions: before?.decisions.filter((decision) => settled.some((request) => request.id === decision.id)) ?? [],
       children: before?.messageId === message.id ? before.children : {},
-      answers: before?.messageId === message.id ? before.answers : []
+      // What was refused stays refused, whatever is offered when the run goes on.
+      answers: calls.flatMap((call) => (call.outcome === undefined || decided(call) ? [] : [answerTo(live, call)]))
     })
   }
   return pending

@@ -183,6 +183,42 @@ describe("a suspended run (invariants 1, 5, 14)", () => {
     }).pipe(Effect.provide(TestChatModel.script([callsOf(1)])))
   )
 
+  it.effect("what was refused before it waited stays refused when it goes on (invariant 14)", () =>
+    Effect.gen(function* () {
+      const { act, ran } = recorder()
+      const hiding = Middleware.make({
+        name: "hiding",
+        wrapModelCall: (request, next) =>
+          next({ ...request, tools: request.tools.filter((tool) => tool.name !== "hidden") })
+      })
+      const hidden = Tool.make("hidden", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.sync(() => (ran.push(666), "ran"))
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [act, hidden], middleware: [gate(), hiding] })
+      const first = yield* Agent.run(agent, "go")
+      assert.strictEqual(first.stopReason, "suspended")
+      const result = yield* Agent.resume(agent, {
+        checkpoint: yield* restart(first),
+        decisions: first.pending.map((one) => Approval.approve(one))
+      })
+      assert.deepStrictEqual(ran, [1])
+      assert.include(answers(result.messages)[0]?.[1], 'no tool "hidden"')
+      assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls([
+            { name: "hidden", arguments: {} },
+            { name: "act", arguments: { n: 1 } }
+          ]),
+          "done"
+        ])
+      )
+    )
+  )
+
   it.effect("takes no decision after the request has expired", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()

@@ -30,7 +30,7 @@ const parted = (names: ReadonlyArray<string>): Effect.Effect<readonly [ReadonlyA
     : Effect.succeed([names.slice(0, -1), name])
 }
 
-export const describe = (stats: System.Stats) => ({
+const describe = (stats: System.Stats) => ({
   size: Number(stats.size),
   modifiedAt: Number(stats.mtimeMs)
 })

@@ -23,13 +23,18 @@ const synonyms: ReadonlyMap<string, string> = new Map([
   ["skill", "use_skill"]
 ])
 
-/** The entries of `allowed-tools` as names of tools, in one spelling. What is about arguments can't be kept to: none. */
+/**
+ * The entries of `allowed-tools` as names of tools: each as it is, and what this library calls it. What is about arguments
+ * can't be kept to, and allows nothing.
+ */
 export const toolNames = (entries: ReadonlyArray<string>): ReadonlyArray<string> => [
-  ...new Set(entries.filter((entry) => !isPattern(entry)).map((entry) => synonyms.get(fold(entry)) ?? entry))
+  ...new Set(
+    entries.filter((entry) => !isPattern(entry)).flatMap((entry) => [entry, synonyms.get(fold(entry)) ?? entry])
+  )
 ]
 
 /** Whether a tool may be used. */
-export const allows = ({ tools }: Allowed, name: string): boolean => {
+export const allows = ({ tools }: Pick<Allowed, "tools">, name: string): boolean => {
   const folded = fold(name)
   return tools.some((one) => fold(one) === folded)
 }

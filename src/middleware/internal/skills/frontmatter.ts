@@ -145,7 +145,7 @@ export const parse = (
   const parts = split(file)
   if (parts === undefined) {
     return Result.fail(
-      whole(`should begin with a line "---", YAML of less than ${limits.lines} lines, and a line "---" again`)
+      whole(`should begin with a line "---", YAML of less than ${limits.lines - 1} lines, and a line "---" again`)
     )
   }
   if (parts.yaml.length > limits.frontmatter) {

@@ -3,12 +3,12 @@ import * as Result from "effect/Result"
 import { Backend } from "../../../core/Backend.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import { head, oneLine, visible } from "../untrusted.ts"
-import { toolNames } from "./allowed.ts"
+import { allows, toolNames } from "./allowed.ts"
 import { parse } from "./frontmatter.ts"
 import { limits as scanLimits, type Problem, type Skill } from "./scan.ts"
 
 /** How much of skills goes to the model. */
-export const limits = {
+const limits = {
   /** Skills in the list of the prompt, and characters of it. */
   listed: 100,
   characters: 32_768,
@@ -49,8 +49,16 @@ const unknown = (skills: ReadonlyArray<Skill>, name: string): string => {
   return `There is no skill ${JSON.stringify(name.slice(0, 80))}. ${there}`
 }
 
-/** What the model is told of a skill that it uses, and the tools that it is narrowed to, if the skill names any. */
-export const load = Effect.fnUntraced(function* (skills: ReadonlyArray<Skill>, name: string, leaveTool: string) {
+/**
+ * What the model is told of a skill that it uses, and the tools that it is narrowed to, if the skill names any. `there` is
+ * which tools there are, to say which of them are left.
+ */
+export const load = Effect.fnUntraced(function* (
+  skills: ReadonlyArray<Skill>,
+  name: string,
+  there: ReadonlyArray<string>,
+  leaveTool: string
+) {
   const skill = skills.find((one) => one.name === name)
   if (skill === undefined) return yield* Effect.fail(ToolError.make(unknown(skills, name)))
   const backend = yield* Backend
@@ -72,10 +80,13 @@ export const load = Effect.fnUntraced(function* (skills: ReadonlyArray<Skill>, n
     ? ""
     : `\n\n[Cut: the rest of the skill is in ${oneLine(skill.path)}, from line ${next} on. Read it with read_file.]`
   const allowed = manifest.allowedTools === undefined ? undefined : toolNames(manifest.allowedTools)
+  const left = allowed === undefined ? [] : there.filter((one) => one !== leaveTool && allows({ tools: allowed }, one))
+  // Before the first request of a run nobody knows what there is.
+  const names = there.length === 0 ? (allowed ?? []).map(oneLine) : left
   const narrow =
     allowed === undefined
       ? ""
-      : `\nFrom the next turn on you have only the tools that it allows (${allowed.length === 0 ? "none" : allowed.map(oneLine).join(", ")}), and ${leaveTool}: call it when the work with the skill is done.`
+      : `\nFrom the next turn on you have only the tools that it allows (${names.length === 0 ? "none of yours" : names.join(", ")}), and ${leaveTool}: call it when the work with the skill is done.`
   return {
     allowed,
     text: `The skill "${skill.name}". Paths in it are relative to ${oneLine(skill.directory)}.${narrow}\n\n${text.trim()}${cut}`

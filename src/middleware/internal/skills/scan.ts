@@ -12,7 +12,7 @@ export const limits = {
 } as const
 
 /** The file that makes a directory a skill. */
-export const fileName = "SKILL.md"
+const fileName = "SKILL.md"
 
 /** A skill that is there to be used. `path` is its `SKILL.md`; paths in its text are relative to `directory`. */
 export interface Skill extends Manifest {

@@ -59,6 +59,8 @@ const happensOnce = Effect.fnUntraced(function* (store: Service) {
   yield* fails(part, "Conflict", "a batch that is there only in part")
   const taken = store.append("t", { leaf: "3", entries: [said("5", "x"), said("1", "one")] })
   yield* fails(taken, "InvalidEntry", "an id that is taken")
+  const elsewhere = store.append("t", { leaf: "3", entries: batch.entries })
+  yield* fails(elsewhere, "InvalidEntry", "what is there behind another entry")
   const twice = store.append("t", { leaf: "3", entries: [said("6", "x"), said("6", "x")] })
   yield* fails(twice, "InvalidEntry", "an id that is there twice")
   yield* same(yield* ids(store, "t"), ["1", "2", "3"], "what was refused is not there")

@@ -10,46 +10,12 @@ import type { Listing, Service } from "../../../core/SessionStore.ts"
 import { hold, same } from "../backend/hold.ts"
 import { add, all, answered, fails, ids, type Rules, said, step } from "./hold.ts"
 
-const distinct = [
-  ...[
-    "a/b",
-    "a_b",
-    "a-b",
-    "a%2Fb",
-    "a\\b",
-    "A/B",
-    "a",
-    "A",
-    ".",
-    "..",
-    "../a",
-    "/etc/passwd",
-    "~",
-    "con",
-    "NUL",
-    "aux."
-  ],
-  ...[
-    " ",
-    "a ",
-    " a",
-    "é",
-    "e\u0301",
-    "ß",
-    "ss",
-    "İ",
-    "i",
-    "ı",
-    "日本",
-    "😀",
-    "__proto__",
-    "constructor",
-    "*",
-    "?",
-    "'; --"
-  ],
-  ...['"', "$(x)", "{}", "null", "0", "-1", "a".repeat(512), `${"a".repeat(511)}b`, "A".repeat(512), "𝒶".repeat(256)]
-]
+const paths = ["a/b", "a_b", "a-b", "a%2Fb", "a\\b", "A/B", "a", "A", ".", "..", "../a", "/etc/passwd", "~"]
+const reserved = ["con", "NUL", "aux.", "*", "?", "__proto__", "constructor", "null", "{}", "0", "-1"]
+const quoted = ["'; --", '"', "$(x)", " ", "a ", " a"]
+const unicode = ["é", "e\u0301", "ß", "ss", "İ", "i", "ı", "日本", "😀", "𝒶".repeat(256)]
+const long = ["a".repeat(512), `${"a".repeat(511)}b`, "A".repeat(512)]
+const distinct = [...paths, ...reserved, ...quoted, ...unicode, ...long]
 
 const hostileIds = Effect.fnUntraced(function* (store: Service) {
   for (const [index, threadId] of distinct.entries()) {
@@ -196,6 +162,10 @@ const searches = Effect.fnUntraced(function* (store: Service) {
   yield* same(yield* found("deployment"), ["2"], "branches that were left are found")
   yield* store.delete("t")
   yield* same(yield* found("deploy"), [], "what was removed is not found")
+  yield* store.delete("u")
+  yield* store.create({ threadId: "v" })
+  yield* add(store, "v", said("6", "said after something was removed"))
+  yield* same(yield* found("removed"), ["6"], "what is said after that is found")
   yield* fails(store.search("x", { cursor: "[1]" }), "InvalidPoint", "a cursor that is none")
 })
 

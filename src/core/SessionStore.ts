@@ -1,0 +1,179 @@
+/**
+ * Where threads are kept: conversations that outlive the process, each a tree of entries that only grows, with a leaf
+ * that can be moved.
+ *
+ * Layers, and what is built on them, are in `effect-deepagents/sessions`.
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import type * as Journal from "./Journal.ts"
+import type { JsonObject } from "./Json.ts"
+import type { SessionError } from "./SessionError.ts"
+
+/** Gives an entry (`target`) a name, or takes the name away (`null`). */
+export interface Label {
+  readonly _tag: "Label"
+  readonly name: string
+  readonly target: string | null
+}
+
+/** What a thread is made of: what runs write down, and what a store adds. */
+export type Entry = Journal.Entry | Label
+
+/** An entry in its place. `at` is milliseconds since the epoch; `parentId` is `null` for a first one. */
+export interface Stored {
+  readonly id: string
+  readonly parentId: string | null
+  readonly at: number
+  readonly entry: Entry
+}
+
+/** An entry to append. Its id is made by who appends, so that appending again changes nothing. */
+export interface NewEntry {
+  readonly id: string
+  readonly entry: Journal.Entry
+}
+
+/** Where a thread stands. `step` is the number of entries from the first to the leaf. */
+export interface Leaf {
+  readonly id: string | null
+  readonly step: number
+}
+
+/**
+ * What is known of a thread without its entries. Times are milliseconds since the epoch. `origin` is what it was forked
+ * from, which may be there no more.
+ */
+export interface Thread {
+  readonly threadId: string
+  readonly leaf: Leaf
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly metadata: JsonObject
+  readonly archived: boolean
+  readonly origin: { readonly threadId: string; readonly entryId: string | null } | undefined
+}
+
+/** Part of a path, oldest entry first. `next` is where the part before it ends: `from` of the next `load`. */
+export interface Page {
+  readonly entries: ReadonlyArray<Stored>
+  readonly next: string | null
+}
+
+/** Part of a list. `next` goes on with it. */
+export interface Listing<out A> {
+  readonly items: ReadonlyArray<A>
+  readonly next: string | null
+}
+
+/** A message that was found. `excerpt` is the text around the first word that was looked for. */
+export interface Hit {
+  readonly threadId: string
+  readonly entryId: string
+  readonly at: number
+  readonly role: "system" | "human" | "ai" | "tool"
+  readonly excerpt: string
+}
+
+/** What may follow: a part of a list, of threads that are archived or not (default: not). */
+interface Query {
+  readonly archived?: boolean
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+/** See {@link SessionStore}. */
+export interface Service {
+  /** Makes a thread; without an id, of a random one. Fails with `AlreadyExists`, `InvalidId`, `InvalidEntry` (metadata). */
+  readonly create: (options?: {
+    readonly threadId?: string
+    readonly metadata?: JsonObject
+  }) => Effect.Effect<Thread, SessionError>
+
+  /** What is known of a thread. */
+  readonly info: (threadId: string) => Effect.Effect<Thread, SessionError>
+
+  /** Where a thread stands. */
+  readonly leaf: (threadId: string) => Effect.Effect<Leaf, SessionError>
+
+  /** Replaces the metadata of a thread. */
+  readonly describe: (threadId: string, metadata: JsonObject) => Effect.Effect<Thread, SessionError>
+
+  /**
+   * Appends entries behind `leaf`, all or none, and makes the last one the leaf. Fails with `Conflict` if the leaf is
+   * another, unless these very entries are there behind `leaf` already: then it succeeds, and nothing changes.
+   */
+  readonly append: (
+    threadId: string,
+    batch: { readonly leaf: string | null; readonly entries: ReadonlyArray<NewEntry> }
+  ) => Effect.Effect<Leaf, SessionError>
+
+  /**
+   * The path to an entry (`from`, default: the leaf), at most `limit` entries of it (default 1,000; at most 10,000).
+   * Goes backwards: `next` of a page is `from` of the one before it.
+   */
+  readonly load: (
+    threadId: string,
+    options?: { readonly from?: string; readonly limit?: number }
+  ) => Effect.Effect<Page, SessionError>
+
+  /**
+   * A new thread that begins with what this one has up to an entry (`at`, default: the leaf; `null`: nothing). It costs
+   * the same at any length, and each of the two goes on without the other. `at` must be where a turn ends
+   * (`InvalidPoint`). Metadata is taken over unless it is given.
+   */
+  readonly fork: (
+    threadId: string,
+    options?: { readonly at?: string | null; readonly threadId?: string; readonly metadata?: JsonObject }
+  ) => Effect.Effect<Thread, SessionError>
+
+  /**
+   * Moves the leaf to any entry of the thread where a turn ends (`InvalidPoint`), `null` for the beginning. What was
+   * behind it stays, as a branch; a run that is still writing fails with `Conflict`.
+   */
+  readonly rewind: (threadId: string, to: string | null) => Effect.Effect<Leaf, SessionError>
+
+  /** Names an entry. A name is one entry's: it moves with the next call, and is taken away with `null`. */
+  readonly label: (threadId: string, name: string, entryId: string | null) => Effect.Effect<void, SessionError>
+
+  /** The names that were given, and their entries. */
+  readonly labels: (threadId: string) => Effect.Effect<ReadonlyMap<string, string>, SessionError>
+
+  /**
+   * Threads, the one that changed last first. `where` are metadata that a thread must have, equal as JSON. `limit` is 50
+   * by default, and at most 1,000.
+   */
+  readonly list: (options?: Query & { readonly where?: JsonObject }) => Effect.Effect<Listing<Thread>, SessionError>
+
+  /**
+   * Messages that have all words of a text, each as it is or as a beginning, in any case; the newest first, those on
+   * branches that were left included. `limit` is 20 by default, and at most 1,000.
+   */
+  readonly search: (
+    text: string,
+    options?: Query & { readonly threadId?: string }
+  ) => Effect.Effect<Listing<Hit>, SessionError>
+
+  /** Takes a thread out of lists and searches, and has it refuse entries (`Archived`) until it is unarchived. */
+  readonly archive: (threadId: string) => Effect.Effect<void, SessionError>
+  readonly unarchive: (threadId: string) => Effect.Effect<void, SessionError>
+
+  /** Removes a thread for good. Threads that were forked from it keep what they share with it. */
+  readonly delete: (threadId: string) => Effect.Effect<void, SessionError>
+
+  /** A thread as JSON lines, all of its branches and labels included: a head, and an entry a line. */
+  readonly export: (threadId: string) => Stream.Stream<string, SessionError>
+
+  /** Makes a thread of exported lines, all or nothing, with the id that it had or another one. */
+  readonly import: <E, R>(
+    lines: Stream.Stream<string, E, R>,
+    options?: { readonly threadId?: string }
+  ) => Effect.Effect<Thread, SessionError | E, R>
+}
+
+/**
+ * The store of threads. Ids of threads are any text of 1 to 512 characters without control characters; two different
+ * texts are two threads, everywhere.
+ */
+export class SessionStore extends Context.Service<SessionStore, Service>()("effect-deepagents/SessionStore") {}

@@ -1,0 +1,4 @@
+/**
+ * The composition root: everything above core, stacked.
+ */
+export * as DeepAgent from "./DeepAgent.ts"

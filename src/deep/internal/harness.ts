@@ -1,0 +1,60 @@
+import * as Effect from "effect/Effect"
+import type { ModelRequest, ToolDefinition } from "../../core/ChatModel.ts"
+import * as Middleware from "../../core/Middleware.ts"
+import type { Run } from "../../core/Run.ts"
+import * as ToolOutput from "../../core/ToolOutput.ts"
+import { type HarnessProfile, resolve } from "../../profiles/HarnessProfile.ts"
+
+/** What was worked out for one list of tools: requests of a run carry the same list, and get the same one back. */
+type Views = WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<ToolDefinition>>
+
+const viewOf = (tools: ReadonlyArray<ToolDefinition>, profile: HarnessProfile): ReadonlyArray<ToolDefinition> => {
+  const { excludedTools = [], toolDescriptions = {} } = profile
+  if (excludedTools.length === 0 && Object.keys(toolDescriptions).length === 0) return tools
+  return tools
+    .filter((tool) => !excludedTools.includes(tool.name))
+    .map((tool) => {
+      const description = Object.hasOwn(toolDescriptions, tool.name) ? toolDescriptions[tool.name] : undefined
+      return description === undefined ? tool : { ...tool, description }
+    })
+}
+
+/** Fits an agent to the model that it runs on, by the profiles for it: a sub-agent with another model has others. */
+export const harness = (profiles: ReadonlyArray<HarnessProfile>): Middleware.Middleware => {
+  const resolved = new Map<string, { readonly profile: HarnessProfile; readonly views: Views }>()
+  const profileOf = ({ model }: Run) => {
+    const key = JSON.stringify([model.provider, model.modelId])
+    const known = resolved.get(key)
+    if (known !== undefined) return known
+    const made = { profile: resolve(profiles, model.provider, model.modelId), views: new WeakMap() }
+    resolved.set(key, made)
+    return made
+  }
+  const rewritten = (request: ModelRequest, run: Run): ModelRequest => {
+    const { profile, views } = profileOf(run)
+    let tools = views.get(request.tools)
+    if (tools === undefined) {
+      tools = viewOf(request.tools, profile)
+      views.set(request.tools, tools)
+    }
+    return tools === request.tools ? request : { ...request, tools }
+  }
+  return Middleware.make({
+    name: "Harness",
+    prompt: (run) =>
+      Effect.sync(() => {
+        const { basePrompt = "", promptSuffix = "" } = profileOf(run).profile
+        return [basePrompt, promptSuffix].filter((part) => part !== "").join("\n\n")
+      }),
+    wrapModelCall: (request, next, run) => next(rewritten(request, run)),
+    gateToolCalls: (run, calls) =>
+      Effect.sync(() => {
+        const { excludedTools = [] } = profileOf(run).profile
+        return calls.map(({ name }): Middleware.Gate =>
+          excludedTools.includes(name)
+            ? { _tag: "Answer", output: ToolOutput.make(`There is no tool "${name}" here.`, { isError: true }) }
+            : Middleware.allow
+        )
+      })
+  })
+}

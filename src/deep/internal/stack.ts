@@ -1,0 +1,19 @@
+import type { Middleware } from "../../core/Middleware.ts"
+
+/** A middleware of whatever failures and needs: what they were is put back where the agent's type is made. */
+export type AnyMiddleware = Middleware<unknown, unknown>
+
+/**
+ * Puts a stack together: base, then the user's own, then the tail. One of the user's that has the name of one of ours
+ * takes its place.
+ */
+export const stack = (
+  base: ReadonlyArray<AnyMiddleware>,
+  own: ReadonlyArray<AnyMiddleware>,
+  tail: ReadonlyArray<AnyMiddleware>
+): ReadonlyArray<AnyMiddleware> => {
+  const ours = new Set([...base, ...tail].map((one) => one.name))
+  const replacing = new Map(own.filter((one) => ours.has(one.name)).map((one) => [one.name, one]))
+  const replaced = (one: AnyMiddleware): AnyMiddleware => replacing.get(one.name) ?? one
+  return [...base.map(replaced), ...own.filter((one) => !ours.has(one.name)), ...tail.map(replaced)]
+}

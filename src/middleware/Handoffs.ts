@@ -1,0 +1,310 @@
+/**
+ * Hands a conversation over to another agent: `transfer_to_<name>` lets it answer in this agent's place, from here on.
+ *
+ * The other agent gets the conversation; its answer is the run's answer, as it is. Later runs on the same state (a thread,
+ * or `state` and `history` of the last result) go on with it. It can hand the conversation on, or back, if it has
+ * {@link peers}.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { Handoffs } from "effect-deepagents/middleware"
+ *
+ * const billing = Agent.make({
+ *   name: "billing",
+ *   description: "Invoices, payments and refunds",
+ *   prompt: "You answer questions about bills.",
+ *   middleware: [Handoffs.peers({ reception: "Everything else" })]
+ * })
+ *
+ * const reception = Agent.make({
+ *   name: "reception",
+ *   prompt: "You find out what the customer wants.",
+ *   middleware: [Handoffs.make({ agents: [billing] })]
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Agent from "../core/Agent.ts"
+import type { AgentResult } from "../core/AgentResult.ts"
+import * as AgentState from "../core/AgentState.ts"
+import { type TurnPart, turnPurpose } from "../core/ChatModel.ts"
+import { IdGenerator } from "../core/IdGenerator.ts"
+import * as Message from "../core/Message.ts"
+import * as Middleware from "../core/Middleware.ts"
+import type { Run } from "../core/Run.ts"
+import * as Tool from "../core/Tool.ts"
+import { ToolContext } from "../core/ToolContext.ts"
+import * as ToolError from "../core/ToolError.ts"
+import * as ToolOutput from "../core/ToolOutput.ts"
+import { before, conversation, type Spoken, slotPrefix, spoken, turnsIn } from "./internal/handoffs.ts"
+
+/** How often a conversation may be handed over in one run, by default. */
+export const defaultMaxTransfers = 8
+
+/** Who the conversation is with: the name of the agent that it was handed to, `null` for the one that it began with. */
+export const active = AgentState.slot("handoffs.active", { schema: Schema.NullOr(Schema.String), initial: null })
+
+/** How often the conversation was handed over, in which run. */
+const transfers = AgentState.slot("handoffs.transfers", {
+  schema: Schema.Struct({ runId: Schema.String, count: Schema.Finite }),
+  initial: { runId: "", count: 0 }
+})
+
+/** Whom an agent with {@link peers} handed the conversation to, by which call. */
+const requested = AgentState.slot("handoffs.requested", {
+  schema: Schema.NullOr(
+    Schema.Struct({ to: Schema.String, callId: Schema.String, message: Schema.optionalKey(Schema.String) })
+  ),
+  initial: null
+})
+
+/** The name of the tool that hands over to an agent. Letters that a tool's name can't have become `_`. */
+export const toolName = (agent: string): string => `transfer_to_${agent.replaceAll(/[^A-Za-z0-9_-]/g, "_")}`
+
+const parameters = {
+  message: Schema.optionalKey(
+    Schema.String.annotate({ description: "What the other agent should know beyond the conversation, which it gets." })
+  )
+}
+
+const describe = (name: string, description: string): string =>
+  `Hands the conversation over to "${name}", who answers the user from here on${description === "" ? "." : `: ${description}`}`
+
+/** A message that is nobody's: what one agent tells the next. */
+const source = "handoff"
+
+/** What the next agent is asked beyond the conversation. A conversation that ends with an answer asks for nothing yet. */
+const opening = (history: ReadonlyArray<Message.Message>, message: string | undefined): Agent.Input => {
+  if (message !== undefined && message.trim() !== "") {
+    return Message.human(`The conversation was handed over to you, with this note: ${message}`, { source })
+  }
+  const last = history.at(-1)
+  return last === undefined || last.role === "ai"
+    ? Message.human("The conversation was handed over to you. Go on with it.", { source })
+    : []
+}
+
+const answerOf = ({ output, text }: AgentResult<unknown>): string =>
+  typeof output === "string" || output === undefined ? text : JSON.stringify(output)
+
+/** What went on in this run before, with what others said. */
+const past = Effect.fnUntraced(function* (run: Run, messages: ReadonlyArray<Message.Message>) {
+  const turns = turnsIn(yield* run.state.names(slotPrefix))
+  const said = yield* Effect.forEach(turns, (turn) =>
+    Effect.map(run.state.get(spoken(turn)), (one): readonly [string, Spoken] => [turn, one])
+  )
+  return conversation(before(messages), new Map(said))
+})
+
+/** Counts a transfer; whether there were too many in this run. */
+const isTooMany = Effect.fnUntraced(function* (run: Run, most: number) {
+  const { count, runId } = yield* run.state.get(transfers)
+  const next = runId === run.runId ? count + 1 : 1
+  yield* run.state.set(transfers, { runId: run.runId, count: next })
+  return next > most
+})
+
+type AnyAgent = Agent.Agent<unknown, unknown, unknown>
+
+interface Settings {
+  readonly byName: ReadonlyMap<string, AnyAgent>
+  readonly filter: (history: ReadonlyArray<Message.Message>) => ReadonlyArray<Message.Message>
+  readonly maxTransfers: number
+}
+
+/** Has the agents answer, one after the other for as long as they hand the conversation on. */
+const takeOver = Effect.fnUntraced(function* (settings: Settings, first: string, note: string | undefined) {
+  const { callId, messages, run } = yield* ToolContext
+  const now = yield* messages
+  const turn = now.findLast((message) => message.role === "ai")?.id ?? callId
+  const history = yield* past(run, now)
+  const said: Array<Message.Message> = []
+  const end = (
+    text: string,
+    to: string | null,
+    options: { readonly isError?: boolean; readonly returnDirect?: boolean }
+  ) =>
+    ToolOutput.make(text, {
+      ...options,
+      state: [AgentState.assign(active, to), AgentState.assign(spoken(turn), { callId, messages: said })]
+    })
+  let current = yield* run.state.get(active)
+  let from = run.agent
+  let to = first
+  let message = note
+  for (;;) {
+    const agent = settings.byName.get(to)
+    if (agent === undefined) {
+      const why = message === undefined || message === "" ? "" : ` It says: ${message}`
+      const who = to === run.agent ? "to you" : `to "${to}", who is not here, so it is yours`
+      return end(`"${from}" handed the conversation back ${who}.${why} Go on with it.`, null, {})
+    }
+    if (to !== current && (yield* isTooMany(run, settings.maxTransfers))) {
+      const text = `The conversation was handed over ${settings.maxTransfers} times; nobody else takes it over now. Answer yourself.`
+      return end(text, null, { isError: true })
+    }
+    const base = settings.filter([...history, ...said])
+    const known = new Set(base.map(({ id }) => id))
+    const ended = yield* Effect.result(Agent.delegate(agent, opening(base, message), { history: base }))
+    if (Result.isFailure(ended)) {
+      const { message: problem } = ToolError.fromUnknown(ended.failure)
+      return end(`"${to}" could not go on with the conversation: ${problem}`, current, { isError: true })
+    }
+    const result = ended.success
+    if (result.stopReason === "suspended") {
+      return yield* Effect.fail(
+        ToolError.make(`"${to}" stopped: a call of its own needs a decision that nobody here can give.`)
+      )
+    }
+    const wanted = Result.getOrElse(AgentState.read(result.state, requested), () => null)
+    const own = result.messages.filter(({ id }) => !known.has(id))
+    const by = own.findLast((one) => one.role === "ai" && one.toolCalls.some(({ id }) => id === wanted?.callId))
+    said.push(
+      ...(wanted === null || by === undefined
+        ? own
+        : conversation(own, new Map([[by.id, { callId: wanted.callId, messages: [] }]])))
+    )
+    current = to
+    if (wanted === null) {
+      const text = answerOf(result)
+      return text === ""
+        ? end(`"${to}" ended without an answer.`, to, { isError: true })
+        : end(text, to, { returnDirect: true })
+    }
+    from = to
+    to = wanted.to
+    message = wanted.message
+  }
+})
+
+const makeTool = <R>(settings: Settings, agent: AnyAgent): Tool.Tool<R | ToolContext> =>
+  Tool.make(toolName(agent.name), {
+    description: describe(agent.name, agent.description),
+    parameters,
+    // What the agents need was in their types; `make` puts it back.
+    execute: ({ message }) =>
+      takeOver(settings, agent.name, message) as Effect.Effect<
+        ToolOutput.ToolOutput,
+        ToolError.ToolError,
+        R | ToolContext
+      >
+  })
+
+/** One transfer a turn: two agents can't both go on with a conversation. */
+const onlyOne =
+  (tools: ReadonlySet<string>) =>
+  (_run: Run, calls: ReadonlyArray<Middleware.PreparedCall>): Effect.Effect<ReadonlyArray<Middleware.Gate>> => {
+    const first = calls.find(({ name }) => tools.has(name))
+    return Effect.succeed(
+      calls.map((call) =>
+        call === first || !tools.has(call.name)
+          ? Middleware.allow
+          : {
+              _tag: "Answer",
+              output: ToolOutput.make("Not executed: a conversation can be handed over once a turn.", { isError: true })
+            }
+      )
+    )
+  }
+
+const isNew = (messages: ReadonlyArray<Message.Message>): boolean => {
+  const last = messages.at(-1)
+  return last?.role === "human" && last.source === undefined
+}
+
+/** The turn of an agent whose conversation is another's: it hands over without asking its model. */
+const handOver = (agent: string): Effect.Effect<TurnPart> =>
+  Effect.map(IdGenerator, (makeId) => ({
+    _tag: "TurnDone",
+    message: Message.ai("", {
+      id: makeId(),
+      source,
+      toolCalls: [{ id: makeId(), name: toolName(agent), arguments: {} }]
+    })
+  }))
+
+/**
+ * Offers `transfer_to_<name>` for these agents. `filter` makes of the conversation what the next agent gets: all of it by
+ * default, with what others said in it and without the calls that handed it over. It must be pure. `maxTransfers` (8)
+ * bounds how often the conversation is handed over in one run; then this agent has to answer.
+ *
+ * A failure of the other agent is told to this agent's model. An agent with an `output` schema is given the other's answer
+ * as a result, and answers in its schema itself.
+ */
+export const make = <const Agents extends ReadonlyArray<AnyAgent>>(options: {
+  readonly agents: Agents
+  readonly filter?: (history: ReadonlyArray<Message.Message>) => ReadonlyArray<Message.Message>
+  readonly maxTransfers?: number
+}): Middleware.Middleware<never, Agent.Services<Agents[number]> | ToolContext> => {
+  type R = Agent.Services<Agents[number]>
+  const settings: Settings = {
+    byName: new Map(options.agents.map((agent) => [agent.name, agent])),
+    filter: options.filter ?? ((history) => history),
+    maxTransfers: options.maxTransfers ?? defaultMaxTransfers
+  }
+  const tools = options.agents.map((agent) => makeTool<R>(settings, agent))
+  return Middleware.make<never, R | ToolContext>({
+    name: "handoffs",
+    state: [active, transfers],
+    tools,
+    ...(tools.length === 0
+      ? {}
+      : {
+          prompt: `Hand the conversation over (${tools.map(({ name }) => name).join(", ")}) when another agent is the right one for it. Call one such tool and nothing beside it; the user gets that agent's answer, so don't answer yourself.`
+        }),
+    gateToolCalls: onlyOne(new Set(tools.map(({ name }) => name))),
+    wrapModelCall: (request, next, run) =>
+      request.purpose === turnPurpose && isNew(run.messages)
+        ? Stream.unwrap(
+            Effect.map(run.state.get(active), (name) =>
+              name !== null && request.tools.some((tool) => tool.name === toolName(name))
+                ? Stream.fromEffect(handOver(name))
+                : next(request)
+            )
+          )
+        : next(request)
+  })
+}
+
+const makePeer = (name: string, description: string): Tool.Tool<ToolContext> =>
+  Tool.make(toolName(name), {
+    description: describe(name, description),
+    parameters,
+    execute: Effect.fnUntraced(function* ({ message }) {
+      const { callId } = yield* ToolContext
+      return ToolOutput.make(`The conversation goes on with "${name}".`, {
+        returnDirect: true,
+        state: [AgentState.assign(requested, { to: name, callId, ...(message === undefined ? {} : { message }) })]
+      })
+    })
+  })
+
+/**
+ * Offers `transfer_to_<name>` to an agent that conversations are handed to: by the names of the agents that it may hand
+ * them on to, with what each is for. The one that has {@link make} sees to it; a name that it does not know, and its own,
+ * hand the conversation back.
+ */
+export const peers = (names: Readonly<Record<string, string>>): Middleware.Middleware<never, ToolContext> => {
+  const tools = Object.entries(names).map(([name, description]) => makePeer(name, description))
+  return Middleware.make<never, ToolContext>({
+    name: "handoff-peers",
+    state: [requested],
+    tools,
+    gateToolCalls: onlyOne(new Set(tools.map(({ name }) => name))),
+    // Where a direct result does not end a run (an output schema, a run that is taken up again), this does.
+    beforeModel: Effect.fnUntraced(function* (run: Run) {
+      const wanted = yield* run.state.get(requested)
+      if (wanted === null) return undefined
+      const last = run.messages.findLastIndex((message) => message.role !== "tool")
+      const isLast = run.messages
+        .slice(last + 1)
+        .some((message) => message.role === "tool" && message.toolCallId === wanted.callId)
+      if (isLast) return Middleware.end("completed")
+      yield* run.state.set(requested, null)
+      return undefined
+    })
+  })
+}

@@ -1,0 +1,103 @@
+/**
+ * A conversation with an agent that goes on where it was: one turn at a time, on a thread that is kept.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { Chat, MemorySessions } from "effect-deepagents/sessions"
+ *
+ * const agent = Agent.make({ name: "helper", prompt: "You help." })
+ *
+ * const program = Effect.gen(function* () {
+ *   const chat = yield* Chat.make(agent, "ada", { metadata: { title: "Ada's questions" } })
+ *   yield* chat.send("My name is Ada")
+ *   const { text } = yield* chat.send("What is my name?")
+ *   return text
+ * }).pipe(Effect.provide(MemorySessions.layer))
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import * as Agent from "../core/Agent.ts"
+import type { AgentError } from "../core/AgentError.ts"
+import type { AgentEvent } from "../core/AgentEvent.ts"
+import type { AgentResult } from "../core/AgentResult.ts"
+import { Journal } from "../core/Journal.ts"
+import type { JsonObject } from "../core/Json.ts"
+import type { Message } from "../core/Message.ts"
+import type { SessionError } from "../core/SessionError.ts"
+import { SessionStore } from "../core/SessionStore.ts"
+import { load } from "./internal/checkpoint.ts"
+import { makeJournal } from "./SessionStore.ts"
+
+/** The chat is at another turn. Send again when that is done, or make the chat with `busy: "queue"`. */
+export class ChatBusy extends Schema.TaggedError<ChatBusy>()("ChatBusy", { threadId: Schema.String }) {
+  override get message(): string {
+    return `The chat ${JSON.stringify(this.threadId)} is at another turn; send again when that is done`
+  }
+}
+
+/**
+ * A chat. `send` runs a turn to its end, `stream` gives its events; both take what a run takes, `Checkpoint.resume` too,
+ * to go on with a turn that was suspended or cut off. A stream holds its turn until it ends or is left. `history` is the
+ * conversation as it is stored.
+ */
+export interface Chat<out Output, out E, out R> {
+  readonly threadId: string
+  readonly send: (
+    input: Agent.Input
+  ) => Effect.Effect<AgentResult<Output>, E | AgentError | ChatBusy, Exclude<R, Journal>>
+  readonly stream: (input: Agent.Input) => Stream.Stream<AgentEvent, E | AgentError | ChatBusy, Exclude<R, Journal>>
+  readonly history: Effect.Effect<ReadonlyArray<Message>, SessionError>
+}
+
+/**
+ * `busy` says what becomes of a turn while another one is going on: it waits (`queue`, the default), or fails with
+ * {@link ChatBusy} (`refuse`). It holds for this chat value; two processes on one thread get a `Conflict`. `metadata` are
+ * given to the thread if it is not there yet, and left alone if it is.
+ */
+export interface Options {
+  readonly busy?: "queue" | "refuse"
+  readonly metadata?: JsonObject
+}
+
+/** Opens a chat on a thread, which is made if it is not there. */
+export const make = Effect.fnUntraced(function* <O, E, R>(
+  agent: Agent.Agent<O, E, R>,
+  threadId: string,
+  options?: Options
+): Effect.fn.Return<Chat<O, E, R>, SessionError, SessionStore> {
+  const store = yield* SessionStore
+  const created = Effect.asVoid(
+    store.create({ threadId, ...(options?.metadata === undefined ? {} : { metadata: options.metadata }) })
+  )
+  yield* Effect.catchIf(
+    created,
+    (error) => error.reason._tag === "AlreadyExists",
+    () => Effect.void
+  )
+  const journal = makeJournal(store)
+  const turn = yield* Semaphore.make(1)
+  const taken = Effect.flatMap(turn.takeIfAvailable(1), (isTaken) =>
+    isTaken ? Effect.addFinalizer(() => turn.release(1)) : Effect.fail(new ChatBusy({ threadId }))
+  )
+  /** Takes the turn until the scope is closed. */
+  const begin: Effect.Effect<void, ChatBusy, Scope.Scope> =
+    options?.busy === "refuse" ? Effect.uninterruptible(taken) : turn.takeScoped(1)
+
+  return {
+    threadId,
+    send: (input) =>
+      Effect.scoped(
+        Effect.andThen(begin, Effect.provideService(Agent.run(agent, input, { threadId }), Journal, journal))
+      ),
+    stream: (input) =>
+      Stream.unwrap(
+        Effect.as(begin, Stream.provideService(Agent.stream(agent, input, { threadId }), Journal, journal))
+      ),
+    history: Effect.map(load(store, threadId), ({ checkpoint }) => checkpoint?.messages ?? [])
+  }
+})

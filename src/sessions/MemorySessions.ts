@@ -1,0 +1,79 @@
+/**
+ * Threads in memory, gone with the process: for tests, and for conversations that need not last.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+ *
+ * const program = SessionStore.SessionStore.use((store) => store.create({ metadata: { user: "ada" } })).pipe(
+ *   Effect.provide(MemorySessions.layer)
+ * )
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { SessionStore } from "../core/SessionStore.ts"
+import * as Memory from "./internal/memory.ts"
+import { make } from "./internal/store.ts"
+import type { Appended, Tables } from "./internal/tables.ts"
+
+const gone: Appended = { _tag: "Refused", thread: undefined }
+
+const tables = (): Tables => {
+  const threads = new Map<string, Memory.Memory>()
+  const within = <A>(threadId: string, absent: A, body: (memory: Memory.Memory) => A): Effect.Effect<A> =>
+    Effect.sync(() => {
+      const memory = threads.get(threadId)
+      return memory === undefined ? absent : body(memory)
+    })
+  return {
+    insert: (thread, content) =>
+      Effect.sync(() => {
+        if (threads.has(thread.threadId)) return false
+        threads.set(thread.threadId, Memory.create(thread, content))
+        return true
+      }),
+    fork: (source, at, thread) =>
+      within<"Done" | "Exists" | "Gone">(source, "Gone", (memory) => {
+        if (threads.has(thread.threadId)) return "Exists"
+        threads.set(thread.threadId, Memory.fork(memory, memory.list.length, at, thread))
+        return "Done"
+      }),
+    append: (threadId, leaf, entries, at) =>
+      within(threadId, gone, (memory) => Memory.append(memory, leaf, entries, at)),
+    hang: (threadId, id, label, at) => within(threadId, gone, (memory) => Memory.hang(memory, id, label, at)),
+    move: (threadId, from, to, at) => within(threadId, false, (memory) => Memory.move(memory, from, to, at)),
+    update: (threadId, change, at) =>
+      within(threadId, false, (memory) => {
+        Memory.update(memory, change, at)
+        return true
+      }),
+    remove: (threadId) => Effect.sync(() => threads.delete(threadId)),
+    find: (threadId) => within(threadId, undefined, Memory.info),
+    entry: (threadId, id) => within(threadId, undefined, (memory) => Memory.find(memory, id)),
+    path: (threadId, from, limit) => within(threadId, [], (memory) => Memory.path(memory, from, limit)),
+    labels: (threadId) => within(threadId, [], Memory.labels),
+    entries: (threadId, cursor, limit) =>
+      within(threadId, { entries: [], next: undefined }, (memory) => Memory.slice(memory, cursor, limit)),
+    list: (query) =>
+      Effect.sync(() =>
+        Memory.firstThreads(
+          [...threads.values()].map(Memory.info).filter((thread) => Memory.isListed(thread, query)),
+          query.limit
+        )
+      ),
+    search: (query) =>
+      Effect.sync(() =>
+        Memory.firstHits(
+          [...threads.values()].flatMap((memory) => Memory.hits(memory, query)),
+          query.limit
+        )
+      )
+  }
+}
+
+/** A store of its own for each time that it is built. */
+export const layer: Layer.Layer<SessionStore> = Layer.effect(
+  SessionStore,
+  Effect.sync(() => make(tables()))
+)

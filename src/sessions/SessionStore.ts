@@ -1,0 +1,94 @@
+/**
+ * Threads that outlive a run: the store of sessions, and what makes runs write to it.
+ *
+ * ```ts
+ * import { Effect, Layer } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+ *
+ * const agent = Agent.make({ name: "helper", prompt: "You help." })
+ * const sessions = SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))
+ *
+ * const program = Effect.gen(function* () {
+ *   yield* Agent.run(agent, "My name is Ada", { threadId: "ada" })
+ *   return yield* Agent.run(agent, "What is my name?", { threadId: "ada" })
+ * }).pipe(Effect.provide(sessions))
+ * ```
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import type { Checkpoint } from "../core/Checkpoint.ts"
+import { Journal } from "../core/Journal.ts"
+import { makeId } from "../core/Message.ts"
+import { make as failure, type SessionError } from "../core/SessionError.ts"
+import { type Service, SessionStore } from "../core/SessionStore.ts"
+import { load } from "./internal/checkpoint.ts"
+
+export * from "../core/SessionStore.ts"
+
+/** About three seconds in all. */
+const briefly = Schedule.exponential("50 millis").pipe(Schedule.upTo({ times: 6 }))
+
+const persistent = <A>(effect: Effect.Effect<A, SessionError>): Effect.Effect<A, SessionError> =>
+  Effect.retry(effect, { schedule: briefly, while: (error) => error.reason._tag === "Unavailable" })
+
+/**
+ * An id that no other entry has, after those that were made before it: what comes last is kept together by stores. It is
+ * random whatever `IdGenerator` says, since it must differ from those of runs in other processes (UUID, version 7).
+ */
+const makeEntryId = (at: number): string => {
+  const time = at.toString(16).padStart(12, "0").slice(-12)
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${makeId().slice(15)}`
+}
+
+/** The thread, made if it is not there. */
+const opened = Effect.fnUntraced(function* (store: Service, threadId: string) {
+  const create = Effect.catchIf(
+    store.create({ threadId }),
+    (error) => error.reason._tag === "AlreadyExists",
+    () => store.info(threadId)
+  )
+  const thread = yield* Effect.catchIf(
+    store.info(threadId),
+    (error) => error.reason._tag === "NotFound",
+    () => create
+  )
+  if (thread.archived) return yield* failure("open", threadId, { _tag: "Archived" })
+  return yield* load(store, threadId)
+})
+
+/** A journal that writes to a store. */
+export const makeJournal = (store: Service): Journal["Service"] => ({
+  open: Effect.fnUntraced(function* (threadId) {
+    const { checkpoint, leaf: start } = yield* persistent(opened(store, threadId))
+    let leaf = start.id
+    return {
+      checkpoint,
+      step: start.step,
+      append: Effect.fnUntraced(function* (added) {
+        // The ids stay the same when it is tried again, so what was stored before the answer was lost is not doubled.
+        const at = yield* Clock.currentTimeMillis
+        const entries = added.map((entry) => ({ id: makeEntryId(at), entry }))
+        const appended = yield* persistent(store.append(threadId, { leaf, entries }))
+        leaf = appended.id
+        return appended.step
+      })
+    }
+  })
+})
+
+/**
+ * Makes runs with a `threadId` write to the store, and begin with what the thread has come to. A thread that is not there
+ * is made; one that is archived fails with `Archived`. While the store is `Unavailable`, each operation is tried again
+ * for about three seconds.
+ */
+export const journal: Layer.Layer<Journal, never, SessionStore> = Layer.effect(
+  Journal,
+  Effect.map(SessionStore, makeJournal)
+)
+
+/** What a thread has come to, `undefined` if nothing: messages, state, usage. It is read from its beginning. */
+export const checkpoint = (threadId: string): Effect.Effect<Checkpoint | undefined, SessionError, SessionStore> =>
+  SessionStore.use((store) => Effect.map(load(store, threadId), (loaded) => loaded.checkpoint))

@@ -1,0 +1,61 @@
+import * as Effect from "effect/Effect"
+import type { Snapshot } from "../../core/AgentState.ts"
+import type { Checkpoint } from "../../core/Checkpoint.ts"
+import type { Json } from "../../core/Json.ts"
+import type { Message } from "../../core/Message.ts"
+import type { SessionError } from "../../core/SessionError.ts"
+import type { Leaf, Service, Stored } from "../../core/SessionStore.ts"
+import * as Usage from "../../core/Usage.ts"
+
+/** What a thread has come to, and where it stands. */
+export interface Loaded {
+  readonly leaf: Leaf
+  readonly checkpoint: Checkpoint | undefined
+}
+
+const isCutOff = (message: Message | undefined): boolean =>
+  message?.role === "ai" &&
+  message.stopReason === "interrupted" &&
+  message.toolCalls.length + message.malformedToolCalls.length === 0
+
+const fold = (pages: ReadonlyArray<ReadonlyArray<Stored>>): Checkpoint => {
+  const messages: Array<Message> = []
+  const state = new Map<string, Json>()
+  let step: Pick<Checkpoint, "usage" | "rounds"> = { usage: Usage.zero, rounds: 0 }
+  for (const page of pages.toReversed()) {
+    for (const { entry } of page) {
+      if (entry._tag === "Message") {
+        // A run that went on dropped what was said of the turn that did not end, and asked for that turn again.
+        if (entry.message.role === "ai" && isCutOff(messages.at(-1))) messages.pop()
+        messages.push(entry.message)
+      }
+      if (entry._tag === "State") state.set(entry.slot, entry.value)
+      if (entry._tag === "Step") step = { usage: entry.usage, rounds: entry.rounds }
+    }
+  }
+  const snapshot: Snapshot = Object.fromEntries(state)
+  return { messages, state: snapshot, ...step }
+}
+
+/** Reads the whole path to the leaf, page by page. */
+export const load = Effect.fnUntraced(function* (
+  store: Service,
+  threadId: string
+): Effect.fn.Return<Loaded, SessionError> {
+  const leaf = yield* store.leaf(threadId)
+  if (leaf.id === null) return { leaf, checkpoint: undefined }
+  const pages: Array<ReadonlyArray<Stored>> = []
+  let from: string | null = leaf.id
+  while (from !== null) {
+    const page: { readonly entries: ReadonlyArray<Stored>; readonly next: string | null } = yield* store.load(
+      threadId,
+      {
+        from,
+        limit: 10_000
+      }
+    )
+    pages.push(page.entries)
+    from = page.next
+  }
+  return { leaf, checkpoint: fold(pages) }
+})

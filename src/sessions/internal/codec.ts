@@ -1,0 +1,83 @@
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Journal from "../../core/Journal.ts"
+import { isObject, JsonObject } from "../../core/Json.ts"
+import type { Entry } from "../../core/SessionStore.ts"
+
+/** The version of what stores write, and the only one that they read. */
+export const version = 1
+
+/** Schema of a label. */
+export const Label = Schema.TaggedStruct("Label", { name: Schema.String, target: Schema.NullOr(Schema.String) })
+const Any = Schema.Union([...Journal.Entry.members, Label])
+
+const encodeNew = Schema.encodeUnknownResult(Journal.Entry)
+const decodeAny = Schema.decodeUnknownResult(Any)
+
+const problem = (error: Schema.SchemaError): string => error.message.split("\n").slice(0, 4).join(" ").slice(0, 400)
+
+/** Checks an entry that is to be stored; what is not of its schema is left out. */
+export const check = (entry: unknown): Result.Result<Journal.Entry, string> =>
+  Result.mapError(encodeNew(entry), problem)
+
+/** Reads an entry. */
+export const decode = (value: unknown): Result.Result<Entry, string> => Result.mapError(decodeAny(value), problem)
+
+/** Parses JSON. */
+export const parse = (text: string): Result.Result<unknown, string> =>
+  Result.try({ try: (): unknown => JSON.parse(text), catch: () => "it is no JSON" })
+
+/** Schema of an entry in its place. */
+export const Stored = Schema.Struct({
+  id: Schema.String,
+  parentId: Schema.NullOr(Schema.String),
+  at: Schema.Finite,
+  entry: Any
+})
+const decodeStored = Schema.decodeUnknownResult(Stored)
+
+const Head = Schema.Struct({
+  v: Schema.Literal(version),
+  threadId: Schema.String,
+  createdAt: Schema.Finite,
+  metadata: JsonObject,
+  archived: Schema.Boolean,
+  leaf: Schema.NullOr(Schema.String)
+})
+export type Head = typeof Head.Type
+
+const decodeHeadValue = Schema.decodeUnknownResult(Head)
+
+const isCurrent = (value: unknown): boolean => isObject(value) && value["v"] === version
+
+const unknownVersion = `it is not of version ${version}; it was written by another version of effect-deepagents`
+
+/** Reads the first line of an export. */
+export const decodeHead = (line: string): Result.Result<Head, string> =>
+  Result.flatMap(parse(line), (value) =>
+    isCurrent(value) ? Result.mapError(decodeHeadValue(value), problem) : Result.fail(unknownVersion)
+  )
+
+/** Reads any other line of an export. */
+export const decodeLine = (line: string): Result.Result<typeof Stored.Type, string> =>
+  Result.flatMap(parse(line), (value) =>
+    isCurrent(value) ? Result.mapError(decodeStored(value), problem) : Result.fail(unknownVersion)
+  )
+
+export const encodeLine = (stored: typeof Stored.Type): string => JSON.stringify({ v: version, ...stored })
+
+const decodeMetadata = Schema.decodeUnknownResult(JsonObject)
+
+/** Metadata of a thread: a JSON object of at most 64 KiB as text. */
+export const checkMetadata = (value: unknown): Result.Result<JsonObject, string> =>
+  Result.flatMap(Result.mapError(decodeMetadata(value), problem), (metadata) =>
+    JSON.stringify(metadata).length > 65_536
+      ? Result.fail("metadata are limited to 65,536 characters of JSON; keep the rest elsewhere")
+      : Result.succeed(metadata)
+  )
+
+/** Reads metadata from JSON text. */
+export const decodeObject = (text: string): Result.Result<JsonObject, string> =>
+  Result.flatMap(parse(text), (value) => Result.mapError(decodeMetadata(value), problem))
+
+export const toJson = (value: Entry | JsonObject): string => JSON.stringify(value)

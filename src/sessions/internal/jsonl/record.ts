@@ -1,0 +1,68 @@
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Journal from "../../../core/Journal.ts"
+import { isObject, JsonObject } from "../../../core/Json.ts"
+import * as codec from "../codec.ts"
+import * as Memory from "../memory.ts"
+
+/** Every record is a line, and says who wrote it: two who write at once learn from the file who was first. */
+const record = <Tag extends string, const Fields extends Schema.Struct.Fields>(tag: Tag, fields: Fields) =>
+  Schema.TaggedStruct(tag, { by: Schema.String, at: Schema.Finite, ...fields })
+
+const Id = Schema.NullOr(Schema.String)
+
+/** What happened to a thread. `Repaired` says that what can't be read before it was reported. */
+const Change = Schema.Union([
+  record("Create", {
+    threadId: Schema.String,
+    metadata: JsonObject,
+    archived: Schema.Boolean,
+    leaf: Id,
+    entries: Schema.Array(codec.Stored),
+    origin: Schema.optionalKey(
+      Schema.Struct({ threadId: Schema.String, by: Schema.String, entryId: Id, count: Schema.Finite })
+    )
+  }),
+  record("Append", { leaf: Id, entries: Schema.Array(Schema.Struct({ id: Schema.String, entry: Journal.Entry })) }),
+  record("Hang", { id: Schema.String, label: codec.Label }),
+  record("Move", { from: Id, to: Id }),
+  record("Describe", { metadata: JsonObject }),
+  record("Archive", { archived: Schema.Boolean }),
+  record("Repaired", { lostBytes: Schema.Finite })
+])
+export type Change = typeof Change.Type
+export type Create = Extract<Change, { readonly _tag: "Create" }>
+
+const decodeChange = Schema.decodeUnknownResult(Change)
+
+/** Reads a line; `undefined` if it can't be read. */
+export const decode = (line: string): Change | undefined => {
+  const value = Result.getOrUndefined(codec.parse(line))
+  return isObject(value) && value["v"] === codec.version ? Result.getOrUndefined(decodeChange(value)) : undefined
+}
+
+export const encode = (change: Change): string => `${JSON.stringify({ v: codec.version, ...change })}\n`
+
+/** What a record did to the thread: nothing, when somebody else was first. `Broken`: what it builds on is not there. */
+export type Effected = "Done" | "Void" | "Broken"
+
+/** Does to a thread what a record says. */
+export const apply = (memory: Memory.Memory, change: Exclude<Change, Create>): Effected => {
+  switch (change._tag) {
+    case "Append": {
+      if (Memory.append(memory, change.leaf, change.entries, change.at)._tag === "Done") return "Done"
+      return change.leaf === null || Memory.find(memory, change.leaf) !== undefined ? "Void" : "Broken"
+    }
+    case "Hang":
+      return Memory.hang(memory, change.id, change.label, change.at)._tag === "Done" ? "Done" : "Void"
+    case "Move":
+      if (change.to !== null && Memory.find(memory, change.to) === undefined) return "Broken"
+      return Memory.move(memory, change.from, change.to, change.at) ? "Done" : "Void"
+    case "Describe":
+    case "Archive":
+      Memory.update(memory, change, change.at)
+      return "Done"
+    case "Repaired":
+      return "Void"
+  }
+}

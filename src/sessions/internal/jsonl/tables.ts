@@ -1,0 +1,251 @@
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Semaphore from "effect/Semaphore"
+import { makeId } from "../../../core/Message.ts"
+import * as Memory from "../memory.ts"
+import type { Appended, Fault, Tables } from "../tables.ts"
+import * as Logs from "./log.ts"
+import { baseOf, fileOf, isBase, isThread } from "./names.ts"
+import type { Change, Create, Effected } from "./record.ts"
+
+const stripes = 64
+const cached = 64
+
+const gone: Appended = { _tag: "Refused", thread: undefined }
+
+/** A log of a thread that is there. */
+interface Open extends Logs.Log {
+  readonly memory: Memory.Memory
+  readonly create: Create
+}
+
+const isOpen = (log: Logs.Log): log is Open => log.memory !== undefined && log.create !== undefined
+
+const faulty = <A>(effect: Effect.Effect<A, Fault | PlatformError>): Effect.Effect<A, Fault> =>
+  Effect.mapError(effect, (error) => ("_tag" in error ? Logs.unavailable(error) : error))
+
+/** Tables in a folder that is there. */
+export const make = Effect.fnUntraced(function* (
+  fs: FileSystem.FileSystem,
+  path: Path.Path,
+  options: { readonly folder: string; readonly fsync: boolean }
+) {
+  const { folder, fsync } = options
+  const locks = yield* Effect.replicateEffect(Semaphore.make(1), stripes)
+  // A fork is not made while what it goes on from is removed.
+  const structure = yield* Semaphore.make(1)
+  const logs = new Map<string, Logs.Log>()
+
+  const keep = (log: Logs.Log): void => {
+    logs.delete(log.file)
+    logs.set(log.file, log)
+    const [oldest] = logs.keys()
+    if (logs.size > cached && oldest !== undefined) logs.delete(oldest)
+  }
+
+  const locked =
+    (file: string) =>
+    <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> => {
+      let hash = 0
+      for (let index = 0; index < file.length; index++) hash = (hash * 31 + file.charCodeAt(index)) % stripes
+      const lock = locks[hash]
+      return lock === undefined ? effect : lock.withPermits(1)(effect)
+    }
+
+  /** What a fork goes on from is only read, as it is, with no lock: nothing of it that counts ever changes. */
+  const resolve: Logs.Resolve = Effect.fnUntraced(function* ({ by, count, threadId }) {
+    const file = yield* fileOf(threadId)
+    const known = logs.get(file)
+    if (known?.create?.by === by && (known.memory?.list.length ?? 0) >= count) return known.memory
+    for (const name of [file, baseOf(file, by)]) {
+      const log = Logs.empty(name)
+      yield* faulty(Logs.refresh(fs, path.join(folder, name), log, resolve))
+      if (log.create?.by === by) return log.memory
+    }
+    return undefined
+  })
+
+  const write = (log: Logs.Log, change: Change): Effect.Effect<Effected, Fault> =>
+    faulty(Logs.write(fs, path.join(folder, log.file), log, change, { fsync, resolve }))
+
+  /** The log of a file, read to its end; under its lock. */
+  const read = Effect.fnUntraced(function* (file: string): Effect.fn.Return<Logs.Log, Fault> {
+    const known = logs.get(file)
+    const log = known ?? Logs.empty(file)
+    const at = path.join(folder, file)
+    if (!(yield* faulty(Logs.refresh(fs, at, log, resolve)))) {
+      logs.delete(file)
+      return Logs.empty(file)
+    }
+    if (known === undefined) yield* faulty(Logs.repair(fs, at, log, { fsync, resolve }))
+    if (log.broken !== undefined) {
+      return yield* Effect.fail<Fault>({ reason: { _tag: "Corrupt", problem: `${at}: ${log.broken}` } })
+    }
+    keep(log)
+    return log
+  })
+
+  const within = <A>(
+    threadId: string,
+    absent: A,
+    body: (log: Open) => Effect.Effect<A, Fault>
+  ): Effect.Effect<A, Fault> =>
+    Effect.flatMap(fileOf(threadId), (file) =>
+      locked(file)(
+        Effect.flatMap(read(file), (log) =>
+          isOpen(log) && log.memory.threadId === threadId ? body(log) : Effect.succeed(absent)
+        )
+      )
+    )
+
+  const look = <A>(threadId: string, absent: A, body: (memory: Memory.Memory) => A): Effect.Effect<A, Fault> =>
+    within(threadId, absent, ({ memory }) => Effect.sync(() => body(memory)))
+
+  const create = Effect.fnUntraced(function* (change: Omit<Create, "_tag" | "by">): Effect.fn.Return<boolean, Fault> {
+    const file = yield* fileOf(change.threadId)
+    const make = Effect.flatMap(read(file), (log) =>
+      isOpen(log)
+        ? Effect.succeed(false)
+        : Effect.map(write(log, { _tag: "Create", by: makeId(), ...change }), (outcome) => outcome === "Done")
+    )
+    const isNew = yield* locked(file)(make)
+    // The name of a new file is only safe when its folder is; not every system can do that.
+    if (isNew && fsync) {
+      yield* Effect.ignore(Effect.scoped(Effect.flatMap(fs.open(folder, { flag: "r" }), (handle) => handle.sync)))
+    }
+    return isNew
+  })
+
+  const changed = (
+    log: Open,
+    change: Change,
+    done: (memory: Memory.Memory) => number
+  ): Effect.Effect<Appended, Fault> =>
+    Effect.map(write(log, change), (outcome): Appended => {
+      if (log.memory === undefined) return gone
+      if (outcome === "Done") return { _tag: "Done", step: done(log.memory) }
+      return { _tag: "Refused", thread: Memory.info(log.memory) }
+    })
+
+  const names = (wanted: (file: string) => boolean) =>
+    faulty(Effect.map(fs.readDirectory(folder), (files) => files.filter(wanted).sort()))
+
+  /** All threads, one after the other. One that can't be read is told of, and left out. */
+  const each = Effect.fnUntraced(function* <A>(body: (log: Open) => ReadonlyArray<A>) {
+    const found: Array<A> = []
+    for (const file of yield* names(isThread)) {
+      const log = yield* Effect.result(locked(file)(read(file)))
+      if (log._tag === "Failure") {
+        if (log.failure.reason._tag === "Unavailable") return yield* Effect.fail(log.failure)
+        yield* Effect.logWarning(`A thread was left out: ${log.failure.reason.problem}`)
+        continue
+      }
+      const isOwn = isOpen(log.success) && (yield* fileOf(log.success.create.threadId)) === file
+      if (isOwn && isOpen(log.success)) found.push(...body(log.success))
+    }
+    return found
+  })
+
+  /** The creations of all files that something was forked from. */
+  const origins = Effect.gen(function* () {
+    const used = new Set(yield* each(({ create: { origin } }) => (origin === undefined ? [] : [origin.by])))
+    const bases: Array<{ readonly file: string; readonly by: string; readonly from: string | undefined }> = []
+    for (const file of yield* names(isBase)) {
+      const log = Logs.empty(file)
+      yield* faulty(Logs.refresh(fs, path.join(folder, file), log, resolve))
+      if (log.create !== undefined) bases.push({ file, by: log.create.by, from: log.create.origin?.by })
+    }
+    return { used, bases }
+  })
+
+  /** Removes what was only kept for forks that are there no more. */
+  const sweep = Effect.gen(function* () {
+    const { bases, used } = yield* origins
+    let left = bases
+    for (;;) {
+      const needed = new Set([...used, ...left.flatMap(({ from }) => (from === undefined ? [] : [from]))])
+      const unused = left.filter(({ by }) => !needed.has(by))
+      if (unused.length === 0) return
+      for (const { file } of unused) yield* faulty(fs.remove(path.join(folder, file)))
+      left = left.filter((base) => !unused.includes(base))
+    }
+  })
+
+  const remove = Effect.fnUntraced(function* (threadId: string) {
+    const { bases, used } = yield* origins
+    const isDone = yield* within(threadId, false, (log) => {
+      const { by } = log.create
+      const isUsed = used.has(by) || bases.some(({ from }) => from === by)
+      const from = path.join(folder, log.file)
+      logs.delete(log.file)
+      return Effect.as(
+        faulty(isUsed ? fs.rename(from, path.join(folder, baseOf(log.file, by))) : fs.remove(from)),
+        true
+      )
+    })
+    if (isDone) yield* sweep
+    return isDone
+  })
+
+  const tables: Tables = {
+    insert: (thread, content) => create({ ...thread, ...content }),
+
+    fork: (source, entryId, thread) =>
+      Effect.gen(function* () {
+        const origin = yield* within(source, undefined, ({ create: { by }, memory }) =>
+          Effect.succeed({ threadId: source, by, entryId, count: memory.list.length })
+        )
+        if (origin === undefined) return "Gone"
+        const content = { archived: false, leaf: null, entries: [], origin }
+        return (yield* create({ ...thread, ...content })) ? "Done" : "Exists"
+      }).pipe(structure.withPermits(1)),
+
+    append: (threadId, leaf, entries, at) =>
+      within(threadId, gone, (log) => {
+        const refused = Memory.refusal(log.memory, leaf, entries)
+        if (refused !== undefined) return Effect.succeed(refused)
+        const last = entries.at(-1)?.id ?? ""
+        const change: Change = { _tag: "Append", by: makeId(), at, leaf, entries }
+        return changed(log, change, (memory) => Memory.find(memory, last)?.step ?? 0)
+      }),
+
+    hang: (threadId, id, label, at) =>
+      within(threadId, gone, (log) =>
+        changed(log, { _tag: "Hang", by: makeId(), at, id, label }, (memory) => Memory.find(memory, id)?.step ?? 0)
+      ),
+
+    move: (threadId, from, to, at) =>
+      within(threadId, false, (log) =>
+        Effect.map(write(log, { _tag: "Move", by: makeId(), at, from, to }), (outcome) => outcome === "Done")
+      ),
+
+    update: (threadId, change, at) =>
+      within(threadId, false, (log) => {
+        const head = { by: makeId(), at }
+        const record: Change =
+          "metadata" in change ? { _tag: "Describe", ...head, ...change } : { _tag: "Archive", ...head, ...change }
+        return Effect.map(write(log, record), (outcome) => outcome === "Done")
+      }),
+
+    remove: (threadId) => structure.withPermits(1)(remove(threadId)),
+    find: (threadId) => look(threadId, undefined, Memory.info),
+    entry: (threadId, id) => look(threadId, undefined, (memory) => Memory.find(memory, id)),
+    path: (threadId, from, limit) => look(threadId, [], (memory) => Memory.path(memory, from, limit)),
+    labels: (threadId) => look(threadId, [], Memory.labels),
+    entries: (threadId, cursor, limit) =>
+      look(threadId, { entries: [], next: undefined }, (memory) => Memory.slice(memory, cursor, limit)),
+    list: (query) =>
+      Effect.map(
+        each(({ memory }) => [Memory.info(memory)].filter((thread) => Memory.isListed(thread, query))),
+        (threads) => Memory.firstThreads(threads, query.limit)
+      ),
+    search: (query) =>
+      Effect.map(
+        each(({ memory }) => Memory.hits(memory, query)),
+        (hits) => Memory.firstHits(hits, query.limit)
+      )
+  }
+  return tables
+})

@@ -1,0 +1,234 @@
+import { canonical, type JsonObject } from "../../core/Json.ts"
+import type { Entry, Hit, Label, NewEntry, Stored, Thread } from "../../core/SessionStore.ts"
+import type { Appended, HitCursor, ListCursor, ListQuery, NewThread, SearchQuery } from "./tables.ts"
+import { excerpt, matches, searchable } from "./words.ts"
+
+/** An entry in memory. */
+interface Node extends Stored {
+  readonly step: number
+  /** How many were appended to its thread before it. */
+  readonly index: number
+  readonly parent: Node | undefined
+}
+
+/**
+ * A thread in memory. `own` are the entries that were appended to it, in that order; `origin` is what it was forked
+ * from, of which it sees the first `count` own entries, and all that those were forked from.
+ */
+export interface Memory {
+  readonly threadId: string
+  readonly createdAt: number
+  updatedAt: number
+  metadata: JsonObject
+  archived: boolean
+  leaf: Node | undefined
+  readonly own: Map<string, Node>
+  readonly list: Array<Node>
+  readonly origin: { readonly memory: Memory; readonly count: number; readonly entryId: string | null } | undefined
+}
+
+export const info = (memory: Memory): Thread => ({
+  threadId: memory.threadId,
+  leaf: { id: memory.leaf?.id ?? null, step: memory.leaf?.step ?? 0 },
+  createdAt: memory.createdAt,
+  updatedAt: memory.updatedAt,
+  metadata: memory.metadata,
+  archived: memory.archived,
+  origin:
+    memory.origin === undefined
+      ? undefined
+      : { threadId: memory.origin.memory.threadId, entryId: memory.origin.entryId }
+})
+
+const place = (memory: Memory, id: string, parent: Node | undefined, at: number, entry: Entry): Node => {
+  const node = {
+    id,
+    parentId: parent?.id ?? null,
+    at,
+    entry,
+    step: (parent?.step ?? 0) + 1,
+    index: memory.list.length,
+    parent
+  }
+  memory.own.set(id, node)
+  memory.list.push(node)
+  return node
+}
+
+const fresh = ({ at, metadata, threadId }: NewThread, origin: Memory["origin"]): Memory => ({
+  threadId,
+  createdAt: at,
+  updatedAt: at,
+  metadata,
+  archived: false,
+  leaf: undefined,
+  own: new Map(),
+  list: [],
+  origin
+})
+
+/** A thread that is new, or was imported. Entries come parents first. */
+export const create = (
+  thread: NewThread,
+  content: { readonly entries: ReadonlyArray<Stored>; readonly leaf: string | null; readonly archived: boolean }
+): Memory => {
+  const memory = fresh(thread, undefined)
+  memory.archived = content.archived
+  for (const stored of content.entries) {
+    place(memory, stored.id, memory.own.get(stored.parentId ?? ""), stored.at, stored.entry)
+  }
+  memory.leaf = memory.own.get(content.leaf ?? "")
+  return memory
+}
+
+/** A thread that sees what another has at this moment. */
+export const fork = (source: Memory, count: number, entryId: string | null, thread: NewThread): Memory => {
+  const memory = fresh(thread, { memory: source, count, entryId })
+  memory.leaf = find(memory, entryId ?? "")
+  return memory
+}
+
+/** A visible entry. */
+export const find = (memory: Memory, id: string): Node | undefined => {
+  let node = memory.own.get(id)
+  for (let at = memory; node === undefined && at.origin !== undefined; at = at.origin.memory) {
+    const inherited = at.origin.memory.own.get(id)
+    // Entries that came after the fork are not part of it.
+    if (inherited !== undefined && inherited.index < at.origin.count) node = inherited
+  }
+  return node
+}
+
+/** Why an append would be refused, `undefined` if it would not. */
+export const refusal = (
+  memory: Memory,
+  leaf: string | null,
+  entries: ReadonlyArray<NewEntry>
+): Appended | undefined => {
+  if (memory.archived || (memory.leaf?.id ?? null) !== leaf) return { _tag: "Refused", thread: info(memory) }
+  const taken = entries.find((entry) => find(memory, entry.id) !== undefined)
+  return taken === undefined ? undefined : { _tag: "Refused", thread: info(memory), taken: taken.id }
+}
+
+/** Appends behind the leaf. */
+export const append = (memory: Memory, leaf: string | null, entries: ReadonlyArray<NewEntry>, at: number): Appended => {
+  const refused = refusal(memory, leaf, entries)
+  if (refused !== undefined) return refused
+  let node = memory.leaf
+  for (const { entry, id } of entries) node = place(memory, id, node, at, entry)
+  memory.leaf = node
+  memory.updatedAt = at
+  return { _tag: "Done", step: node?.step ?? 0 }
+}
+
+/** Adds a label beside the path to the leaf. */
+export const hang = (memory: Memory, id: string, label: Label, at: number): Appended => {
+  if (memory.archived) return { _tag: "Refused", thread: info(memory) }
+  if (find(memory, id) !== undefined) return { _tag: "Refused", thread: info(memory), taken: id }
+  const { step } = place(memory, id, find(memory, label.target ?? ""), at, label)
+  memory.updatedAt = at
+  return { _tag: "Done", step }
+}
+
+/** Moves the leaf to a visible entry. */
+export const move = (memory: Memory, from: string | null, to: string | null, at: number): boolean => {
+  if (memory.archived || (memory.leaf?.id ?? null) !== from) return false
+  memory.leaf = to === null ? undefined : find(memory, to)
+  memory.updatedAt = at
+  return true
+}
+
+export const update = (
+  memory: Memory,
+  change: { readonly metadata: JsonObject } | { readonly archived: boolean },
+  at: number
+): void => {
+  if ("metadata" in change) memory.metadata = change.metadata
+  else memory.archived = change.archived
+  memory.updatedAt = at
+}
+
+const bare = ({ at, entry, id, parentId }: Node): Stored => ({ id, parentId, at, entry })
+
+/** The path to an entry, backwards. */
+export const path = (memory: Memory, from: string, limit: number): ReadonlyArray<Stored> => {
+  const entries: Array<Stored> = []
+  for (let node = find(memory, from); node !== undefined && entries.length < limit; node = node.parent) {
+    entries.push(bare(node))
+  }
+  return entries
+}
+
+/** Everything that a thread sees, in the order in which it came. */
+const visible = (memory: Memory): ReadonlyArray<Stored> => {
+  const parts: Array<ReadonlyArray<Node>> = [memory.list]
+  for (let { origin } = memory; origin !== undefined; origin = origin.memory.origin) {
+    parts.push(origin.memory.list.slice(0, origin.count))
+  }
+  return parts.toReversed().flat().map(bare)
+}
+
+export const labels = (memory: Memory): ReadonlyArray<Label> =>
+  visible(memory).flatMap(({ entry }) => (entry._tag === "Label" ? [entry] : []))
+
+/** By code points, as databases do: surrogates come behind everything else. */
+const compare = (left: string, right: string): number => {
+  const end = Math.min(left.length, right.length)
+  let index = 0
+  while (index < end && left[index] === right[index]) index++
+  if (index === end) return left.length - right.length
+  const rank = (unit: number) => (unit >= 0xd800 && unit <= 0xdfff ? unit + 0x1_0000 : unit)
+  return rank(left.charCodeAt(index)) - rank(right.charCodeAt(index))
+}
+
+const threadOrder = (left: ListCursor, right: ListCursor): number =>
+  right.at - left.at || compare(left.threadId, right.threadId)
+
+const hitOrder = (left: HitCursor, right: HitCursor): number =>
+  threadOrder(left, right) || compare(left.entryId, right.entryId)
+
+/** Whether a thread is one of a list. */
+export const isListed = (thread: Thread, { after, archived, where }: ListQuery): boolean =>
+  thread.archived === archived &&
+  (after === undefined || threadOrder(after, { at: thread.updatedAt, threadId: thread.threadId }) < 0) &&
+  Object.entries(where).every(([key, value]) => {
+    const own = Object.hasOwn(thread.metadata, key) ? thread.metadata[key] : undefined
+    return own !== undefined && canonical(own) === canonical(value)
+  })
+
+/** The first of a list of threads. */
+export const firstThreads = (threads: Iterable<Thread>, limit: number): ReadonlyArray<Thread> =>
+  [...threads]
+    .sort((left, right) =>
+      threadOrder({ at: left.updatedAt, threadId: left.threadId }, { at: right.updatedAt, threadId: right.threadId })
+    )
+    .slice(0, limit)
+
+/** What is found in the entries that were appended to a thread. */
+export const hits = (memory: Memory, query: SearchQuery): ReadonlyArray<Hit> => {
+  if (memory.archived !== query.archived) return []
+  if (query.threadId !== undefined && query.threadId !== memory.threadId) return []
+  return memory.list.flatMap((node) => {
+    const text = searchable(node)
+    if (text === undefined || node.entry._tag !== "Message" || !matches(text, query.phrases)) return []
+    const { threadId } = memory
+    const isBehind = query.after === undefined || hitOrder(query.after, { at: node.at, threadId, entryId: node.id }) < 0
+    const { role } = node.entry.message
+    return isBehind ? [{ threadId, entryId: node.id, at: node.at, role, excerpt: excerpt(text, query.phrases) }] : []
+  })
+}
+
+/** The first of what was found. */
+export const firstHits = (found: Iterable<Hit>, limit: number): ReadonlyArray<Hit> =>
+  [...found].sort(hitOrder).slice(0, limit)
+
+/** Part of what a thread sees. */
+export const slice = (
+  memory: Memory,
+  cursor: number,
+  limit: number
+): { readonly entries: ReadonlyArray<Stored>; readonly next: number | undefined } => {
+  const all = visible(memory)
+  const end = cursor + limit
+  return { entries: all.slice(cursor, end), next: end < all.length ? end : undefined }
+}

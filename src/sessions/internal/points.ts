@@ -1,0 +1,34 @@
+import * as Effect from "effect/Effect"
+import { callIds } from "../../core/Message.ts"
+import type { Stored } from "../../core/SessionStore.ts"
+
+const window = 64
+
+/**
+ * What is wrong with going on behind an entry, `undefined` if nothing: every call of the turn before it must have its
+ * answer. It looks back as far as that turn, not at the whole path.
+ */
+export const problemAt = Effect.fnUntraced(function* <E>(
+  path: (from: string, limit: number) => Effect.Effect<ReadonlyArray<Stored>, E>,
+  entryId: string
+) {
+  const answered = new Set<string>()
+  let from: string | null = entryId
+  while (from !== null) {
+    const part: ReadonlyArray<Stored> = yield* path(from, window)
+    for (const { entry } of part) {
+      if (entry._tag !== "Message") continue
+      const { message } = entry
+      if (message.role === "tool") {
+        answered.add(message.toolCallId)
+        continue
+      }
+      const open = message.role === "ai" ? callIds(message).filter((id) => !answered.has(id)) : []
+      return open.length === 0
+        ? undefined
+        : "it is inside of a group of calls and results; choose an entry before the calls, or behind the last result"
+    }
+    from = part.at(-1)?.parentId ?? null
+  }
+  return undefined
+})

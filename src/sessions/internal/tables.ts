@@ -1,0 +1,103 @@
+import type * as Effect from "effect/Effect"
+import type { JsonObject } from "../../core/Json.ts"
+import type { SessionError } from "../../core/SessionError.ts"
+import type { Hit, Label, NewEntry, Stored, Thread } from "../../core/SessionStore.ts"
+import type { Phrases } from "./words.ts"
+
+/** Why a table can't be read or written. */
+export interface Fault {
+  readonly reason: Extract<SessionError["reason"], { readonly _tag: "Corrupt" | "Unavailable" }>
+  readonly cause?: unknown
+}
+
+/** A thread that is about to be there. */
+export interface NewThread {
+  readonly threadId: string
+  readonly at: number
+  readonly metadata: JsonObject
+}
+
+/**
+ * What became of an append. `Refused` has the thread as it is, `undefined` if it is gone; `taken` is an id that another
+ * entry has.
+ */
+export type Appended =
+  | { readonly _tag: "Done"; readonly step: number }
+  | { readonly _tag: "Refused"; readonly thread: Thread | undefined; readonly taken?: string }
+
+/** Where a list goes on: behind this thread. */
+export interface ListCursor {
+  readonly at: number
+  readonly threadId: string
+}
+
+/** Where a search goes on: behind this entry. */
+export interface HitCursor extends ListCursor {
+  readonly entryId: string
+}
+
+interface Range<Cursor> {
+  readonly archived: boolean
+  readonly limit: number
+  readonly after: Cursor | undefined
+}
+
+export type ListQuery = Range<ListCursor> & { readonly where: JsonObject }
+export type SearchQuery = Range<HitCursor> & { readonly phrases: Phrases; readonly threadId: string | undefined }
+
+/**
+ * What a place to store threads must be able to do; everything else is the same for all of them (`store.ts`). Each of
+ * these happens at once or not at all, whoever else is writing.
+ *
+ * An entry is visible in a thread if it was appended to it, or was visible in the thread that it was forked from when it
+ * was forked.
+ */
+export interface Tables {
+  /** `false`: there is one already. Entries come parents first; `leaf` is one of them. */
+  readonly insert: (
+    thread: NewThread,
+    content: { readonly entries: ReadonlyArray<Stored>; readonly leaf: string | null; readonly archived: boolean }
+  ) => Effect.Effect<boolean, Fault>
+  /** The new thread sees all that the source sees. */
+  readonly fork: (
+    source: string,
+    at: string | null,
+    thread: NewThread
+  ) => Effect.Effect<"Done" | "Exists" | "Gone", Fault>
+  /** Refused if the leaf is another one, the thread is archived, or an id is taken. */
+  readonly append: (
+    threadId: string,
+    leaf: string | null,
+    entries: ReadonlyArray<NewEntry>,
+    at: number
+  ) => Effect.Effect<Appended, Fault>
+  /** Adds a label beside the path to the leaf. */
+  readonly hang: (threadId: string, id: string, label: Label, at: number) => Effect.Effect<Appended, Fault>
+  /** `false`: the leaf is another one, or the thread is archived or gone. `to` is visible. */
+  readonly move: (threadId: string, from: string | null, to: string | null, at: number) => Effect.Effect<boolean, Fault>
+  /** `false`: it is gone. */
+  readonly update: (
+    threadId: string,
+    change: { readonly metadata: JsonObject } | { readonly archived: boolean },
+    at: number
+  ) => Effect.Effect<boolean, Fault>
+  readonly remove: (threadId: string) => Effect.Effect<boolean, Fault>
+  readonly find: (threadId: string) => Effect.Effect<Thread | undefined, Fault>
+  /** A visible entry, and how many there are from the first to it. */
+  readonly entry: (
+    threadId: string,
+    id: string
+  ) => Effect.Effect<(Stored & { readonly step: number }) | undefined, Fault>
+  /** At most `limit` entries from a visible one backwards, it included. */
+  readonly path: (threadId: string, from: string, limit: number) => Effect.Effect<ReadonlyArray<Stored>, Fault>
+  /** All visible labels, in the order in which they came. */
+  readonly labels: (threadId: string) => Effect.Effect<ReadonlyArray<Label>, Fault>
+  /** Visible entries behind a cursor (first: 0), parents first. */
+  readonly entries: (
+    threadId: string,
+    cursor: number,
+    limit: number
+  ) => Effect.Effect<{ readonly entries: ReadonlyArray<Stored>; readonly next: number | undefined }, Fault>
+  readonly list: (query: ListQuery) => Effect.Effect<ReadonlyArray<Thread>, Fault>
+  readonly search: (query: SearchQuery) => Effect.Effect<ReadonlyArray<Hit>, Fault>
+}

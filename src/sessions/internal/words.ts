@@ -1,0 +1,53 @@
+import { text } from "../../core/Message.ts"
+import type { Stored } from "../../core/SessionStore.ts"
+
+/** What is looked for: each phrase is words in a row, the last of which may go on. */
+export type Phrases = ReadonlyArray<ReadonlyArray<string>>
+
+/** Scripts that put no spaces between words: each character counts as a word. */
+const unspaced = String.raw`\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}`
+const word = new RegExp(`[${unspaced}]|(?:(?![${unspaced}])[\\p{L}\\p{N}\\p{M}])+`, "gu")
+
+const fold = (value: string): string => value.normalize("NFKC").toLowerCase()
+
+/** The words of a text, as they are compared. */
+export const words = (value: string): ReadonlyArray<string> => fold(value).match(word) ?? []
+
+/** What a person looks for. What has no space inside must be found in a row. */
+export const phrases = (query: string): Phrases =>
+  query
+    .split(/\s+/u)
+    .map(words)
+    .filter((phrase) => phrase.length > 0)
+
+const holds = (document: ReadonlyArray<string>, phrase: ReadonlyArray<string>): boolean => {
+  const last = phrase.length - 1
+  for (let start = 0; start + last < document.length; start++) {
+    let index = 0
+    while (index < last && document[start + index] === phrase[index]) index++
+    if (index === last && document[start + last]?.startsWith(phrase[last] ?? "") === true) return true
+  }
+  return false
+}
+
+/** Whether a text has all phrases. */
+export const matches = (value: string, wanted: Phrases): boolean => {
+  const document = words(value)
+  return wanted.every((phrase) => holds(document, phrase))
+}
+
+const around = 80
+
+/** The text around the first place where one of the phrases may begin, on one line. */
+export const excerpt = (value: string, wanted: Phrases): string => {
+  const folded = value.toLowerCase()
+  const places = wanted.map((phrase) => folded.indexOf(phrase[0] ?? "")).filter((place) => place >= 0)
+  const start = Math.max(0, Math.min(...(places.length > 0 ? places : [0])) - around)
+  const cut = value.slice(start, start + 2 * around).toWellFormed()
+  const line = cut.replaceAll(/\s+/gu, " ").trim()
+  return `${start > 0 ? "…" : ""}${line}${start + 2 * around < value.length ? "…" : ""}`
+}
+
+/** The text that is searched: of messages only. */
+export const searchable = ({ entry }: Stored): string | undefined =>
+  entry._tag === "Message" ? text(entry.message) : undefined

@@ -1,0 +1,45 @@
+/**
+ * Threads in one SQLite file: the store to begin with, for one machine and any number of its processes.
+ *
+ * An append is one transaction, durable when it returns: it survives `kill -9`. What survives a power cut depends on
+ * `synchronous`: with `"normal"`, the appends of the last moment may be missing, all or none of each; with `"full"`,
+ * nothing that was acknowledged is. Put the file on a local disk: network file systems have no reliable locks.
+ *
+ * ```ts
+ * import { Effect, Layer } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { SessionStore } from "effect-deepagents/sessions"
+ * import { SqliteSessions } from "effect-deepagents/sqlite"
+ *
+ * const agent = Agent.make({ name: "helper", prompt: "You help." })
+ * const sessions = SessionStore.journal.pipe(Layer.provideMerge(SqliteSessions.layer({ file: "sessions.db" })))
+ *
+ * const program = Agent.run(agent, "Hello", { threadId: "ada" }).pipe(Effect.provide(sessions))
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { make as failure, type SessionError } from "../../core/SessionError.ts"
+import { SessionStore } from "../../core/SessionStore.ts"
+import { make } from "../internal/store.ts"
+import { open } from "./internal/database.ts"
+import * as Tables from "./internal/tables.ts"
+
+/**
+ * `file` is made if it is not there; its folder is not. `synchronous` (default `"normal"`) says what a power cut may
+ * take.
+ */
+export interface Options {
+  readonly file: string
+  readonly synchronous?: "normal" | "full"
+}
+
+/** A store in a file. A file that can't be opened fails with `Unavailable` or `Corrupt`. */
+export const layer = (options: Options): Layer.Layer<SessionStore, SessionError> =>
+  Layer.effect(
+    SessionStore,
+    Effect.mapBoth(open(options.file, options.synchronous ?? "normal"), {
+      onFailure: ({ cause, reason }) => failure("open", "", reason, cause),
+      onSuccess: (database) => make(Tables.make(database))
+    })
+  )

@@ -1,0 +1,122 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Stream } from "effect"
+import { Agent, Approval, Checkpoint, Message, Tool } from "effect-deepagents"
+import { HumanInTheLoop } from "effect-deepagents/middleware"
+import { Chat, MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import { TestChatModel } from "effect-deepagents/testing"
+
+const texts = (messages: ReadonlyArray<Message.Message>) => messages.map((message) => Message.text(message))
+const agent = Agent.make({ name: "a", prompt: "" })
+
+/** An agent whose tool waits until it is let go on. */
+const waiting = Effect.map(Effect.all([Deferred.make<void>(), Deferred.make<void>()]), ([begun, go]) => ({
+  begun,
+  go,
+  agent: Agent.make({
+    name: "a",
+    prompt: "",
+    tools: [
+      Tool.make("wait", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.as(Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(go)), "done")
+      })
+    ]
+  })
+}))
+const wait = TestChatModel.calls([{ name: "wait", arguments: {} }])
+
+describe("Chat", () => {
+  it.effect("each turn goes on with the one before, in this chat and in the next", () =>
+    Effect.gen(function* () {
+      const chat = yield* Chat.make(agent, "t", { metadata: { title: "first" } })
+      assert.deepStrictEqual(yield* chat.history, [])
+      assert.strictEqual((yield* chat.send("one")).text, "1")
+      const events = yield* Stream.runCollect(chat.stream("two"))
+      assert.strictEqual(events.at(-1)?._tag, "RunCompleted")
+      const again = yield* Chat.make(agent, "t", { metadata: { title: "second" } })
+      yield* again.send("three")
+      assert.deepStrictEqual(texts(yield* again.history), ["one", "1", "two", "2", "three", "3"])
+      const store = yield* SessionStore.SessionStore
+      const { items } = yield* store.list({ where: { title: "first" } })
+      assert.deepStrictEqual(
+        items.map(({ threadId }) => threadId),
+        ["t"],
+        "metadata of a thread that is there are left alone"
+      )
+    }).pipe(Effect.provide([TestChatModel.script(["1", "2", "3"]), MemorySessions.layer]))
+  )
+
+  it.effect("a turn waits for the one before it", () =>
+    Effect.gen(function* () {
+      const { agent: slow, begun, go } = yield* waiting
+      const chat = yield* Chat.make(slow, "t")
+      const first = yield* Effect.forkChild(chat.send("one"))
+      yield* Deferred.await(begun)
+      const second = yield* Effect.forkChild(Stream.runDrain(chat.stream("two")))
+      const third = yield* Effect.forkChild(chat.send("three"))
+      yield* Effect.yieldNow
+      assert.notInclude(texts(yield* chat.history), "two")
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.joinAll([first, second, third])
+      assert.deepStrictEqual(texts(yield* chat.history), ["one", "", "done", "1", "two", "2", "three", "3"])
+    }).pipe(Effect.provide([TestChatModel.script([wait, "1", "2", "3"]), MemorySessions.layer]))
+  )
+
+  it.effect("a turn is refused during another one, and taken after it, however that ended", () =>
+    Effect.gen(function* () {
+      const { agent: slow, begun } = yield* waiting
+      const chat = yield* Chat.make(slow, "t", { busy: "refuse" })
+      const first = yield* Effect.forkChild(chat.send("one"))
+      yield* Deferred.await(begun)
+      const error = yield* Effect.flip(chat.send("two"))
+      assert.strictEqual(error._tag, "ChatBusy")
+      assert.strictEqual((yield* Effect.flip(Stream.runDrain(chat.stream("two"))))._tag, "ChatBusy")
+      yield* Fiber.interrupt(first)
+      assert.strictEqual((yield* chat.send("three")).text, "3")
+      const left = chat.stream("four").pipe(
+        Stream.takeUntil((event) => event._tag === "TextDelta"),
+        Stream.runDrain
+      )
+      yield* left
+      assert.strictEqual((yield* chat.send("five")).text, "5")
+    }).pipe(Effect.provide([TestChatModel.script([wait, "3", "4", "5"]), MemorySessions.layer]))
+  )
+
+  it.effect("a suspended turn goes on with a decision", () =>
+    Effect.gen(function* () {
+      const remove = Tool.make("remove", { description: "", parameters: {}, execute: () => Effect.succeed("removed") })
+      const careful = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [remove],
+        middleware: [HumanInTheLoop.suspending({ tools: { remove: true } })]
+      })
+      const chat = yield* Chat.make(careful, "t")
+      const { pending } = yield* chat.send("one")
+      const decisions = pending.map((request) => Approval.approve(request))
+      yield* chat.send(Checkpoint.resume(undefined, { decisions }))
+      assert.deepStrictEqual(texts(yield* chat.history), ["one", "", "removed", "ok"])
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([TestChatModel.calls([{ name: "remove", arguments: {} }]), "ok"]),
+        MemorySessions.layer
+      ])
+    )
+  )
+
+  it.effect("two chats on one thread: the late one gets a conflict", () =>
+    Effect.gen(function* () {
+      const { agent: slow, begun, go } = yield* waiting
+      const chat = yield* Chat.make(slow, "t")
+      const other = yield* Chat.make(agent, "t")
+      const first = yield* Effect.forkChild(Effect.flip(chat.send("one")))
+      yield* Deferred.await(begun)
+      yield* other.send("two")
+      yield* Deferred.succeed(go, undefined)
+      const error = yield* Fiber.join(first)
+      assert(error._tag === "AgentError" && error.reason._tag === "Thread")
+      assert.strictEqual(error.reason.error.reason._tag, "Conflict")
+    }).pipe(Effect.provide([TestChatModel.script([wait, "2"]), MemorySessions.layer]))
+  )
+})

@@ -1,0 +1,163 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer } from "effect"
+import { Schema } from "effect"
+import { Agent, AgentState, Journal, Message, SessionError, Tool, ToolContext, Usage } from "effect-deepagents"
+import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import { AgentTest, TestChatModel } from "effect-deepagents/testing"
+import { TestClock } from "effect/testing"
+
+const agent = Agent.make({ name: "a", prompt: "" })
+const human = (text: string): Journal.Entry => ({ _tag: "Message", message: Message.human(text) })
+const lost = (threadId: string) => SessionError.make("append", threadId, { _tag: "Unavailable", problem: "lost" })
+
+const sessions = SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))
+
+/** A memory store whose appends go wrong as `around` has it. */
+const faulty = (around: (append: SessionStore.Service["append"]) => SessionStore.Service["append"]) =>
+  SessionStore.journal.pipe(
+    Layer.provideMerge(
+      Layer.effect(
+        SessionStore.SessionStore,
+        Effect.map(SessionStore.SessionStore, (store) => ({ ...store, append: around(store.append) }))
+      ).pipe(Layer.provide(MemorySessions.layer))
+    )
+  )
+
+describe("SessionStore.journal", () => {
+  it.effect("a run goes on with what the thread has come to: messages, state, usage", () => {
+    const count = AgentState.slot("count", { schema: Schema.Finite, initial: 0 })
+    const add = Tool.make("add", {
+      description: "",
+      parameters: { n: Schema.Int },
+      execute: Effect.fnUntraced(function* ({ n }) {
+        const { state } = yield* ToolContext.ToolContext
+        yield* state.update(count, (sum) => sum + n)
+        return `${yield* state.get(count)}`
+      })
+    })
+    const adder = Agent.make({ name: "a", prompt: "", tools: [add] })
+    const call = (n: number) => TestChatModel.calls([{ name: "add", arguments: { n } }])
+    return Effect.gen(function* () {
+      const first = yield* Agent.run(adder, "one", { threadId: "t" })
+      assert.deepStrictEqual(yield* SessionStore.checkpoint("t"), {
+        messages: first.messages,
+        state: first.state,
+        usage: first.usage,
+        rounds: first.rounds
+      })
+      const { events } = yield* AgentTest.collect(adder, "two", { threadId: "t" })
+      const loaded = events.find((event) => event._tag === "CheckpointLoaded")
+      const saved = events.findLast((event) => event._tag === "CheckpointSaved")
+      assert.strictEqual(saved?.step, (yield* SessionStore.SessionStore.use((store) => store.leaf("t"))).step)
+      assert.isBelow(loaded?.step ?? 0, saved?.step ?? 0)
+      const result = yield* Agent.run(adder, "three", { threadId: "t" })
+      assert.deepStrictEqual(
+        result.messages.map((message) => Message.text(message)),
+        ["one", "", "1", "a", "two", "", "3", "b", "three", "c"]
+      )
+      assert.strictEqual(result.state["count"], 3)
+    }).pipe(Effect.provide([TestChatModel.script([call(1), "a", call(2), "b", "c"]), sessions]))
+  })
+
+  it.effect("an append whose answer was lost is sent again, and happens once", () => {
+    let losing = 3
+    const layer = faulty((append) =>
+      Effect.fnUntraced(function* (threadId, batch) {
+        const leaf = yield* append(threadId, batch)
+        if (losing-- > 0) return yield* lost(threadId)
+        return leaf
+      })
+    )
+    return Effect.gen(function* () {
+      const thread = yield* Journal.Journal.use((journal) => journal.open("t"))
+      const fiber = yield* Effect.forkChild(thread.append([human("one"), human("two")]))
+      yield* TestClock.adjust("3 seconds")
+      assert.strictEqual(yield* Fiber.join(fiber), 2)
+      assert.strictEqual(yield* thread.append([human("three")]), 3)
+      const checkpoint = yield* SessionStore.checkpoint("t")
+      assert.deepStrictEqual(
+        checkpoint?.messages.map((message) => Message.text(message)),
+        ["one", "two", "three"]
+      )
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("a store that stays away is given up after a while, and a conflict at once", () => {
+    let tried = 0
+    const layer = faulty(() => (threadId) => Effect.suspend(() => (tried++, Effect.fail(lost(threadId)))))
+    return Effect.gen(function* () {
+      const thread = yield* Journal.Journal.use((journal) => journal.open("t"))
+      const fiber = yield* Effect.forkChild(Effect.flip(thread.append([human("one")])))
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* Fiber.join(fiber)).reason._tag, "Unavailable")
+      assert.strictEqual(tried, 7)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("of two runs on one thread, the one that is late fails with a conflict", () =>
+    Effect.gen(function* () {
+      const open = Journal.Journal.use((journal) => journal.open("t"))
+      const first = yield* open
+      const second = yield* open
+      yield* first.append([human("one")])
+      const error = yield* Effect.flip(second.append([human("two")]))
+      assert.strictEqual(error.reason._tag, "Conflict")
+      yield* first.append([human("three")])
+    }).pipe(Effect.provide(sessions))
+  )
+
+  it.effect("an archived thread can't be run", () =>
+    Effect.gen(function* () {
+      const store = yield* SessionStore.SessionStore
+      yield* store.create({ threadId: "t" })
+      yield* store.archive("t")
+      const error = yield* Effect.flip(Agent.run(agent, "go", { threadId: "t" }))
+      assert(error._tag === "AgentError" && error.reason._tag === "Thread")
+      assert.strictEqual(error.reason.error.reason._tag, "Archived")
+    }).pipe(Effect.provide([TestChatModel.script([]), sessions]))
+  )
+
+  it.effect("a rewound thread is answered from there; the branch that was left is not seen", () =>
+    Effect.gen(function* () {
+      const store = yield* SessionStore.SessionStore
+      yield* Agent.run(agent, "one", { threadId: "t" })
+      const { id } = yield* store.leaf("t")
+      yield* Agent.run(agent, "two", { threadId: "t" })
+      yield* store.fork("t", { threadId: "f" })
+      yield* store.rewind("t", id)
+      const texts = Effect.fnUntraced(function* (threadId: string) {
+        const { messages } = yield* Agent.run(agent, "more", { threadId })
+        return messages.map((message) => Message.text(message))
+      })
+      assert.deepStrictEqual(yield* texts("t"), ["one", "1", "more", "3"])
+      assert.deepStrictEqual(yield* texts("f"), ["one", "1", "two", "2", "more", "4"])
+    }).pipe(Effect.provide([TestChatModel.script(["1", "2", "3", "4"]), sessions]))
+  )
+
+  it.effect("what was said of a turn that was asked for again is left out", () =>
+    Effect.gen(function* () {
+      const thread = yield* Journal.Journal.use((journal) => journal.open("t"))
+      yield* thread.append([
+        human("go"),
+        { _tag: "Message", message: Message.ai("half an ans", { stopReason: "interrupted" }) },
+        { _tag: "Step", usage: Usage.zero, rounds: 1 }
+      ])
+      const cut = yield* SessionStore.checkpoint("t")
+      assert.strictEqual(cut?.messages.length, 2)
+      yield* thread.append([{ _tag: "Message", message: Message.ai("an answer") }])
+      const whole = yield* SessionStore.checkpoint("t")
+      assert.deepStrictEqual(
+        whole?.messages.map((message) => Message.text(message)),
+        ["go", "an answer"]
+      )
+    }).pipe(Effect.provide(sessions))
+  )
+
+  it.effect("a thread of nothing has no checkpoint, and none that is not there", () =>
+    Effect.gen(function* () {
+      yield* SessionStore.SessionStore.use((store) => store.create({ threadId: "t" }))
+      assert.isUndefined(yield* SessionStore.checkpoint("t"))
+      assert.strictEqual((yield* Effect.flip(SessionStore.checkpoint("u"))).reason._tag, "NotFound")
+    }).pipe(Effect.provide(sessions))
+  )
+})

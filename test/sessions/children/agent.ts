@@ -1,0 +1,81 @@
+/**
+ * One turn of an agent with a thread in a file: each word of `argv` is a process of its own.
+ */
+import { appendFileSync, writeSync } from "node:fs"
+import { Effect, Layer, Schema } from "effect"
+import { Agent, Approval, Checkpoint, Tool } from "effect-deepagents"
+import { HumanInTheLoop } from "effect-deepagents/middleware"
+import { SessionStore } from "effect-deepagents/sessions"
+import { AgentTest, TestChatModel } from "effect-deepagents/testing"
+import { layer } from "./stores.ts"
+
+const [kind = "", path = "", what = ""] = process.argv.slice(2)
+
+const tell = (value: unknown) => writeSync(1, `${JSON.stringify(value)}\n`)
+
+const log = (line: string) => Effect.sync(() => appendFileSync(`${path}/did.txt`, `${line}\n`))
+
+const pay = Tool.make("pay", {
+  description: "Pays",
+  parameters: { amount: Schema.Int },
+  execute: Effect.fnUntraced(function* ({ amount }) {
+    yield* log(`pay ${amount}`)
+    if (what === "crash") {
+      tell("in the tool")
+      yield* Effect.sleep("1 minute")
+    }
+    return `paid ${amount}`
+  })
+})
+
+const look = Tool.make("look", {
+  description: "Looks",
+  parameters: {},
+  annotations: { readOnly: true },
+  execute: () => Effect.as(log("look"), "seen")
+})
+
+const gated = Agent.make({
+  name: "teller",
+  prompt: "",
+  tools: [pay, look],
+  middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+})
+const free = Agent.make({ name: "teller", prompt: "", tools: [pay, look] })
+
+const calls = TestChatModel.calls([
+  { name: "look", arguments: {} },
+  { name: "pay", arguments: { amount: 7 } }
+])
+
+const script = what === "suspend" || what === "crash" ? [calls] : ["all done"]
+
+const program = Effect.gen(function* () {
+  switch (what) {
+    case "suspend": {
+      const { pending, stopReason } = yield* Agent.run(gated, "pay 7", { threadId: "t" })
+      return tell({ stopReason, pending: pending.map(({ toolName }) => toolName) })
+    }
+    case "decide": {
+      const checkpoint = yield* SessionStore.checkpoint("t")
+      if (checkpoint === undefined) return tell("no thread")
+      const pending = yield* Checkpoint.pending(checkpoint)
+      const decisions = pending.map((request) => Approval.approve(request))
+      const { messages, stopReason, text } = yield* Agent.resume(gated, { threadId: "t", decisions })
+      return tell({ stopReason, text, problems: AgentTest.pairingProblems(messages) })
+    }
+    case "crash":
+      return yield* Agent.run(free, "pay 7", { threadId: "t" })
+    default: {
+      const { messages, rounds, text } = yield* Agent.resume(free, { threadId: "t" })
+      const answers = messages.flatMap((message) =>
+        message.role === "tool" ? [[message.toolName, message.isError]] : []
+      )
+      return tell({ text, rounds, answers, problems: AgentTest.pairingProblems(messages) })
+    }
+  }
+})
+
+const sessions = SessionStore.journal.pipe(Layer.provideMerge(layer(kind, path)))
+
+await Effect.runPromise(Effect.provide(program, [sessions, TestChatModel.script(script)]))

@@ -1,0 +1,209 @@
+/**
+ * What is peculiar to files: torn lines, damage, other versions.
+ */
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Logger } from "effect"
+import { Message } from "effect-deepagents"
+import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
+import * as fc from "fast-check"
+import { SqliteSessions } from "../../src/sessions/sqlite/index.ts"
+import { makeTransaction } from "../../src/sessions/sqlite/internal/database.ts"
+import { folder } from "./places.ts"
+
+const message = (id: string): SessionStore.NewEntry => ({
+  id,
+  entry: { _tag: "Message", message: Message.human(`text ${id}`) }
+})
+
+const inFolder = <A, E>(
+  path: string,
+  body: (store: SessionStore.Service) => Effect.Effect<A, E>,
+  log: Array<string> = []
+) =>
+  SessionStore.SessionStore.use(body).pipe(
+    Effect.provide(JsonlSessions.layer({ folder: path }).pipe(Layer.provide(NodeServices.layer))),
+    Effect.provide(Logger.layer([Logger.make(({ message: text }) => void log.push(String(text)))]))
+  )
+
+const path = (store: SessionStore.Service) => Effect.map(store.load("t"), ({ entries }) => entries.map(({ id }) => id))
+
+const filled = Effect.fnUntraced(function* (count: number) {
+  const at = yield* folder
+  yield* inFolder(at, (store) =>
+    Effect.andThen(
+      store.create({ threadId: "t" }),
+      Effect.forEach(Array.from({ length: count }), (_, n) =>
+        store.append("t", { leaf: n === 0 ? null : `${n - 1}`, entries: [message(`${n}`)] })
+      )
+    )
+  )
+  return { at, file: join(at, readdirSync(at)[0] ?? "") }
+})
+
+describe("JsonlSessions", () => {
+  it.live(
+    "a last line that is torn anywhere is left out, told of once, and the thread goes on",
+    Effect.fnUntraced(function* () {
+      const { at, file } = yield* filled(3)
+      const lines = readFileSync(file, "utf8").split("\n")
+      const last = (lines.at(-2) ?? "").length
+      yield* Effect.promise(() =>
+        fc.assert(
+          fc.asyncProperty(fc.integer({ min: 1, max: last }), (cut) =>
+            Effect.gen(function* () {
+              const log: Array<string> = []
+              writeFileSync(file, lines.join("\n"))
+              truncateSync(file, statSync(file).size - 1 - (last - cut))
+              const isWhole = cut === last
+              yield* inFolder(
+                at,
+                Effect.fnUntraced(function* (store) {
+                  const there = yield* path(store)
+                  // A line that only lacks its end is not acknowledged either.
+                  assert.deepStrictEqual(there, isWhole ? ["0", "1", "2"] : ["0", "1"])
+                  yield* store.append("t", { leaf: there.at(-1) ?? null, entries: [message("on")] })
+                }),
+                log
+              )
+              assert.strictEqual(log.length, 1)
+              assert.include(log[0], `${cut} bytes`)
+              const again: Array<string> = []
+              const there = yield* inFolder(at, path, again)
+              assert.strictEqual(there.at(-1), "on")
+              assert.deepStrictEqual(again, [])
+            }).pipe(Effect.runPromise)
+          ),
+          { numRuns: 15, examples: [[1], [last]] }
+        )
+      )
+    }, Effect.scoped),
+    60_000
+  )
+
+  it.live("damage before what counts is an error, not a loss", () =>
+    Effect.gen(function* () {
+      const { at, file } = yield* filled(4)
+      const lines = readFileSync(file, "utf8").split("\n")
+      writeFileSync(file, lines.map((line, index) => (index === 2 ? line.slice(0, -5) : line)).join("\n"))
+      const error = yield* Effect.flip(inFolder(at, path))
+      assert.strictEqual(error.reason._tag, "Corrupt")
+      const { items } = yield* inFolder(at, (store) => store.list())
+      assert.deepStrictEqual(items, [], "other threads can still be listed")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("files that are none of its own are left alone; a renamed one is no thread", () =>
+    Effect.gen(function* () {
+      const { at, file } = yield* filled(1)
+      writeFileSync(join(at, "notes.jsonl"), "mine")
+      mkdirSync(join(at, "folder"))
+      writeFileSync(join(at, `u.${"0".repeat(64)}.jsonl`), readFileSync(file))
+      const { items } = yield* inFolder(at, (store) => store.list())
+      assert.deepStrictEqual(
+        items.map(({ threadId }) => threadId),
+        ["t"]
+      )
+      assert.strictEqual(readFileSync(join(at, "notes.jsonl"), "utf8"), "mine")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("what another process appends is seen, and a record that came too late does nothing", () =>
+    Effect.gen(function* () {
+      const { at, file } = yield* filled(1)
+      const other = (leaf: string, id: string) =>
+        `${JSON.stringify({ v: 1, _tag: "Append", by: id, at: 1, leaf, entries: [message(id)] })}\n`
+      yield* inFolder(
+        at,
+        Effect.fnUntraced(function* (store) {
+          assert.deepStrictEqual(yield* path(store), ["0"])
+          appendFileSync(file, other("0", "other") + other("0", "late"))
+          assert.deepStrictEqual(yield* path(store), ["0", "other"])
+          const error = yield* Effect.flip(store.append("t", { leaf: "0", entries: [message("x")] }))
+          assert.deepStrictEqual(error.reason, { _tag: "Conflict", expected: "0", found: "other" })
+        })
+      )
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("SqliteSessions", () => {
+  const open = (file: string) =>
+    Effect.provide(
+      SessionStore.SessionStore.use((store) => store.list()),
+      SqliteSessions.layer({ file })
+    )
+
+  it.live("a file of a later version, one that is none, and one that can't be made are refused", () =>
+    Effect.gen(function* () {
+      const at = yield* folder
+      const file = join(at, "sessions.db")
+      yield* open(file)
+      const database = new DatabaseSync(file)
+      database.exec("INSERT INTO migrations VALUES (99, 0)")
+      database.close()
+      const later = yield* Effect.flip(open(file))
+      assert.strictEqual(later.reason._tag, "Corrupt")
+      assert.include(later.message, "version 99")
+      writeFileSync(join(at, "text.db"), "no database ".repeat(1000))
+      assert.strictEqual((yield* Effect.flip(open(join(at, "text.db")))).reason._tag, "Corrupt")
+      assert.strictEqual((yield* Effect.flip(open(join(at, "none", "x.db")))).reason._tag, "Unavailable")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("an entry that can't be read is named", () =>
+    Effect.gen(function* () {
+      const file = join(yield* folder, "sessions.db")
+      const use = <A, E>(body: (store: SessionStore.Service) => Effect.Effect<A, E>) =>
+        Effect.provide(SessionStore.SessionStore.use(body), SqliteSessions.layer({ file }))
+      yield* use((store) =>
+        Effect.andThen(store.create({ threadId: "t" }), store.append("t", { leaf: null, entries: [message("0")] }))
+      )
+      const database = new DatabaseSync(file)
+      database.exec(`UPDATE entries SET body = '{"_tag":"Message","message":{}}'`)
+      database.close()
+      const error = yield* Effect.flip(use(path))
+      assert.strictEqual(error.reason._tag, "Corrupt")
+      assert.include(error.message, "entry 0")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("a transaction that fails in the middle leaves nothing", () =>
+    Effect.gen(function* () {
+      const database = new DatabaseSync(":memory:")
+      database.exec("CREATE TABLE t (x INTEGER UNIQUE)")
+      const insert = database.prepare("INSERT INTO t VALUES (1)")
+      const error = yield* Effect.flip(makeTransaction(database)(() => [insert.run(), insert.run()]))
+      assert.strictEqual(error.reason._tag, "Unavailable")
+      assert.strictEqual(database.prepare("SELECT count(*) AS n FROM t").get()?.["n"], 0)
+      assert.isFalse(database.isTransaction)
+    })
+  )
+
+  it.live("a lock that somebody else holds is waited for, asleep", () =>
+    Effect.gen(function* () {
+      const file = join(yield* folder, "sessions.db")
+      yield* open(file)
+      const other = new DatabaseSync(file)
+      other.exec("BEGIN IMMEDIATE")
+      let ticks = 0
+      const release = Effect.gen(function* () {
+        while (ticks < 10) {
+          yield* Effect.sleep("5 millis")
+          ticks++
+        }
+        other.exec("COMMIT")
+        other.close()
+      })
+      const create = SessionStore.SessionStore.use((store) => store.create({ threadId: "t" })).pipe(
+        Effect.provide(SqliteSessions.layer({ file }))
+      )
+      const [, thread] = yield* Effect.all([release, create], { concurrency: 2 })
+      assert.strictEqual(thread.threadId, "t")
+      assert.strictEqual(ticks, 10)
+    }).pipe(Effect.scoped)
+  )
+})
