@@ -11,7 +11,7 @@ import { codeBlocks } from "./markdown.ts"
 
 /** Subpaths that can't be imported without an optional peer, and those whose types (but not their code) name one. */
 const needPeers = ["./tool-selection"]
-const nameLazyPeers = ["./openai", "./llama"]
+const nameLazyPeers = ["./openai", "./llama", "./bash", "./daytona", "./e2b", "./modal", "./runloop", "./vercel"]
 
 if (!existsSync("dist/index.js")) throw new Error("dist/ is missing: run `npm run build` first.")
 const example = codeBlocks(readFileSync("README.md", "utf8")).find((block) => block.heading === "Example")
