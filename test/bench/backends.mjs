@@ -209,6 +209,10 @@ ${rows.join("\n")}
 What is not the same: ours honours \`.gitignore\`, skips \`.git\`, sorts by path, and makes each edit atomic on disk (a
 new file, synced, then renamed) under a check that nobody else wrote; deepagents writes in place. Its memory is a store
 of LangGraph's.
+
+The design wants searches at most 1.3 × ripgrep. With few files that match, grep is at 1.2 to 1.3; here one file in
+twenty-five matches, and each is opened once more, inside the jail, by the search that all backends share. glob lists
+by itself, in the same way with and without ripgrep.
 `
   if (!values.quick) writeFileSync(fileURLToPath(new URL("../../docs/performance-backends.md", import.meta.url)), text)
   console.log(text)

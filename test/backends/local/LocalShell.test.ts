@@ -211,7 +211,8 @@ describe("output", () => {
         const { millis, value } = yield* timed(Effect.flip(sandbox.execute("yes", { timeout: "2 seconds" })))
         clearInterval(timer)
         assert.strictEqual(value.reason._tag, "TimedOut")
-        assert.isBelow(peak - before, 150_000_000)
+        // What it writes in that time are gigabytes.
+        assert.isBelow(peak - before, 400_000_000)
         assert.isBelow(millis, 4000)
       }),
     15_000

@@ -72,8 +72,13 @@ export const fdatasync = (fd: number) => command((done) => NodeFs.fdatasync(fd, 
 export const fchmod = (fd: number, mode: number) => command((done) => NodeFs.fchmod(fd, mode, done))
 export const fchown = (fd: number, uid: number, gid: number) => command((done) => NodeFs.fchown(fd, uid, gid, done))
 
-export const read = (fd: number, into: Uint8Array, position: number) =>
-  call<number>((done) => NodeFs.read(fd, into, 0, into.byteLength, position, done))
+/** So many bytes are read at once: most files have no more, and a search reads many of them. */
+const readAtOnce = 64 * 1024
+
+export const read = (fd: number, into: Uint8Array, position: number): Effect.Effect<number, Fault> =>
+  into.byteLength <= readAtOnce
+    ? now(() => NodeFs.readSync(fd, into, 0, into.byteLength, position))
+    : call<number>((done) => NodeFs.read(fd, into, 0, into.byteLength, position, done))
 const writeSome = (fd: number, bytes: Uint8Array) =>
   call<number>((done) => NodeFs.write(fd, bytes, 0, bytes.byteLength, null, done))
 
