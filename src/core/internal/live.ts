@@ -157,13 +157,15 @@ export const save = (live: Live): Effect.Effect<void, AgentError> => {
   const { recorder } = live
   if (recorder === undefined || live.parent !== undefined || recorder.entries.length === 0) return Effect.void
   const { thread, threadId } = recorder
-  const entries: ReadonlyArray<Entry> = [...recorder.entries, { _tag: "Step", usage: live.usage, rounds: live.round }]
+  const due = recorder.entries
+  const entries: ReadonlyArray<Entry> = [...due, { _tag: "Step", usage: live.usage, rounds: live.round }]
   recorder.entries = []
   return Effect.flatMap(
-    Effect.mapError(
-      Effect.uninterruptible(thread.append(entries)),
-      (error) => new AgentError({ agent: live.agent, reason: { _tag: "Thread", error } })
-    ),
+    Effect.mapError(Effect.uninterruptible(thread.append(entries)), (error) => {
+      // They are still due: what comes after them must not be stored without them.
+      recorder.entries = [...due, ...recorder.entries]
+      return new AgentError({ agent: live.agent, reason: { _tag: "Thread", error } })
+    }),
     (step) => emit(live, { _tag: "CheckpointSaved", threadId, step })
   )
 }

@@ -1,6 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { Agent, AgentState, Approval, type Journal, Message, Middleware, Tool, ToolContext } from "effect-deepagents"
+import {
+  Agent,
+  AgentState,
+  Approval,
+  type Journal,
+  Message,
+  Middleware,
+  SessionError,
+  Tool,
+  ToolContext
+} from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import * as TestJournal from "../journal.ts"
 
@@ -192,6 +202,25 @@ describe("a run with a thread", () => {
       const error = yield* Effect.flip(Agent.run(agent, "go", { threadId: "t" }))
       assert(error._tag === "AgentError" && error.reason._tag === "Thread")
       assert.strictEqual(error.reason.error.reason._tag, "Conflict")
+    }).pipe(Effect.provide([TestChatModel.script([step(1)]), TestJournal.layer(threads)]))
+  })
+
+  it.effect("a step that could not be stored is stored with the end of the run: nothing is left out", () => {
+    const threads: Record<string, TestJournal.Stored> = { t: TestJournal.stored() }
+    let appends = 0
+    // The disk is full once: when the turn with the calls is to be stored.
+    const full = Effect.suspend(() =>
+      ++appends === 2
+        ? Effect.fail(SessionError.make("append", "t", { _tag: "Unavailable", problem: "the disk is full" }))
+        : Effect.void
+    )
+    Object.assign(threads["t"] ?? {}, { onAppend: full })
+    const agent = Agent.make({ name: "a", prompt: "", tools: [did] })
+    return Effect.gen(function* () {
+      const error = yield* Effect.flip(Agent.run(agent, "go", { threadId: "t" }))
+      assert.include(error.message, "the disk is full")
+      const entries = threads["t"]?.entries ?? []
+      assert.deepStrictEqual(tags(entries), ["RunStarted", "human", "Step", "ai", "tool", "RunSettled", "Step"])
     }).pipe(Effect.provide([TestChatModel.script([step(1)]), TestJournal.layer(threads)]))
   })
 
