@@ -36,6 +36,7 @@ import type { ModelError } from "./ModelError.ts"
 import type * as StopWhen from "./StopWhen.ts"
 import * as Tool from "./Tool.ts"
 import type { ToolContext } from "./ToolContext.ts"
+import type { ToolError } from "./ToolError.ts"
 
 const TypeId = "~effect-deepagents/Agent"
 
@@ -244,6 +245,12 @@ export const delegate = <O, E, R>(
   >
 
 /**
+ * What the end of a sub-agent is to the model that asked for it: its text, or a failure if it stopped without an answer
+ * for want of a decision.
+ */
+export const toToolResult: (result: AgentResult<unknown>) => Effect.Effect<string, ToolError> = child.toOutput
+
+/**
  * An agent as a tool of another: it is given a task in words and answers with its text. A failure of the sub-agent is
  * told to the parent's model.
  */
@@ -255,5 +262,5 @@ export const asTool = <O, E, R>(
     description: options?.description ?? agent.description,
     parameters: child.taskParameters,
     ...(options?.annotations === undefined ? {} : { annotations: options.annotations }),
-    execute: ({ task }) => Effect.flatMap(delegate(agent, task), child.toOutput)
+    execute: ({ task }) => Effect.flatMap(delegate(agent, task), toToolResult)
   })

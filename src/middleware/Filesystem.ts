@@ -96,49 +96,72 @@ const put = Effect.fnUntraced(function* (run: Run, text: string, folder: string,
   return path
 })
 
+/** A list of messages, how far it was looked at, and what is shown of it once something large was found. */
+interface View {
+  readonly of: ReadonlyArray<Message.Message>
+  looked: number
+  shown: Array<Message.Message> | undefined
+}
+
 /** Puts large results and messages away. It needs the backend that the agent's file tools work on. */
 export const make = (options: Options = {}): Middleware.Middleware<never, Backend> => {
   const folder = options.folder ?? "/large_results"
   const keep = options.keep ?? 200
   const resultLimit = (options.toolResults ?? 20_000) * charactersPerToken
   const messageLimit = (options.userMessages ?? 50_000) * charactersPerToken
-  // The same message gives the same view in every round; the message itself never changes.
-  const views = new WeakMap<Message.HumanMessage, Message.HumanMessage>()
+  const isLarge = (message: Message.Message): boolean =>
+    message.role === "human" &&
+    message.content.some((block) => block.type === "text" && block.text.length > messageLimit)
 
-  const view = Effect.fnUntraced(function* (run: Run, message: Message.Message) {
-    if (message.role !== "human") return message
-    const known = views.get(message)
-    if (known !== undefined) return known
+  // What a run was shown so far: its list only grows at its end, so a round looks at what is new in it.
+  const views = new WeakMap<Run, View>()
+  const viewOf = (run: Run, of: ReadonlyArray<Message.Message>): View => {
+    const known = views.get(run)
+    if (known?.of === of) return known
+    const made: View = { of, looked: 0, shown: undefined }
+    views.set(run, made)
+    return made
+  }
+  const hasNone = (view: View): boolean => {
+    if (view.shown !== undefined) return false
+    while (view.looked < view.of.length) {
+      const message = view.of[view.looked]
+      if (message !== undefined && isLarge(message)) return false
+      view.looked++
+    }
+    return true
+  }
+
+  const putAway = Effect.fnUntraced(function* (run: Run, message: Message.Message) {
+    if (!isLarge(message)) return message
     const text = Message.text(message)
-    if (text.length <= messageLimit) return message
     const path = yield* put(run, text, folder, keep)
     if (path === undefined) return message
-    const shown: Message.HumanMessage = {
+    return {
       ...message,
       content: [
         Content.text(pointer("This message of the user", path, text)),
         ...message.content.filter((block) => block.type !== "text")
       ]
     }
-    views.set(message, shown)
+  })
+  const shownOf = Effect.fnUntraced(function* (run: Run, view: View) {
+    const shown = view.shown ?? view.of.slice(0, view.looked)
+    view.shown = shown
+    for (const message of view.of.slice(shown.length)) shown.push(yield* putAway(run, message))
     return shown
   })
-  const isLarge = (message: Message.Message): boolean =>
-    message.role === "human" &&
-    message.content.some((block) => block.type === "text" && block.text.length > messageLimit)
 
   return Middleware.make<never, Backend>({
     name: "Filesystem",
     inherit: true,
-    wrapModelCall: (request, next, run) =>
-      request.purpose === turnPurpose && request.messages.some(isLarge)
-        ? Stream.unwrap(
-            Effect.map(
-              Effect.forEach(request.messages, (message) => view(run, message)),
-              (messages) => next({ ...request, messages })
-            )
-          )
-        : next(request),
+    wrapModelCall: (request, next, run) => {
+      if (request.purpose !== turnPurpose) return next(request)
+      const view = viewOf(run, request.messages)
+      return hasNone(view)
+        ? next(request)
+        : Stream.unwrap(Effect.map(shownOf(run, view), (messages) => next({ ...request, messages })))
+    },
     wrapToolCall: (call, next, run) =>
       Effect.flatMap(next(call), (output) => {
         const text = ToolOutput.text(output)

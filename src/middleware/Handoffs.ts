@@ -28,7 +28,6 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Agent from "../core/Agent.ts"
-import type { AgentResult } from "../core/AgentResult.ts"
 import * as AgentState from "../core/AgentState.ts"
 import { type TurnPart, turnPurpose } from "../core/ChatModel.ts"
 import { IdGenerator } from "../core/IdGenerator.ts"
@@ -86,9 +85,6 @@ const opening = (history: ReadonlyArray<Message.Message>, message: string | unde
     ? Message.human("The conversation was handed over to you. Go on with it.", { source })
     : []
 }
-
-const answerOf = ({ output, text }: AgentResult<unknown>): string =>
-  typeof output === "string" || output === undefined ? text : JSON.stringify(output)
 
 /** What went on in this run before, with what others said. */
 const past = Effect.fnUntraced(function* (run: Run, messages: ReadonlyArray<Message.Message>) {
@@ -169,7 +165,7 @@ const takeOver = Effect.fnUntraced(function* (settings: Settings, first: string,
     )
     current = to
     if (wanted === null) {
-      const text = answerOf(result)
+      const { text } = result
       return text === ""
         ? end(`"${to}" ended without an answer.`, to, { isError: true })
         : end(text, to, { returnDirect: true })

@@ -21,7 +21,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Agent from "../core/Agent.ts"
-import type { AgentResult } from "../core/AgentResult.ts"
 import type { Message } from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
@@ -57,11 +56,6 @@ const before = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
   return last < 0 ? messages : messages.slice(0, last)
 }
 
-const answer = ({ output, text }: AgentResult<unknown>): string => {
-  const said = typeof output === "string" || output === undefined ? text : JSON.stringify(output)
-  return said === "" ? "The sub-agent ended without an answer." : said
-}
-
 const describe = (agents: ReadonlyArray<AnyAgent>): string =>
   agents.map((agent) => `- ${agent.name}: ${agent.description}`).join("\n")
 
@@ -80,7 +74,7 @@ const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool
       )
     }
     const options = "fork" in entry ? { history: before(yield* messages) } : {}
-    return answer(yield* Agent.delegate(agentOf(entry), task, options))
+    return yield* Agent.toToolResult(yield* Agent.delegate(agentOf(entry), task, options))
   })
   return Tool.make(toolName, {
     description: `Has a sub-agent do a part of the work, in a context of its own. Call it several times in one turn for parts that don't need each other. There are:\n${describe(entries.map(agentOf))}`,

@@ -106,4 +106,19 @@ describe("Filesystem", () => {
         assert.strictEqual(file.kind === "text" ? file.text : "", long)
       }).pipe(Effect.provide([TestChatModel.script([say(1), "done"]), MemoryBackend.layer()]))
   )
+
+  it.effect("one value serves runs on other files: each has its own copy of a message", () =>
+    Effect.gen(function* () {
+      const agent = agentWith({ userMessages: 100 })
+      const long = Message.human("fact ".repeat(200))
+      for (const tenant of ["first", "second"]) {
+        const backend = yield* MemoryBackend.make()
+        yield* Effect.provideService(Agent.run(agent, [long, Message.human("Well?")]), Backend.Backend, backend)
+        const requests = yield* TestChatModel.requests
+        const shown = Message.text(requests.at(-1)?.messages[0] ?? Message.human(""))
+        const file = yield* backend.read(pathIn(shown))
+        assert.strictEqual(file.kind, "text", tenant)
+      }
+    }).pipe(Effect.provide(TestChatModel.script(["one", "two"])))
+  )
 })

@@ -121,13 +121,14 @@ describe("Subagents", () => {
         name: "counter",
         description: "",
         prompt: "counter",
-        output: Schema.Struct({ count: Schema.Finite })
+        // JSON has no such number: the answer is told as the model gave it.
+        output: Schema.Struct({ count: Schema.BigInt })
       })
       const lead = Agent.make({ name: "lead", prompt: "lead", middleware: [Subagents.make({ agents: [counter] })] })
       const result = yield* Agent.run(lead, "go")
-      assert.deepStrictEqual(answers(result.messages), ['{"count":3}'])
+      assert.deepStrictEqual(answers(result.messages), ['{"count": "3"}'])
     }).pipe(
-      Effect.provide(TestChatModel.script([TestChatModel.calls([task("counter", "count")]), '{"count": 3}', "done"]))
+      Effect.provide(TestChatModel.script([TestChatModel.calls([task("counter", "count")]), '{"count": "3"}', "done"]))
     )
   )
 

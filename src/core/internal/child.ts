@@ -78,7 +78,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
   return suspends && result.stopReason === "suspended" ? yield* Effect.die(tunnel(suspended(result.pending))) : result
 })
 
-/** What a sub-agent's end is to its parent's model. */
+/** What a sub-agent's end is to its parent's model: the words of its answer, which for a schema are the JSON. */
 export const toOutput = (result: AgentResult<unknown>) =>
   result.stopReason === "suspended"
     ? Effect.fail(toolError("The sub-agent stopped: a call of its own needs a decision that nobody here can give."))
