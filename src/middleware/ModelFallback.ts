@@ -16,23 +16,16 @@
  * })
  * ```
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Layer from "effect/Layer"
-import * as Scope from "effect/Scope"
+import type * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
-import * as ChatModel from "../core/ChatModel.ts"
+import type * as ChatModel from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { isModelError, ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
+import { type Opened, openModel } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
-
-interface Opened {
-  readonly name: string
-  readonly session: ChatModel.ModelSession
-}
 
 type Opening<E, R> = Effect.Effect<Opened, ModelError | E, R>
 
@@ -41,14 +34,7 @@ const openOnce = <E, R>(layer: Layer.Layer<ChatModel.ChatModel, E, R>, run: Run)
   const turns = Semaphore.makeUnsafe(1)
   let opened: Opened | undefined
   const open = Effect.gen(function* () {
-    if (opened !== undefined) return opened
-    const scope = yield* Scope.fork(run.scope)
-    const session = Effect.gen(function* () {
-      const model = Context.get(yield* Layer.buildWithScope(layer, scope), ChatModel.ChatModel)
-      const session = yield* Scope.provide(ChatModel.open(model), scope)
-      return { name: `${model.provider}/${model.modelId}`, session }
-    })
-    opened = yield* Effect.onError(session, (cause) => Scope.close(scope, Exit.failCause(cause)))
+    opened ??= yield* openModel(layer, run)
     return opened
   })
   return turns.withPermit(open)

@@ -22,13 +22,13 @@ import type * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { CurrentRun, type Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
+import { openModel } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
 import { compact, type Reason } from "./internal/summarization/compact.ts"
 import * as Limits from "./internal/summarization/limits.ts"
 import { learn, makeMemories, type Measure } from "./internal/summarization/memory.ts"
 import { record as slot } from "./internal/summarization/record.ts"
 import { type Outside, type Situation, sizeOf } from "./internal/summarization/situation.ts"
-import { open } from "./internal/summarization/summarise.ts"
 import { type Counter as AnyCounter, estimate } from "./internal/summarization/tokens.ts"
 
 /**
@@ -121,7 +121,7 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
         if (model === undefined) return { name: run.model.modelId, window: undefined, session: undefined }
         const memory = memories.of(run)
         // What it needs is among what the middleware needs.
-        memory.author ??= yield* open(model as Layer.Layer<ChatModel, unknown, R>, run)
+        memory.author ??= yield* openModel(model as Layer.Layer<ChatModel, unknown, R>, run)
         return memory.author
       })
   }

@@ -1,12 +1,8 @@
 /**
  * Has a model write a summary of messages, in as many requests as its window needs.
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Layer from "effect/Layer"
-import * as Scope from "effect/Scope"
-import * as ChatModel from "../../../core/ChatModel.ts"
+import type * as ChatModel from "../../../core/ChatModel.ts"
 import * as Message from "../../../core/Message.ts"
 import { ModelError } from "../../../core/ModelError.ts"
 import type { Run } from "../../../core/Run.ts"
@@ -24,21 +20,6 @@ export interface Author {
   readonly window: number | undefined
   readonly session: ChatModel.ModelSession | undefined
 }
-
-/** Opens a model for as long as the run is under way; one that can't be opened is closed at once. */
-export const open = <E, R>(
-  layer: Layer.Layer<ChatModel.ChatModel, E, R>,
-  run: Run
-): Effect.Effect<Author, E | ModelError, R> =>
-  Effect.gen(function* () {
-    const scope = yield* Scope.fork(run.scope)
-    const opened = Effect.gen(function* () {
-      const model = Context.get(yield* Layer.buildWithScope(layer, scope), ChatModel.ChatModel)
-      const session = yield* Scope.provide(ChatModel.open(model), scope)
-      return { name: `${model.provider}/${model.modelId}`, window: model.contextWindowTokens, session }
-    })
-    return yield* Effect.onError(opened, (cause) => Scope.close(scope, Exit.failCause(cause)))
-  })
 
 const instructions = (part: string, words: number): string =>
   `You write the summary that takes the place of the older part of a conversation between a user and an agent that uses tools. The agent goes on from your summary alone, so nothing that matters may be missing. ${part}
