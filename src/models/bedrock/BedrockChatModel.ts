@@ -19,12 +19,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import { ChatModel, type Service } from "../../core/ChatModel.ts"
+import { type Configured, fromConfigured } from "../../core/Configured.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 import { type Headers, secretsOf } from "../internal/anthropic/connection.ts"
 import { bedrockFactor, profileOf } from "../internal/anthropic/models.ts"
 import { makeService } from "../internal/anthropic/service.ts"
 import type { Overrides, Settings } from "../internal/anthropic/settings.ts"
-import { type Configured, fromConfigured } from "../internal/configured.ts"
 import * as transport from "./transport.ts"
 
 /**
