@@ -1,6 +1,6 @@
 /**
- * Options of a layer, of which any may be read from `Config` instead of being written down. (`Config.unwrap` of Effect wants all of them
- * to be.)
+ * Options of a layer, of which any may be read from `Config` instead of being written down. (`Config.unwrap` of Effect
+ * wants all of them to be.)
  */
 import * as Config from "effect/Config"
 

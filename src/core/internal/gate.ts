@@ -131,6 +131,8 @@ const answerTo = (live: Live, { id, name, outcome }: Call): ToolMessage => {
 export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage, calls: ReadonlyArray<Call>) {
   const pending: Array<Request> = []
   const settled: Array<Request> = []
+  // What was decided while the run waits: kept for the case that another call of the round suspends it.
+  const given: Array<Decision> = []
   const suspended = new Set<string>()
   for (const { ask, suspends } of asks(live, message)) {
     const asked: Array<Asked> = []
@@ -162,9 +164,11 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
         } else if (approvals === undefined) refuse(call, undecided)
         else {
           waiting.push(
-            Effect.flatMap(Effect.andThen(announce(live, request), approvals.decide(request)), (given) =>
-              apply(live, one, meant, request, given)
-            )
+            Effect.flatMap(Effect.andThen(announce(live, request), approvals.decide(request)), (answered) => {
+              settled.push(request)
+              given.push(answered)
+              return apply(live, one, meant, request, answered)
+            })
           )
         }
       }
@@ -178,7 +182,9 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
     yield* live.state.set(suspension, {
       messageId: message.id,
       requests: [...settled, ...pending],
-      decisions: before?.decisions.filter((decision) => settled.some((request) => request.id === decision.id)) ?? [],
+      decisions: [...(before?.decisions ?? []), ...given].filter((decision) =>
+        settled.some((request) => request.id === decision.id)
+      ),
       children: before?.messageId === message.id ? before.children : {},
       // What was refused stays refused, whatever is offered when the run goes on.
       answers: calls.flatMap((call) => (call.outcome === undefined || decided(call) ? [] : [answerTo(live, call)]))

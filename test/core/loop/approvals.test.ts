@@ -290,6 +290,41 @@ describe("a service that decides while the run waits", () => {
   )
 })
 
+describe("a service that decides, beside a gate that suspends", () => {
+  it.effect("is asked once: what it decided is kept until the rest of the round is decided", () =>
+    Effect.gen(function* () {
+      const { act, ran } = recorder()
+      const asked: Array<unknown> = []
+      const live = Middleware.make({
+        name: "live",
+        gateToolCalls: (_run, calls) =>
+          Effect.as(
+            Approval.Approvals,
+            calls.map((call) => (call.arguments["n"] === 100 ? ask() : Middleware.allow))
+          )
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [live, gate()] })
+      const approvals = {
+        decide: (request: Approval.Request) => Effect.sync(() => (asked.push(request.id), Approval.approve(request)))
+      }
+      const result = yield* Effect.gen(function* () {
+        const first = yield* Agent.run(agent, "go")
+        assert.deepStrictEqual(
+          first.pending.map((request) => request.arguments),
+          [{ n: 1 }]
+        )
+        return yield* Agent.resume(agent, {
+          checkpoint: yield* restart(first),
+          decisions: first.pending.map((one) => Approval.approve(one))
+        })
+      }).pipe(Effect.provideService(Approval.Approvals, approvals))
+      assert.strictEqual(result.text, "done")
+      assert.deepStrictEqual(ran, [1, 100])
+      assert.strictEqual(asked.length, 1)
+    }).pipe(Effect.provide(TestChatModel.script([callsOf(1, 100), "done"])))
+  )
+})
+
 describe("a round that was cut off by a crash", () => {
   const crashed = (act: Tool.Tool) => {
     const agent = Agent.make({ name: "a", prompt: "", tools: [act] })
