@@ -138,7 +138,8 @@ const takeOver = Effect.fnUntraced(function* (settings: Settings, first: string,
       const who = to === run.agent ? "to you" : `to "${to}", who is not here, so it is yours`
       return end(`"${from}" handed the conversation back ${who}.${why} Go on with it.`, null, {})
     }
-    if (to !== current && (yield* isTooMany(run, settings.maxTransfers))) {
+    const isGoingOn = from === run.agent && to === current
+    if (!isGoingOn && (yield* isTooMany(run, settings.maxTransfers))) {
       const text = `The conversation was handed over ${settings.maxTransfers} times; nobody else takes it over now. Answer yourself.`
       return end(text, null, { isError: true })
     }

@@ -77,7 +77,7 @@ const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool
     return yield* Agent.toToolResult(yield* Agent.delegate(agentOf(entry), task, options))
   })
   return Tool.make(toolName, {
-    description: `Has a sub-agent do a part of the work, in a context of its own. Call it several times in one turn for parts that don't need each other. There are:\n${describe(entries.map(agentOf))}`,
+    description: `Has a sub-agent do a part of the work that is large or separable, in a context of its own, which keeps yours small. Do small things yourself. Call it several times in one turn for parts that don't need each other. There are:\n${describe(entries.map(agentOf))}`,
     parameters: {
       description: Schema.String.annotate({
         description:
@@ -101,10 +101,5 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
 }): Middleware.Middleware<never, Services<Agents[number]> | ToolContext> =>
   Middleware.make<never, Services<Agents[number]> | ToolContext>({
     name: "Subagents",
-    tools: options.agents.length === 0 ? [] : [makeTool(options.agents, options.maxDepth ?? defaultMaxDepth)],
-    ...(options.agents.length === 0
-      ? {}
-      : {
-          prompt: `Give work that is large or separable to sub-agents by ${toolName}: they keep your own context small, and run side by side when called in one turn. Do small things yourself.`
-        })
+    tools: options.agents.length === 0 ? [] : [makeTool(options.agents, options.maxDepth ?? defaultMaxDepth)]
   })

@@ -93,7 +93,8 @@ const problem = (list: ReadonlyArray<Todo>): string | undefined => {
 
 const writeTodos = Tool.make(toolName, {
   description:
-    "Writes your list of todos for work of several steps. Keep one in progress, and mark each as soon as it is done. " +
+    "Writes your list of todos, for work of more than a few steps: plan first, then mark what you begin and what is done, " +
+    "one in progress at a time. For one or two steps make none. " +
     "The list is replaced, unless merge is set: then those with a known id are changed, and others are added.",
   parameters: {
     todos: Schema.Array(
@@ -117,11 +118,10 @@ const writeTodos = Tool.make(toolName, {
   })
 })
 
-/** Offers `write_todos`, with a word on when to use it. */
+/** Offers `write_todos`. When to use it is in its description, which goes where it goes. */
 export const make = (): Middleware.Middleware<never, ToolContext> =>
   Middleware.make({
     name: "Todos",
     state: [todos],
-    tools: [writeTodos],
-    prompt: `For work of more than a few steps, keep a list with ${toolName}: plan first, then mark what you begin and what is done. Don't make a list for what takes one or two steps.`
+    tools: [writeTodos]
   })

@@ -24,8 +24,7 @@ import { parse } from "yaml"
 /**
  * `provider` without `model` is for all of its models; `model` fits its id, and ids that go on from it (`claude-opus`
  * fits `claude-opus-5-5`). `basePrompt` comes after what the user wrote, `promptSuffix` after that. `toolDescriptions`
- * replace those of the tools by name. `excludedTools` are neither offered nor run. `generalPurpose` changes the sub-agent
- * of that name, or leaves it out. `todos` says whether the model keeps a list of todos.
+ * replace those of the tools by name. `excludedTools` are neither offered nor run.
  */
 export const HarnessProfile = Schema.Struct({
   provider: Schema.optionalKey(Schema.String),
@@ -33,15 +32,7 @@ export const HarnessProfile = Schema.Struct({
   basePrompt: Schema.optionalKey(Schema.String),
   promptSuffix: Schema.optionalKey(Schema.String),
   toolDescriptions: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
-  excludedTools: Schema.optionalKey(Schema.Array(Schema.String)),
-  generalPurpose: Schema.optionalKey(
-    Schema.Struct({
-      enabled: Schema.optionalKey(Schema.Boolean),
-      description: Schema.optionalKey(Schema.String),
-      prompt: Schema.optionalKey(Schema.String)
-    })
-  ),
-  todos: Schema.optionalKey(Schema.Boolean)
+  excludedTools: Schema.optionalKey(Schema.Array(Schema.String))
 })
 export type HarnessProfile = typeof HarnessProfile.Type
 
@@ -84,10 +75,7 @@ export const merge = (first: HarnessProfile, second: HarnessProfile): HarnessPro
     : { toolDescriptions: { ...first.toolDescriptions, ...second.toolDescriptions } }),
   ...(first.excludedTools === undefined || second.excludedTools === undefined
     ? {}
-    : { excludedTools: [...new Set([...first.excludedTools, ...second.excludedTools])] }),
-  ...(first.generalPurpose === undefined || second.generalPurpose === undefined
-    ? {}
-    : { generalPurpose: { ...first.generalPurpose, ...second.generalPurpose } })
+    : { excludedTools: [...new Set([...first.excludedTools, ...second.excludedTools])] })
 })
 
 const fold = (name: string): string => name.toLowerCase().replaceAll(/[-_]/g, "")
@@ -132,10 +120,6 @@ export const builtIn: ReadonlyArray<HarnessProfile> = [
       "Go on until the task is done; ask only if you can't go on without an answer. Say in a sentence what you are about to do before a longer row of calls."
   },
   {
-    model: "codex",
-    todos: true
-  },
-  {
     model: "gemini",
     promptSuffix: "Use the tools rather than describe what they would do. Give paths from the root."
   },
@@ -146,7 +130,6 @@ export const builtIn: ReadonlyArray<HarnessProfile> = [
   ...["llama", "ollama", "lmstudio"].map((provider) => ({
     provider,
     promptSuffix: "Do one step at a time: one call, then look at its result. Keep answers short.",
-    excludedTools: ["task"],
-    generalPurpose: { enabled: false }
+    excludedTools: ["task"]
   }))
 ]

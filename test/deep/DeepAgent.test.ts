@@ -3,7 +3,7 @@ import { Effect, type Schema } from "effect"
 import { Agent, Approval, Backend, type ChatModel, Message, Middleware, Tool } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { DeepAgent } from "effect-deepagents/deep"
-import { Summarization } from "effect-deepagents/middleware"
+import { HumanInTheLoop, Summarization } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 
 const call = (name: string, args: Record<string, Schema.Json>) => TestChatModel.calls([{ name, arguments: args }])
@@ -135,8 +135,13 @@ describe("DeepAgent", () => {
           { model: "scripted", toolDescriptions: { ls: "Lists." } }
         ]
       })
-      yield* Agent.run(agent, "go")
+      const { messages } = yield* Agent.run(agent, "go")
+      assert.include(answers(messages)[0], "grep")
+      assert.isTrue(messages.some((message) => message.role === "tool" && message.isError))
       const [request] = yield* TestChatModel.requests
+      assert.notInclude(names(request), "grep")
+      // What is not there is not spoken of either.
+      assert.notInclude(request?.systemPrompt, "task")
       assert.isTrue(request?.systemPrompt.startsWith("mine\n\nbase\n\nsuffix"))
       assert.notInclude(names(request), "task")
       assert.strictEqual(request?.tools.find((tool) => tool.name === "ls")?.description, "Lists.")
@@ -174,6 +179,40 @@ describe("DeepAgent", () => {
           }
           return turns === 0 ? TestChatModel.calls([task("write")]) : "done"
         }),
+        MemoryBackend.layer()
+      ])
+    )
+  )
+
+  it.effect("several of the user's with the name of one of ours all hold", () =>
+    Effect.gen(function* () {
+      const ran: Array<string> = []
+      const tool = (name: string) =>
+        Tool.make(name, {
+          description: "",
+          parameters: {},
+          execute: () => Effect.sync(() => (ran.push(name), "ok"))
+        })
+      const agent = DeepAgent.make({
+        name: "deep",
+        prompt: "p",
+        tools: [tool("pay"), tool("wipe")],
+        approvals: { mode: "ask" },
+        middleware: [HumanInTheLoop.make({ tools: { pay: true } }), HumanInTheLoop.make({ tools: { wipe: true } })]
+      })
+      yield* Effect.provideService(Agent.run(agent, "go"), Approval.Approvals, {
+        decide: (request) => Effect.succeed(Approval.reject(request))
+      })
+      assert.deepStrictEqual(ran, [])
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([
+          TestChatModel.calls([
+            { name: "pay", arguments: {} },
+            { name: "wipe", arguments: {} }
+          ]),
+          "done"
+        ]),
         MemoryBackend.layer()
       ])
     )

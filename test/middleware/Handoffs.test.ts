@@ -246,6 +246,31 @@ describe("Handoffs", () => {
     )
   )
 
+  it.effect("an agent that hands on to itself is bounded like any other", () =>
+    Effect.gen(function* () {
+      const billing = Agent.make({
+        name: "billing",
+        description: "Bills",
+        prompt: "BILLING",
+        middleware: [Handoffs.peers({ billing: "Bills" })]
+      })
+      const reception = Agent.make({
+        name: "reception",
+        prompt: "RECEPTION",
+        middleware: [Handoffs.make({ agents: [billing], maxTransfers: 2 })]
+      })
+      const result = yield* Agent.run(reception, "go")
+      assert.strictEqual(result.text, "I do it.")
+      assert.isBelow((yield* TestChatModel.requests).length, 10)
+    }).pipe(
+      Effect.provide(
+        TestChatModel.reactive((request) =>
+          request.systemPrompt.startsWith("BILLING") || request.messages.length === 1 ? hands("billing") : "I do it."
+        )
+      )
+    )
+  )
+
   it.effect("the bound holds over several transfers of the first agent, and for each run anew", () =>
     Effect.gen(function* () {
       const bounded = Agent.make({

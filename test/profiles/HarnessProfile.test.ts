@@ -8,15 +8,14 @@ describe("HarnessProfile", () => {
       { model: "claude-opus", basePrompt: "opus", excludedTools: ["b"], toolDescriptions: { x: "opus" } },
       { provider: "anthropic", basePrompt: "all", promptSuffix: "end", excludedTools: ["a"] },
       { provider: "openai", basePrompt: "other" },
-      { model: "claude", toolDescriptions: { x: "claude", y: "claude" }, generalPurpose: { description: "d" } },
-      { model: "claude-opus-5", generalPurpose: { enabled: false } }
+      { model: "claude", toolDescriptions: { x: "claude", y: "claude" } },
+      { model: "claude-opus-5", toolDescriptions: { z: "five" } }
     ]
     assert.deepStrictEqual(HarnessProfile.resolve(profiles, "Anthropic", "claude-opus-5-5"), {
       basePrompt: "opus",
       promptSuffix: "end",
       excludedTools: ["a", "b"],
-      toolDescriptions: { x: "opus", y: "claude" },
-      generalPurpose: { description: "d", enabled: false }
+      toolDescriptions: { x: "opus", y: "claude", z: "five" }
     })
     assert.deepStrictEqual(HarnessProfile.resolve(profiles, "x", "y"), {})
   })

@@ -46,6 +46,42 @@ const filled = Effect.fnUntraced(function* (count: number) {
 
 describe("JsonlSessions", () => {
   it.live(
+    "a thread that another process deleted and made again is the new one, for everybody",
+    Effect.fnUntraced(function* () {
+      const at = yield* folder
+      yield* inFolder(at, (first) =>
+        inFolder(
+          at,
+          Effect.fnUntraced(function* (second) {
+            yield* first.create({ threadId: "t", metadata: { tenant: "old" } })
+            yield* first.append("t", { leaf: null, entries: [message("0")] })
+            yield* second.delete("t")
+            yield* second.create({ threadId: "t", metadata: { tenant: "new" } })
+            yield* second.append("t", { leaf: null, entries: [message("n1"), message("n2")] })
+            assert.deepStrictEqual((yield* first.info("t")).metadata, { tenant: "new" })
+            assert.deepStrictEqual(yield* path(first), ["n1", "n2"])
+            const late = yield* Effect.flip(first.append("t", { leaf: "0", entries: [message("1")] }))
+            assert.strictEqual(late.reason._tag, "Conflict")
+            assert.deepStrictEqual(yield* path(second), ["n1", "n2"])
+          })
+        )
+      )
+    })
+  )
+
+  it.live(
+    "a fork of a thread that has lost its end since is corrupt, not empty",
+    Effect.fnUntraced(function* () {
+      const { at, file } = yield* filled(2)
+      yield* inFolder(at, (store) => store.fork("t", { threadId: "f" }))
+      const lines = readFileSync(file, "utf8").split("\n")
+      writeFileSync(file, `${lines.slice(0, -2).join("\n")}\n`)
+      const error = yield* Effect.flip(inFolder(at, (store) => store.info("f")))
+      assert.strictEqual(error.reason._tag, "Corrupt")
+    })
+  )
+
+  it.live(
     "a last line that is torn anywhere is left out, told of once, and the thread goes on",
     Effect.fnUntraced(function* () {
       const { at, file } = yield* filled(3)

@@ -5,7 +5,7 @@ export type AnyMiddleware = Middleware<unknown, unknown>
 
 /**
  * Puts a stack together: base, then the user's own, then the tail. One of the user's that has the name of one of ours
- * takes its place.
+ * takes its place; so do several of one name, in their order.
  */
 export const stack = (
   base: ReadonlyArray<AnyMiddleware>,
@@ -13,7 +13,9 @@ export const stack = (
   tail: ReadonlyArray<AnyMiddleware>
 ): ReadonlyArray<AnyMiddleware> => {
   const ours = new Set([...base, ...tail].map((one) => one.name))
-  const replacing = new Map(own.filter((one) => ours.has(one.name)).map((one) => [one.name, one]))
-  const replaced = (one: AnyMiddleware): AnyMiddleware => replacing.get(one.name) ?? one
-  return [...base.map(replaced), ...own.filter((one) => !ours.has(one.name)), ...tail.map(replaced)]
+  const replaced = (one: AnyMiddleware): ReadonlyArray<AnyMiddleware> => {
+    const instead = own.filter(({ name }) => name === one.name)
+    return instead.length === 0 ? [one] : instead
+  }
+  return [...base.flatMap(replaced), ...own.filter((one) => !ours.has(one.name)), ...tail.flatMap(replaced)]
 }

@@ -56,6 +56,10 @@ const created = Effect.fnUntraced(function* (log: Log, change: Create, resolve: 
       log.broken = `the thread ${JSON.stringify(origin.threadId)}, which it was forked from, is not there`
       return
     }
+    if (source.list.length < origin.count) {
+      log.broken = `the thread ${JSON.stringify(origin.threadId)}, which it was forked from, has lost entries`
+      return
+    }
     log.memory = Memory.fork(source, origin.count, origin.entryId, change)
   }
   log.create = change
@@ -97,7 +101,10 @@ export const refresh = Effect.fnUntraced(function* (
   )
   if (Option.isNone(stat)) return false
   const end = Number(stat.value.size)
-  const inode = `${stat.value.dev} ${Option.getOrElse(stat.value.ino, () => "")}`
+  const { birthtime, dev, ino } = stat.value
+  // The number of a file that was removed is given to the next one: when it was made tells the two apart.
+  const made = Option.match(birthtime, { onNone: () => "", onSome: (date) => `${date.getTime()}` })
+  const inode = `${dev} ${Option.getOrElse(ino, () => "")} ${made}`
   if (inode !== log.inode || end < log.size) {
     Object.assign(log, { ...empty(log.file), outcomes: log.outcomes, inode })
   }

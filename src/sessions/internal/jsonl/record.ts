@@ -56,6 +56,7 @@ export const apply = (memory: Memory.Memory, change: Exclude<Change, Create>): E
     case "Hang":
       return Memory.hang(memory, change.id, change.label, change.at)._tag === "Done" ? "Done" : "Void"
     case "Move":
+      if ((memory.leaf?.id ?? null) !== change.from) return "Void"
       if (change.to !== null && Memory.find(memory, change.to) === undefined) return "Broken"
       return Memory.move(memory, change.from, change.to, change.at) ? "Done" : "Void"
     case "Describe":
