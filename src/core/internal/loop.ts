@@ -272,7 +272,9 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
   memory.calls = message.toolCalls
   memory.repeats = 0
   memory.failed = failed
-  if (direct !== undefined && output === undefined) return stop("completed", directText(direct))
+  if (direct !== undefined && output === undefined) {
+    return yield* more(live, memory, stop("completed", directText(direct)))
+  }
   for (const condition of stopWhen) {
     if (yield* condition(live)) return endOrFinal(live, "stopCondition", lastText(live))
   }

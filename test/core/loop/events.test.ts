@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Logger, Ref, Schema, Stream } from "effect"
-import { Agent, AgentEvent, ChatModel, Message, Middleware, Tool, ToolContext } from "effect-deepagents"
+import { Agent, AgentEvent, ChatModel, Message, Middleware, Tool, ToolContext, ToolOutput } from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
@@ -496,6 +496,25 @@ describe("steering", () => {
         ])
       })
     ).pipe(Effect.provide(TestChatModel.script([stepCall(1), "one", stepCall(1), "two"])))
+  )
+
+  it.effect("an answer that a tool gives is followed as one of the model's", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const direct = Tool.make("direct", {
+          description: "",
+          parameters: {},
+          execute: () => Effect.succeed(ToolOutput.make("the answer", { returnDirect: true }))
+        })
+        const handle = yield* Agent.start(Agent.make({ name: "a", prompt: "", tools: [direct] }), "go")
+        yield* handle.followUp("and then?")
+        const result = yield* handle.await
+        assert.strictEqual(result.text, "then this")
+        assert.deepStrictEqual(yield* handle.undelivered, [])
+      })
+    ).pipe(
+      Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "direct", arguments: {} }]), "then this"]))
+    )
   )
 
   it.effect("what was accepted and never delivered is not lost", () =>
