@@ -1,5 +1,6 @@
 /**
- * Runs every example, and the demo, against the sources without API keys; fails if one does not end well in a minute.
+ * Runs every example, and the demo, against the sources without API keys; fails if one does not end well in a minute, or
+ * does not show what it is for.
  */
 import { spawnSync } from "node:child_process"
 import { globSync } from "node:fs"
@@ -10,6 +11,20 @@ if (examples.length === 0) throw new Error("No examples found: this check would 
 const { HOME, PATH, TMPDIR } = process.env
 const env = { HOME, PATH, TMPDIR, NO_COLOR: "1" }
 
+/** What the demo has to show, whatever became of the files that it reads. */
+const shown: { readonly [example: string]: ReadonlyArray<RegExp> } = {
+  "examples/demo/main.ts": [
+    /☐ Write the report/,
+    /characters, put in \/large_results\//,
+    /✓ read_file \/large_results\//,
+    /≡ compacted/,
+    /┌ researcher 3[^]*└ researcher/,
+    /\? write_file: approve/,
+    /☑ Write the report/,
+    /The report is in /
+  ]
+}
+
 let failed = 0
 for (const example of examples) {
   const run = spawnSync(process.execPath, ["--conditions=@effect-deepagents/source", example], {
@@ -19,11 +34,13 @@ for (const example of examples) {
     timeout: 60_000,
     killSignal: "SIGKILL"
   })
-  if (run.status === 0) {
+  const missing = (shown[example] ?? []).find((pattern) => !pattern.test(run.stdout))
+  if (run.status === 0 && missing === undefined) {
     console.log(`ok    ${example}`)
   } else {
     failed++
-    const why = run.status === null ? (run.error?.message ?? `killed by ${run.signal}`) : `exit code ${run.status}`
+    const ended = run.status === null ? (run.error?.message ?? `killed by ${run.signal}`) : `exit code ${run.status}`
+    const why = run.status === 0 ? `it does not show ${missing}` : ended
     console.error(`FAIL  ${example} (${why})\n${run.stdout}${run.stderr}`)
   }
 }

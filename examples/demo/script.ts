@@ -1,12 +1,11 @@
 /**
- * What the scripted model says next, as a function of what it was told so far. It understands nothing, but every name
- * and number in it comes from the results of the tools that it called.
+ * What the scripted model says, as a function of what it is shown. It understands nothing, but every name and number in
+ * it comes from the results of the tools that it called, or from the summary that took their place.
  */
+import { Effect, Layer } from "effect"
 import { type ChatModel, type Json, Message } from "effect-deepagents"
 import { TestChatModel } from "effect-deepagents/testing"
-import { reportPath } from "./agents.ts"
-
-type Request = ChatModel.ModelRequest
+import { reportPath } from "./agent.ts"
 
 interface Said {
   readonly text?: string
@@ -14,203 +13,136 @@ interface Said {
   readonly calls?: ReadonlyArray<readonly [name: string, args: Json.JsonObject]>
 }
 
-/** A result, and what was asked for. */
-interface Found {
-  readonly tool: string
-  readonly args: Json.JsonObject
-  readonly text: string
-  readonly lines: ReadonlyArray<string>
-}
+type Messages = ReadonlyArray<Message.Message>
 
-const found = (request: Request, tool: string): ReadonlyArray<Found> => {
-  const calls = new Map(
-    request.messages
-      .flatMap((message) => (message.role === "ai" ? message.toolCalls : []))
-      .map((call) => [call.id, call])
+/** The results of a tool, the oldest first. */
+const results = (messages: Messages, tool: string): ReadonlyArray<string> =>
+  messages.flatMap((message) =>
+    message.role === "tool" && message.toolName === tool && !message.isError ? [Message.text(message)] : []
   )
-  return request.messages.flatMap((message) => {
-    if (message.role !== "tool" || message.isError || message.toolName !== tool) return []
-    const text = Message.text(message)
-    return [{ tool, args: calls.get(message.toolCallId)?.arguments ?? {}, text, lines: text.split("\n") }]
-  })
-}
 
-/** The files that were read, as `read_file` shows them: a number before each line, and a notice if that is not all. */
-const filesRead = (request: Request) =>
-  found(request, "read_file").map(({ args, lines, text }) => {
-    const rows = lines.flatMap((line) => {
-      const [, number, content = ""] = /^ *(\d+)\t(.*)$/.exec(line) ?? []
-      return number === undefined ? [] : [{ number: Number(number), content }]
-    })
-    const all = /^\[lines? .* of (\d+)/m.exec(text)?.[1]
-    return {
-      path: typeof args["file_path"] === "string" ? args["file_path"] : "",
-      count: all === undefined ? (rows.at(-1)?.number ?? 0) : Number(all),
-      lines: rows.map((row) => row.content)
-    }
-  })
+const matches = (text: string, pattern: RegExp): ReadonlyArray<string> =>
+  [...text.matchAll(pattern)].flatMap(([, found]) => (found === undefined ? [] : [found]))
 
-/** The paths of a list, and how many there are, as far as was looked. */
-const listOf = (one: Found | undefined) => {
-  const paths = (one?.lines ?? []).filter((line) => line.startsWith("/"))
-  const all = /^\[\d+ of (\d+) are shown/m.exec(one?.text ?? "")?.[1]
-  const count = all === undefined ? paths.length : Number(all)
-  const isMore = /^\[there may be more/m.test(one?.text ?? "")
-  return { paths, count, amount: `${isMore ? "at least " : ""}${count}` }
-}
-
-/** How many lines match in which file. */
-const countsOf = (one: Found | undefined) =>
-  (one?.lines ?? []).flatMap((line) => {
-    const [, path, count] = /^(\/.*): (\d+)$/.exec(line) ?? []
-    return path === undefined ? [] : [{ path, count: Number(count) }]
-  })
-
-const overview = (request: Request) => {
-  const [all, sources] = found(request, "glob").map(listOf)
-  const [tests, sizes] = found(request, "grep").map(countsOf)
-  const code = sources !== undefined && sources.count > 0 ? sources.paths : (all?.paths ?? [])
-  const cases = (tests ?? []).reduce((sum, file) => sum + file.count, 0)
-  return {
-    isEmpty: (all?.count ?? 0) === 0,
-    hasSource: (sources?.count ?? 0) > 0,
-    total: all?.amount ?? "0",
-    inSource: sources?.amount ?? "0",
-    entry: code.filter((path) => path.endsWith("/index.ts")).sort((left, right) => left.length - right.length)[0],
-    largest: (sizes ?? [])
-      .filter((file) => code.includes(file.path))
-      .toSorted((left, right) => right.count - left.count)
-      .map((file) => file.path),
-    tests: `${cases} lines in ${tests?.length ?? 0} files contain it.effect(`
-  }
-}
+const steps = ["Look at what is exported", "Have three questions answered", "Write the report"]
 
 const plan = (done: number): readonly [string, Json.JsonObject] => [
   "write_todos",
   {
-    todos: ["See which files there are", "Read the entry and the largest files", "Write the report"].map(
-      (content, index) => ({
-        content,
-        status: index < done ? "completed" : index === done ? "in_progress" : "pending"
-      })
-    )
+    todos: steps.map((content, index) => ({
+      content,
+      status: index < done ? "completed" : index === done ? "in_progress" : "pending"
+    }))
   }
 ]
 
-const question = (glob: string) => `Which errors are declared in ${glob}, and what is each one for?`
+const pageLength = 180
 
-const report = (request: Request): string => {
-  const { entry, inSource, tests, total } = overview(request)
-  const modules = filesRead(request)
-    .filter((file) => file.path === entry)
-    .flatMap((file) => file.lines.flatMap((line) => /^export \* as (\w+)/.exec(line)?.[1] ?? []))
-  return [
-    "# What is in this folder",
-    "",
-    `- ${total} TypeScript files, ${inSource} of them under src/`,
-    `- ${entry ?? "no index.ts"} exports ${modules.length} modules${modules.length > 0 ? `: ${modules.join(", ")}` : ""}`,
-    `- tests: ${tests}`,
-    "",
-    "## Files that were read",
-    "",
-    "| file | lines |",
-    "| --- | ---: |",
-    ...filesRead(request).map((file) => `| ${file.path} | ${file.count} |`),
-    "",
-    "## Errors",
-    "",
-    found(request, "researcher").at(-1)?.text ?? "The researcher gave no answer.",
-    ""
-  ].join("\n")
+const seen = (messages: Messages, number: number): string => {
+  const rows = matches(results(messages, "read_file").at(-1) ?? "", /^ *\d+\t(.*)$/gm)
+  return `Page ${number} of the list has ${rows.filter((row) => /export const/.test(row)).length} exported values.`
 }
 
-const reporter = (request: Request, turn: number): Said => {
-  switch (turn) {
-    case 1:
-      return {
-        reasoning: "Numbers must come from the files themselves, so I list and search before I read anything.",
-        text: "I'll make a plan first.",
-        calls: [plan(0)]
-      }
-    case 2:
-      return {
-        calls: [
-          ["glob", { pattern: "*.ts", max_count: 10_000 }],
-          ["glob", { pattern: "src/**/*.ts", max_count: 10_000 }],
-          ["grep", { pattern: "it.effect(", glob: "*.test.ts", output_mode: "count", max_count: 10_000 }],
-          // How many lines of each file are not empty.
-          ["grep", { pattern: ".", regex: true, glob: "*.ts", output_mode: "count", max_count: 10_000 }]
-        ]
-      }
-    case 3: {
-      const { entry, hasSource, isEmpty, largest, total } = overview(request)
-      if (isEmpty) return { text: "There is no TypeScript in this folder, so there is nothing to report." }
-      const toRead = [entry, ...largest.filter((path) => path !== entry).slice(0, 3)].filter(
-        (path) => path !== undefined
+/** The file that a result was put in, as the pointer says, or the page that was read last. */
+const listOf = (messages: Messages): string | undefined =>
+  messages
+    .flatMap((message): ReadonlyArray<Json.Json | undefined> =>
+      message.role === "ai"
+        ? message.toolCalls.flatMap(({ arguments: args, name }) => (name === "read_file" ? [args["file_path"]] : []))
+        : matches(Message.text(message), /in the file (\S+):/g)
+    )
+    .findLast((path) => typeof path === "string")
+
+const page = (messages: Messages, number: number): Said => ({
+  text:
+    number === 0
+      ? "The list is too long for one look: it is in a file, which I read in pages."
+      : seen(messages, number),
+  calls: [["read_file", { file_path: listOf(messages) ?? "", offset: 1 + number * pageLength, limit: pageLength }]]
+})
+
+const questions = [
+  ["Which errors are declared", "extends Schema.TaggedError<"],
+  ["Which services are declared", "extends Context.Service<"],
+  ["Which tests are by properties", "fc.assert("]
+] as const
+
+const delegate = (messages: Messages): Said => {
+  const isLong = listOf(messages) !== undefined
+  if (!isLong && !/^\//m.test(results(messages, "grep").join("\n"))) {
+    return { text: "There is no TypeScript in this folder, so there is nothing to report." }
+  }
+  return {
+    text: `${isLong ? seen(messages, 3) : "The list is short."}\nThat will do. Three researchers look for the rest at the same time.`,
+    calls: [
+      plan(1),
+      ["compact_conversation", {}],
+      ...questions.map(
+        ([question, pattern]) =>
+          ["task", { subagent_type: "researcher", description: `${question} here? Look for \`${pattern}\`.` }] as const
       )
-      return {
-        text: `${total} files. I'll read the entry and the largest ones, and have the researcher look for errors meanwhile.`,
-        calls: [
-          plan(1),
-          ...toRead.map((path) => ["read_file", { file_path: path }] as const),
-          ["researcher", { task: question(hasSource ? "src/**/*.ts" : "**/*.ts") }]
-        ]
-      }
-    }
-    case 4:
-      return { calls: [plan(2), ["write_file", { file_path: reportPath, content: report(request) }]] }
-    case 5:
-      return { calls: [plan(3)] }
-    default: {
-      const { inSource, total } = overview(request)
-      const read = filesRead(request)
-      const lines = read.reduce((sum, file) => sum + file.count, 0)
-      return {
-        text: `The report is written: ${total} TypeScript files, ${inSource} of them under src/; the ${read.length} that I read have ${lines} lines.`
-      }
-    }
+    ]
   }
 }
 
-/** The lines of a search in mode `content`: a path, then its lines with their numbers. */
-const declarationsOf = (one: Found | undefined) => {
-  let path = ""
-  return (one?.lines ?? []).flatMap((line) => {
-    path = /^(\/.*):$/.exec(line)?.[1] ?? path
-    const [, at, name] = /^ {2}(\d+): export class (\w+)/.exec(line) ?? []
-    return name === undefined ? [] : [{ path, at, name }]
-  })
-}
+/** The turns of the reporter, one after the other. */
+const turns: ReadonlyArray<(messages: Messages) => Said> = [
+  () => ({
+    reasoning: "Numbers must come from the files themselves, so I search and read before I write anything.",
+    text: "I'll make a plan first.",
+    calls: [plan(0)]
+  }),
+  () => ({ calls: [["grep", { pattern: "export const", glob: "*.ts", output_mode: "content", max_count: 10_000 }]] }),
+  (messages) => page(messages, 0),
+  (messages) => page(messages, 1),
+  (messages) => page(messages, 2),
+  delegate,
+  (messages) => {
+    const told = matches(messages.map(Message.text).join("\n"), /^(Page \d+ .*)$/gm)
+    const report = [
+      "# What is in this folder",
+      ...results(messages, "task").map((answer) => `\n${answer}`),
+      "\n## What I remember of the list",
+      ...told.map((line) => `- ${line}`),
+      ""
+    ].join("\n")
+    return { calls: [plan(2), ["write_file", { file_path: reportPath, content: report }]] }
+  },
+  (messages) =>
+    results(messages, "write_file").length > 0
+      ? { text: "The report is written.", calls: [plan(3)] }
+      : { text: "I may not write the report, so this is all: ask the researchers." },
+  () => ({ text: "The report has the answers to three questions, and what is left of the list after the summary." })
+]
 
-const researcher = (request: Request, turn: number): Said => {
-  const task = request.messages.find((message) => message.role === "human")
-  const glob = /\S*\*\S*\.ts/.exec(task === undefined ? "" : Message.text(task))?.[0] ?? "**/*.ts"
-  const errors = declarationsOf(found(request, "grep")[0])
-  const paths = [...new Set(errors.map((error) => error.path))].slice(0, 8)
-  if (turn === 1) {
-    return {
-      text: "I'll look for the declarations.",
-      calls: [["grep", { pattern: "extends Schema.TaggedError", glob, output_mode: "content" }]]
-    }
+const researcher = (messages: Messages): Said => {
+  const [pattern = ""] = matches(Message.text(messages[0] ?? Message.human("")), /`(.*)`/g)
+  if (results(messages, "grep").length === 0) {
+    return { calls: [["grep", { pattern, glob: "*.ts", output_mode: "content", max_count: 200 }]] }
   }
-  if (turn === 2 && paths.length > 0) return { calls: paths.map((path) => ["read_file", { file_path: path }]) }
-  const read = new Map(filesRead(request).map((file) => [file.path, file.lines]))
+  const text = results(messages, "grep").join("\n")
+  const all = matches(text, /^(\/.*):$/gm)
+  const sources = all.filter((path) => path.startsWith("/src/"))
+  const files = sources.length > 0 ? sources : all
+  if (files.length > 0 && results(messages, "read_file").length === 0) {
+    return { calls: files.slice(0, 3).map((path) => ["read_file", { file_path: path, limit: 6 }] as const) }
+  }
+  const purposes = matches(results(messages, "read_file").join("\n"), /^ *\d+\t \* (.*)$/gm)
   return {
     text: [
-      `${errors.length} errors are declared in ${glob}${errors.length > 0 ? ":" : "."}`,
-      ...errors.map(({ at, name, path }) => {
-        const purpose = read.get(path)?.flatMap((line) => /^ \* (.+)/.exec(line)?.[1] ?? [])[0]
-        return `- ${name} (${path}:${at})${purpose === undefined ? "" : ` ${purpose}`}`
-      })
+      `## \`${pattern}\`: in ${files.length} files`,
+      ...files.slice(0, 8).map((path) => `- ${path}`),
+      ...purposes.slice(0, 2).map((purpose) => `> ${purpose}`)
     ].join("\n")
   }
 }
 
-/** The next turn of whichever agent asks: only the reporter can write. */
-export const respond = (request: Request): TestChatModel.Turn => {
-  const turn = request.messages.filter((message) => message.role === "ai").length + 1
-  const isReporter = request.tools.some((tool) => tool.name === "write_file")
-  const { calls = [], reasoning, text = "" } = isReporter ? reporter(request, turn) : researcher(request, turn)
+/** A summary keeps what the agent said itself. */
+const summarise = (messages: Messages): Said => ({
+  text: matches(messages.map(Message.text).join("\n"), /^(Page \d+ .*|I'll make .*|The list .*)$/gm).join("\n")
+})
+
+const turn = ({ calls = [], reasoning, text = "" }: Said, request: ChatModel.ModelRequest): TestChatModel.Turn => {
   // Four characters a token: about what a real model would count.
   const tokens = (value: unknown) => Math.ceil(JSON.stringify(value).length / 4)
   const words = text.match(/\s*\S+/g) ?? []
@@ -230,3 +162,19 @@ export const respond = (request: Request): TestChatModel.Turn => {
     }
   )
 }
+
+export const script: Layer.Layer<ChatModel.ChatModel> = Layer.unwrap(
+  Effect.sync(() => {
+    let said = 0
+    return TestChatModel.reactive(
+      (request) => {
+        if (request.purpose === "summary") return turn(summarise(request.messages), request)
+        if (!request.tools.some((tool) => tool.name === "task")) return turn(researcher(request.messages), request)
+        // A list that is short needs no pages.
+        if (said === 2 && listOf(request.messages) === undefined) said = turns.indexOf(delegate)
+        return turn(turns[said++]?.(request.messages) ?? { text: "There is nothing left to do." }, request)
+      },
+      { provider: "demo" }
+    )
+  })
+)

@@ -2,15 +2,16 @@
  * The files that the demo's agents see: a folder that they may read, and one beside it that they may write.
  */
 import { Layer } from "effect"
-import { CompositeBackend, Permissions } from "effect-deepagents/backends"
+import { CompositeBackend, MemoryBackend, Permissions } from "effect-deepagents/backends"
 import { FilesystemBackend } from "effect-deepagents/local"
 
 /** Where the agents write, as they see it. */
 export const outputRoute = "/output"
 
 /**
- * `root` is read, but for hidden files (`.env`, `.git`) and dependencies; `output` is written. Nothing leads out of the
- * two, and a path that is denied is not there.
+ * `root` is read, but for hidden files (`.env`, `.git`) and dependencies; `output` is written. What the library puts away
+ * by itself (large results, what was summarised) stays in memory. Nothing leads out of these, and a path that is denied
+ * is not there.
  */
 export const workspace = (root: string, output: string) =>
   CompositeBackend.layer({
@@ -21,5 +22,9 @@ export const workspace = (root: string, output: string) =>
       ],
       default: "deny"
     }).pipe(Layer.provide(FilesystemBackend.layer({ root }))),
-    routes: { [outputRoute]: FilesystemBackend.layer({ root: output }) }
+    routes: {
+      [outputRoute]: FilesystemBackend.layer({ root: output }),
+      "/large_results": MemoryBackend.layer(),
+      "/conversation_history": MemoryBackend.layer()
+    }
   })

@@ -38,6 +38,11 @@ import { deleteFile, editFile, moveFile, writeFile } from "./internal/fileToolsW
 /** The name of a tool for files. */
 export type Name = AnyName
 
+export {
+  /** The names of the tools for files, in the order in which they are offered. */
+  names
+}
+
 /**
  * `only` narrows the file tools to these; `edit_file` brings `read_file` along, since only a file that was read can be
  * edited.

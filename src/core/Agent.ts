@@ -229,6 +229,30 @@ export const provide: {
 })
 
 /**
+ * Puts middleware around an agent, outside of its own, without changing the agent: for whoever runs agents that others
+ * made (with activities of a workflow, say).
+ */
+export const around: {
+  <const M extends Middleware.Middleware<unknown, unknown>>(
+    middleware: M
+  ): <O, E, R>(agent: Agent<O, E, R>) => Around<O, E, R, M>
+  <O, E, R, const M extends Middleware.Middleware<unknown, unknown>>(
+    agent: Agent<O, E, R>,
+    middleware: M
+  ): Around<O, E, R, M>
+} = dual(2, (agent: Agent<unknown, unknown, unknown>, middleware: Middleware.Middleware<unknown, unknown>) => {
+  const definition = definitionOf(agent)
+  return fromDefinition({ ...definition, middleware: [middleware, ...definition.middleware] })
+})
+
+/** An agent with middleware put around it. */
+export type Around<O, E, R, M> = Agent<
+  O | Middleware.Suspension<M>,
+  E | Middleware.Error<M>,
+  R | Exclude<Middleware.Services<M>, ToolContext>
+>
+
+/**
  * Runs an agent as a sub-agent of the tool call that is being executed: its events come inline with a longer path, its
  * usage counts for the parent, it runs under the parent's inherited middleware, and it starts with fresh messages and
  * fresh state, shared slots excepted.
@@ -243,6 +267,17 @@ export const delegate = <O, E, R>(
     E | AgentError,
     R | ToolContext
   >
+
+/**
+ * An agent as a run of its own that a tool call begins and that outlives the call: under the middleware that sub-agents
+ * of this run inherit, with its own state, events and usage. Give it to `run` or `start`.
+ */
+export const detached = <O, E, R>(agent: Agent<O, E, R>): Effect.Effect<Agent<O, E, R>, never, ToolContext> =>
+  Effect.map(child.inherited, (inherited) => {
+    const definition = definitionOf(agent)
+    const own = definition.middleware
+    return fromDefinition({ ...definition, middleware: [...inherited.filter((one) => !own.includes(one)), ...own] })
+  })
 
 /**
  * What the end of a sub-agent is to the model that asked for it: its text, or a failure if it stopped without an answer

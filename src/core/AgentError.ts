@@ -6,7 +6,8 @@ import { SessionError } from "./SessionError.ts"
 
 /**
  * - `InvalidAgent`: the agent can't run as it was made (a tool's name, two tools or slots of one name, a limit)
- * - `InvalidInput`: there is nothing to answer
+ * - `InvalidInput`: a run can't begin with what it was given (no input, a checkpoint without messages, a thread that
+ *   nobody keeps, a decision that nobody asked for)
  * - `InvalidState`: a state to go on from does not decode; `slot` names the slot
  * - `Thread`: its thread could not be read or written; `error` says why
  * - `InvalidOutput`: the answer did not decode with the agent's `output` schema after its repairs; `raw` is its text
@@ -31,7 +32,7 @@ export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
       case "InvalidAgent":
         return `Agent "${agent}" can't run: ${reason.problem}`
       case "InvalidInput":
-        return `Agent "${agent}" has nothing to answer: ${reason.problem}`
+        return `Agent "${agent}" can't begin: ${reason.problem}`
       case "InvalidState":
         return `Agent "${agent}" can't go on from this state: slot "${reason.slot}": ${reason.problem}`
       case "Thread":

@@ -110,6 +110,8 @@ export interface Store {
   readonly update: <A>(slot: Slot<A>, f: (current: A) => A) => Effect.Effect<void>
   /** The names of the slots that were written, or came with the state, and begin so: for families of slots. */
   readonly names: (prefix: string) => Effect.Effect<ReadonlyArray<string>>
+  /** How often anything was written in the whole tree of agents: to see whether something was. */
+  readonly writes: Effect.Effect<number>
   /** One object for the whole tree of agents: the key to what is kept in memory about its shared slots. */
   readonly shared: object
 }

@@ -30,6 +30,8 @@ import { openRequests, suspension } from "./internal/suspension.ts"
 import type { InvalidEncoding } from "./InvalidEncoding.ts"
 import { Json } from "./Json.ts"
 import { Message } from "./Message.ts"
+import type { PreparedCall } from "./Middleware.ts"
+import type { ToolOutput } from "./ToolOutput.ts"
 import { Usage } from "./Usage.ts"
 
 /** What a run has come to. `usage` and `rounds` go on from where they were. */
@@ -65,27 +67,33 @@ export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Req
     Result.map(AgentState.read(checkpoint.state, suspension), (value) => (value === null ? [] : openRequests(value)))
   )
 
+/**
+ * What is done about a call that was begun before a crash and can't be repeated: the model is told that its outcome is not
+ * known (`tell`); somebody is asked, where the agent can suspend (`ask`); or a function knows where else to look for its
+ * output, and the model is told if there is none. Sub-agents' calls are not looked for.
+ */
+export type UnknownOutcome = "tell" | "ask" | ((call: PreparedCall) => Effect.Effect<ToolOutput | undefined>)
+
 /** The input that makes a run go on from a checkpoint. */
 export interface Resume {
   readonly _tag: "Resume"
   /** Without one, it is what the run's thread has come to. */
   readonly checkpoint: Checkpoint | undefined
   readonly decisions: ReadonlyArray<Decision>
-  readonly unknownOutcome: "tell" | "ask"
+  readonly unknownOutcome: UnknownOutcome
 }
 
 /** What was decided since a run stopped, and what is done about calls of which nobody knows whether they took effect. */
 export interface Decided {
   readonly decisions?: ReadonlyArray<Decision>
-  readonly unknownOutcome?: "tell" | "ask"
+  readonly unknownOutcome?: UnknownOutcome
 }
 
 /**
  * Makes a run go on: an open round is taken up, not asked for again. Calls of a suspended round go through the gates once
  * more, with these decisions; what is still undecided suspends the run again, and nothing of that round runs before. A
  * round that a crash cut off has calls of which nobody knows whether they took effect: those that read only, or may be
- * repeated, run again; of the others the model is told so (`tell`), or somebody is asked, where the agent can suspend
- * (`ask`). What was streamed of a turn that did not end is dropped. Without a checkpoint, the run goes on with its thread
+ * repeated, run again; about the others, see {@link UnknownOutcome}. What was streamed of a turn that did not end is dropped. Without a checkpoint, the run goes on with its thread
  * (`threadId` of its options).
  */
 export const resume = (checkpoint: Checkpoint | undefined, options?: Decided): Resume => ({

@@ -96,7 +96,8 @@ export interface Outcome {
  * A middleware. Every hook is optional.
  *
  * `inherit` makes sub-agents run under it too, outside of their own: for what must not be escaped by delegating.
- * `prompt` adds a section to the system prompt, made once a run, after `beforeAgent`. `tools` are offered like the
+ * `check` is given the names of all tools of the agent it is put into, and says what keeps the agent from running (its runs
+ * fail with `InvalidAgent`), or nothing. `prompt` adds a section to the system prompt, made once a run, after `beforeAgent`. `tools` are offered like the
  * agent's own. `state` declares slots, so that a resumed run decodes them at its start.
  *
  * `gateToolCalls` sees all calls of a round at once and answers for each, in the same order. `wrapModelCall` may change
@@ -107,6 +108,7 @@ export interface Outcome {
 export interface Middleware<out E = never, out R = never> {
   readonly name: string
   readonly inherit?: boolean
+  readonly check?: (tools: ReadonlySet<string>) => string | undefined
   readonly state?: ReadonlyArray<AnySlot>
   readonly tools?: ReadonlyArray<Tool<R>>
   readonly prompt?: string | ((run: Run) => Effect.Effect<string, E, R>)

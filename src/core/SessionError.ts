@@ -49,7 +49,7 @@ const explain = (reason: Reason): string => {
   }
 }
 
-/** An operation on a thread failed; nothing of it was stored. */
+/** An operation failed; nothing of it was stored. `threadId` is empty if it was on no thread, as to open a store. */
 export class SessionError extends Schema.TaggedError<SessionError>()("SessionError", {
   operation: Schema.String,
   threadId: Schema.String,
@@ -57,7 +57,8 @@ export class SessionError extends Schema.TaggedError<SessionError>()("SessionErr
   cause: Schema.optionalKey(Schema.Defect())
 }) {
   override get message(): string {
-    return `${this.operation} ${JSON.stringify(this.threadId)}: ${explain(this.reason)}`
+    const thread = this.threadId === "" ? "" : ` ${JSON.stringify(this.threadId)}`
+    return `${this.operation}${thread}: ${explain(this.reason)}`
   }
 }
 

@@ -17,13 +17,14 @@
  * ```
  *
  * From the outside in: what fits the agent to its model (`HarnessProfile`), todos, skills, large results to files,
- * sub-agents, summarization, your own middleware, cache marks, memory, approvals, time-outs and retries. One of yours
+ * sub-agents (in the background too), summarization, your own middleware, cache marks, memory, approvals, retries and time-outs. One of yours
  * with the name of one of these takes its place.
  */
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
-import * as FileTools from "../backends/FileTools.ts"
-import * as Agent from "../core/Agent.ts"
+import type * as FileTools from "../backends/FileTools.ts"
+import type * as Agent from "../core/Agent.ts"
 import type { Approvals } from "../core/Approval.ts"
 import type { Backend } from "../core/Backend.ts"
 import type { ChatModel } from "../core/ChatModel.ts"
@@ -34,52 +35,53 @@ import type { Sandbox } from "../core/Sandbox.ts"
 import type * as StopWhen from "../core/StopWhen.ts"
 import type * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
-import * as Filesystem from "../middleware/Filesystem.ts"
+import * as BackgroundSubagents from "../middleware/BackgroundSubagents.ts"
+import type { BackgroundTasks } from "../middleware/BackgroundTasks.ts"
+import type * as Filesystem from "../middleware/Filesystem.ts"
 import * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
-import * as Memory from "../middleware/Memory.ts"
-import * as ModelRetry from "../middleware/ModelRetry.ts"
-import * as ModelTimeout from "../middleware/ModelTimeout.ts"
-import * as PromptCaching from "../middleware/PromptCaching.ts"
-import * as Skills from "../middleware/Skills.ts"
 import * as Subagents from "../middleware/Subagents.ts"
-import * as Summarization from "../middleware/Summarization.ts"
-import * as Todos from "../middleware/Todos.ts"
-import { builtIn, type HarnessProfile } from "../profiles/HarnessProfile.ts"
-import { harness } from "./internal/harness.ts"
-import { home } from "./internal/home.ts"
+import type * as Summarization from "../middleware/Summarization.ts"
+import type { HarnessProfile } from "../profiles/HarnessProfile.ts"
+import { assemble, layers, skillsOf } from "./internal/assemble.ts"
 import { type AnyMiddleware, stack } from "./internal/stack.ts"
 
 /** The name of the sub-agent for whatever needs a context of its own. */
 export const generalPurpose = "general-purpose"
 
-/** What can be said of summaries here. */
-export type SummaryOptions = Pick<Summarization.Options, "trigger" | "tail" | "contextWindowTokens" | "counter">
+/** What can be said of summaries: see `Summarization.Options`. */
+export interface SummaryOptions extends Pick<
+  Summarization.Options,
+  "trigger" | "tail" | "contextWindowTokens" | "counter"
+> {
+  readonly model?: Layer.Layer<ChatModel, unknown, unknown>
+}
 
 /**
- * What deep agents and their sub-agents have in common.
+ * A sub-agent, and what a deep agent has in common with one.
  *
  * - `prompt`: comes first; what fits the model, and what the middlewares say, comes after it
  * - `tools`: beside the file tools
  * - `files`: which file tools (default: all)
- * - `execute`: also `execute`, which needs a `Sandbox`
+ * - `execute`: also `execute`, which needs a `Sandbox`; how long a command may run, or `true`
  * - `middleware`: your own; one with the name of one of ours takes its place
  * - `todos`: whether there is a list of todos (default `true`)
  * - `memory`, `skills`: where they are read from, in the backend
  * - `agentId`: reads memory and skills from `/agent` (the user's own folder for this agent, where `AgentHome.layer` mounts
  *   it), `/.deepagents` and `/AGENTS.md` of the project too
- * - `summarization`, `largeResults`: options, or `false` for none. Give a `Summarization.make` of your own to `middleware`
- *   for what is not here (another model for the summaries)
+ * - `summarization`, `largeResults`: options, or `false` for none
  * - `profiles`: what fits the agent to its model, the built-in ones by default
+ * - `output`: the schema of the answer, if it is no text
  * - `maxIterations`: 200 by default
+ * - `toolConcurrency`, `stopWhen`, `parameters`: as for `Agent.make`
  */
-export interface Common<Tools, Stack, Execute> {
+export interface SubagentOptions {
   readonly name: string
   readonly description?: string
-  readonly prompt: string | Effect.Effect<string>
-  readonly tools?: Tools
+  readonly prompt: string | Effect.Effect<string, unknown, unknown>
+  readonly tools?: ReadonlyArray<Tool.Tool<unknown>>
   readonly files?: ReadonlyArray<FileTools.Name>
-  readonly execute?: Execute
-  readonly middleware?: Stack
+  readonly execute?: boolean | FileTools.ExecuteOptions
+  readonly middleware?: ReadonlyArray<Middleware.Middleware<unknown, unknown>>
   readonly todos?: boolean
   readonly memory?: ReadonlyArray<string>
   readonly skills?: ReadonlyArray<string>
@@ -87,111 +89,104 @@ export interface Common<Tools, Stack, Execute> {
   readonly summarization?: SummaryOptions | false
   readonly largeResults?: Filesystem.Options | false
   readonly profiles?: ReadonlyArray<HarnessProfile>
+  readonly output?: Schema.ConstraintCodec<unknown, unknown>
   readonly parameters?: JsonObject
   readonly maxIterations?: number
   readonly toolConcurrency?: number
+  readonly stopWhen?: ReadonlyArray<StopWhen.StopWhen<unknown, unknown>>
 }
 
-type AnyTools = ReadonlyArray<Tool.Tool<unknown>>
-type AnyStack = ReadonlyArray<Middleware.Middleware<unknown, unknown>>
-type AnySubagents = Parameters<typeof Subagents.make>[0]["agents"]
+/**
+ * Which calls a person is asked about (see `HumanInTheLoop.Options`), and who: with `"ask"` the `Approvals` service, while
+ * the run waits; with `"suspend"` whoever resumes the run, which ends with what is `pending`.
+ */
+export interface ApprovalOptions extends HumanInTheLoop.Options {
+  readonly mode: "ask" | "suspend"
+}
 
-/** What the tools, the middleware and the file tools of an agent need. */
-type Needs<Tools extends AnyTools, Stack extends AnyStack, Execute> =
+/**
+ * A deep agent: what a sub-agent can be told, and
+ *
+ * - `subagents`: agents for `task` (`DeepAgent.subagent`, or any `Agent`), which waits for them
+ * - `backgroundSubagents`: agents for `start_task`, which does not: they need `BackgroundTasks`, and may be on servers
+ * - `generalPurpose`: the sub-agent that has this agent's tools and skills; `false` for none, or other words for it. One
+ *   of `subagents` with its name takes its place
+ * - `maxDepth`: how deep agents may be nested (3)
+ * - `approvals`: which calls a person is asked about, in sub-agents too
+ */
+export interface Options extends SubagentOptions {
+  readonly subagents?: Parameters<typeof Subagents.make>[0]["agents"]
+  readonly backgroundSubagents?: Parameters<typeof BackgroundSubagents.make>[0]["agents"]
+  readonly generalPurpose?: false | { readonly description?: string; readonly prompt?: string }
+  readonly maxDepth?: number
+  readonly approvals?: ApprovalOptions
+}
+
+type At<O, Key> = Key extends keyof O ? O[Key] : undefined
+type Each<List> = List extends ReadonlyArray<infer A> ? A : never
+type Mode<O> = At<O, "approvals"> extends infer A ? (A extends { readonly mode: infer M } ? M : never) : never
+type Answer<S> = S extends Schema.ConstraintCodec<infer A, unknown> ? A : string
+type Background<List> = List extends ReadonlyArray<infer A> ? BackgroundSubagents.Services<A> | BackgroundTasks : never
+type PromptError<P> = P extends Effect.Effect<string, infer E, infer _R> ? E : never
+type PromptServices<P> = P extends Effect.Effect<string, infer _E, infer R> ? R : never
+
+/** Has a type shown as what it comes to, instead of by the options that it is worked out from. */
+type Shown<T> = [T] extends [infer U] ? U : never
+
+/** What a deep agent with these options answers with: `undefined` too, if it may be suspended. */
+export type Output<O> = Shown<
+  | Answer<At<O, "output">>
+  | Middleware.Suspension<Each<At<O, "middleware">>>
+  | ("suspend" extends Mode<O> ? undefined : never)
+>
+
+/** What a deep agent with these options can fail with. */
+export type Error<O> = Shown<
+  | ModelError
+  | Middleware.Error<Each<At<O, "middleware">>>
+  | StopWhen.Error<Each<At<O, "stopWhen">>>
+  | PromptError<At<O, "prompt">>
+>
+
+/** What a deep agent with these options needs. */
+export type Services<O> = Shown<
   | ChatModel
   | Backend
-  | Exclude<Tool.Services<Tools[number]> | Middleware.Services<Stack[number]>, ToolContext>
-  | (Execute extends true ? Sandbox : never)
+  | Exclude<
+      | Tool.Services<Each<At<O, "tools">>>
+      | Middleware.Services<Each<At<O, "middleware">>>
+      | StopWhen.Services<Each<At<O, "stopWhen">>>
+      | PromptServices<At<O, "prompt">>
+      | Summarization.Services<At<O, "summarization">>
+      | Subagents.Services<Each<At<O, "subagents">>>
+      | Background<At<O, "backgroundSubagents">>,
+      ToolContext
+    >
+  | (At<O, "execute"> extends false | undefined ? never : Sandbox)
+  | ("ask" extends Mode<O> ? Approvals : never)
+>
 
-/** What is still open of the todos is not lost in a summary. */
-const keepTodos: NonNullable<Summarization.Options["keep"]> = (run) =>
-  Effect.map(run.state.get(Todos.todos), (list) => {
-    const open = Todos.open(list)
-    return open.length === 0 ? "" : `Todos that are open:\n${Todos.render(open)}`
-  })
-
-/** The layers of the stack that an agent and its sub-agents share: what comes before the user's own, and what after. */
-const layers = (options: Common<AnyTools, AnyStack, boolean>) => {
-  const at = home(options.agentId)
-  const skills = [...at.skills, ...(options.skills ?? [])]
-  const memory = [...at.memory, ...(options.memory ?? [])]
-  const todos = options.todos !== false
-  const { summarization } = options
-  return {
-    first: [
-      harness(options.profiles ?? builtIn),
-      ...(todos ? [Todos.make()] : []),
-      ...(skills.length === 0 ? [] : [Skills.make({ sources: skills })]),
-      ...(options.largeResults === false ? [] : [Filesystem.make(options.largeResults)])
-    ],
-    summary:
-      summarization === false
-        ? []
-        : [
-            Summarization.make({
-              ...summarization,
-              offload: true,
-              tool: true,
-              ...(todos ? { keep: keepTodos } : {})
-            })
-          ],
-    tail: [PromptCaching.make(), ...(memory.length === 0 ? [] : [Memory.make({ sources: memory })])],
-    last: [ModelTimeout.make(), ModelRetry.make()]
-  }
-}
-
-const toolsOf = (options: Common<AnyTools, AnyStack, boolean>): AnyTools => {
-  const only = options.files === undefined ? {} : { only: options.files }
-  return [
-    ...(options.execute === true ? FileTools.make({ ...only, execute: true }) : FileTools.make(only)),
-    ...(options.tools ?? [])
-  ]
-}
-
-const rest = (options: Common<AnyTools, AnyStack, boolean>) => ({
-  ...(options.description === undefined ? {} : { description: options.description }),
-  ...(options.parameters === undefined ? {} : { parameters: options.parameters }),
-  ...(options.toolConcurrency === undefined ? {} : { toolConcurrency: options.toolConcurrency }),
-  maxIterations: options.maxIterations ?? 200
-})
+/** A misspelt option is refused. */
+type Only<O, Known> = { readonly [Key in Exclude<keyof O, keyof Known>]: `There is no option "${Key & string}".` }
 
 /**
  * Makes a sub-agent with the stack of a deep agent, for its `subagents`: file tools, todos, large results to files,
- * summaries. `Agent.provide` gives it a model of its own. Any other `Agent` does as well.
+ * summaries. Its `description` is what it is chosen by. `Agent.provide` gives it a model, or files, of its own. Any other
+ * `Agent` does as well.
  */
-export const subagent = <
-  const Tools extends AnyTools = readonly [],
-  const Stack extends AnyStack = readonly [],
-  const Execute extends boolean = false,
-  Output = string
->(
-  options: Common<Tools, Stack, Execute> & { readonly output?: Schema.ConstraintCodec<Output, unknown> }
-): Agent.Agent<
-  Output | Middleware.Suspension<Stack[number]>,
-  ModelError | Middleware.Error<Stack[number]>,
-  Needs<Tools, Stack, Execute>
-> => {
+export const subagent = <const O extends SubagentOptions & { readonly description: string }>(
+  options: O & Only<O, SubagentOptions>
+): Agent.Agent<Output<O>, Error<O>, Services<O>> => {
   const { first, last, summary, tail } = layers(options)
   // The parts were put together by names; the type sums up what they are made of.
-  return Agent.make({
-    name: options.name,
-    prompt: options.prompt,
-    ...rest(options),
-    tools: toolsOf(options),
-    middleware: stack([...first, ...summary], options.middleware ?? [], [...tail, ...last]),
-    ...(options.output === undefined ? {} : { output: options.output })
-  }) as Agent.Agent<never, never, never>
+  return assemble(options, stack([...first, ...summary], options.middleware ?? [], [...tail, ...last])) as Agent.Agent<
+    never,
+    never,
+    never
+  >
 }
 
-/** Who is asked: the `Approvals` service while the run waits, or whoever resumes the run that is suspended. */
-export type ApprovalMode = "ask" | "suspend"
-
-/** Which calls are asked about, and how. */
-export interface ApprovalOptions<Mode extends ApprovalMode> extends HumanInTheLoop.Options {
-  readonly mode: Mode
-}
-
-const approvalsOf = (options: ApprovalOptions<ApprovalMode> | undefined): ReadonlyArray<AnyMiddleware> =>
+const approvalsOf = (options: ApprovalOptions | undefined): ReadonlyArray<AnyMiddleware> =>
   options === undefined
     ? []
     : [options.mode === "ask" ? HumanInTheLoop.make(options) : HumanInTheLoop.suspending(options)]
@@ -202,78 +197,45 @@ const generalPrompt =
 const generalDescription =
   "Does any task that needs several steps, with the same tools as you have. For searching and reading much to learn little, and for work beside other work."
 
-/**
- * What is added for the agent at the top.
- *
- * - `subagents`: agents for `task` (`DeepAgent.subagent`, or any `Agent`)
- * - `generalPurpose`: the sub-agent that has this agent's tools; `false` for none, or other words for it
- * - `maxDepth`: how deep agents may be nested (3)
- * - `approvals`: which calls a person is asked about, in sub-agents too
- * - `output`: the schema of the answer
- */
-export interface Options<Tools, Stack, Execute, Subs, Mode extends ApprovalMode, Output> extends Common<
-  Tools,
-  Stack,
-  Execute
-> {
-  readonly subagents?: Subs
-  readonly generalPurpose?: false | { readonly description?: string; readonly prompt?: string }
-  readonly maxDepth?: number
-  readonly approvals?: ApprovalOptions<Mode>
-  readonly output?: Schema.ConstraintCodec<Output, unknown>
-  readonly stopWhen?: ReadonlyArray<StopWhen.StopWhen>
+/** The general-purpose sub-agent. Middleware, memory, the schema of the answer and what ends a run are its parent's own. */
+const generalOf = (options: Options): ReadonlyArray<Agent.Agent<unknown, unknown, unknown>> => {
+  const isTaken = (options.subagents ?? []).some((one) => ("fork" in one ? one.fork : one).name === generalPurpose)
+  if (options.generalPurpose === false || isTaken) return []
+  const { description = generalDescription, prompt = generalPrompt } = options.generalPurpose ?? {}
+  const {
+    agentId: _agentId,
+    memory: _memory,
+    middleware: _middleware,
+    output: _output,
+    stopWhen: _stops,
+    ...rest
+  } = options
+  const shared: SubagentOptions = rest
+  return [subagent({ ...shared, name: generalPurpose, description, prompt, skills: skillsOf(options) })]
 }
 
 /**
  * Makes a deep agent. Two tools of one name, and whatever else can't run, fail its runs with `AgentError`
  * (`InvalidAgent`), which names them. Its files are where the `Backend` in context has them.
  */
-export const make = <
-  const Tools extends AnyTools = readonly [],
-  const Stack extends AnyStack = readonly [],
-  const Execute extends boolean = false,
-  const Subs extends AnySubagents = readonly [],
-  const Mode extends ApprovalMode = never,
-  Output = string
->(
-  options: Options<Tools, Stack, Execute, Subs, Mode, Output>
-): Agent.Agent<
-  Output | Middleware.Suspension<Stack[number]> | ("suspend" extends Mode ? undefined : never),
-  ModelError | Middleware.Error<Stack[number]>,
-  Needs<Tools, Stack, Execute> | Subagents.Services<Subs[number]> | ("ask" extends Mode ? Approvals : never)
-> => {
+export const make = <const O extends Options>(
+  options: O & Only<O, Options>
+): Agent.Agent<Output<O>, Error<O>, Services<O>> => {
   const { first, last, summary, tail } = layers(options)
-  // What is not inherited of the middleware is this agent's own, and so is its memory.
-  const { agentId: _agentId, memory: _memory, middleware: _middleware, output: _output, ...shared } = options
-  const { description, prompt } = options.generalPurpose === false ? {} : (options.generalPurpose ?? {})
-  const general =
-    options.generalPurpose === false
-      ? []
-      : [
-          subagent({
-            ...shared,
-            name: generalPurpose,
-            description: description ?? generalDescription,
-            prompt: prompt ?? generalPrompt
-          })
-        ]
-  const agents = [...general, ...(options.subagents ?? [])]
-  const subagents =
-    agents.length === 0
-      ? []
-      : [Subagents.make({ agents, ...(options.maxDepth === undefined ? {} : { maxDepth: options.maxDepth }) })]
+  const agents = [...generalOf(options), ...(options.subagents ?? [])]
+  const { backgroundSubagents = [] } = options
+  const depth = options.maxDepth === undefined ? {} : { maxDepth: options.maxDepth }
+  const subagents = [
+    ...(agents.length === 0 ? [] : [Subagents.make({ agents, ...depth })]),
+    ...(backgroundSubagents.length === 0 ? [] : [BackgroundSubagents.make({ agents: backgroundSubagents, ...depth })])
+  ]
   // The parts were put together by names; the type sums up what they are made of.
-  return Agent.make({
-    name: options.name,
-    prompt: options.prompt,
-    ...rest(options),
-    tools: toolsOf(options),
-    middleware: stack([...first, ...subagents, ...summary], options.middleware ?? [], [
+  return assemble(
+    options,
+    stack([...first, ...subagents, ...summary], options.middleware ?? [], [
       ...tail,
       ...approvalsOf(options.approvals),
       ...last
-    ]),
-    stopWhen: options.stopWhen ?? [],
-    ...(options.output === undefined ? {} : { output: options.output })
-  }) as Agent.Agent<never, never, never>
+    ])
+  ) as Agent.Agent<never, never, never>
 }

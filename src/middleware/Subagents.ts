@@ -26,6 +26,7 @@ import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
+import { twoOfOneName } from "./internal/names.ts"
 
 /** The name of the tool. */
 export const toolName = "task"
@@ -101,5 +102,6 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
 }): Middleware.Middleware<never, Services<Agents[number]> | ToolContext> =>
   Middleware.make<never, Services<Agents[number]> | ToolContext>({
     name: "Subagents",
+    check: () => twoOfOneName("sub-agents", options.agents.map(agentOf)),
     tools: options.agents.length === 0 ? [] : [makeTool(options.agents, options.maxDepth ?? defaultMaxDepth)]
   })

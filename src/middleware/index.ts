@@ -2,6 +2,8 @@
  * Middleware that keeps a run under control. Each module is a namespace; `make` gives the middleware.
  */
 export * as AskUser from "./AskUser.ts"
+export * as BackgroundSubagents from "./BackgroundSubagents.ts"
+export * as BackgroundTasks from "./BackgroundTasks.ts"
 export * as Budget from "./Budget.ts"
 export * as Filesystem from "./Filesystem.ts"
 export * as Guardrail from "./Guardrail.ts"
@@ -12,6 +14,7 @@ export * as ModelFallback from "./ModelFallback.ts"
 export * as ModelRetry from "./ModelRetry.ts"
 export * as ModelTimeout from "./ModelTimeout.ts"
 export * as PromptCaching from "./PromptCaching.ts"
+export * as RemoteAgents from "./RemoteAgents.ts"
 export * as Rubric from "./Rubric.ts"
 export * as Skills from "./Skills.ts"
 export * as Subagents from "./Subagents.ts"

@@ -19,7 +19,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { parse } from "yaml"
+import { type Document, isScalar, parseDocument, visit } from "yaml"
 
 /**
  * `provider` without `model` is for all of its models; `model` fits its id, and ids that go on from it (`claude-opus`
@@ -56,15 +56,44 @@ export const fromUnknown = (input: unknown): Effect.Effect<HarnessProfile, Inval
     return new InvalidProfile({ problem: `${path === "" ? "the whole" : path}: ${first?.message ?? "not valid"}` })
   })
 
-/** Reads a profile from YAML, or from JSON, which YAML includes. */
-export const fromYaml = (text: string): Effect.Effect<HarnessProfile, InvalidProfile> =>
-  Effect.flatMap(
-    Effect.try({
-      try: (): unknown => parse(text, { maxAliasCount: 0 }),
-      catch: (cause) => new InvalidProfile({ problem: cause instanceof Error ? cause.message : String(cause) })
-    }),
+/** How long a profile may be as a text, in characters. */
+const maxLength = 65_536
+
+/** Whether all keys are texts. Of one that is a map or a list, the parser makes a text in minutes. */
+const hasPlainKeys = (document: Document): boolean => {
+  let isPlain = true
+  visit(document, {
+    Pair: (_, { key }) => {
+      if (isScalar(key)) return undefined
+      isPlain = false
+      return visit.BREAK
+    }
+  })
+  return isPlain
+}
+
+const attempt = <A>(run: () => A): Effect.Effect<A, InvalidProfile> =>
+  Effect.try({
+    try: run,
+    catch: (cause) => new InvalidProfile({ problem: cause instanceof Error ? cause.message : String(cause) })
+  })
+
+/** Reads a profile from YAML, or from JSON, which YAML includes: at most 65,536 characters, without aliases. */
+export const fromYaml = Effect.fnUntraced(function* (text: string): Effect.fn.Return<HarnessProfile, InvalidProfile> {
+  if (text.length > maxLength) {
+    return yield* Effect.fail(new InvalidProfile({ problem: `it is longer than ${maxLength} characters` }))
+  }
+  const document = yield* attempt(() => parseDocument(text, { logLevel: "silent" }))
+  const [error] = document.errors
+  if (error !== undefined) return yield* Effect.fail(new InvalidProfile({ problem: error.message }))
+  if (!(yield* attempt(() => hasPlainKeys(document)))) {
+    return yield* Effect.fail(new InvalidProfile({ problem: "a key in it is a list or a map; give it a text" }))
+  }
+  return yield* Effect.flatMap(
+    attempt((): unknown => document.toJS({ maxAliasCount: 0 })),
     fromUnknown
   )
+})
 
 /** Merges two: what the second says goes before what the first says; maps are merged, and lists united. */
 export const merge = (first: HarnessProfile, second: HarnessProfile): HarnessProfile => ({

@@ -1,10 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Schema } from "effect"
-import { Agent, Approval, Backend, type ChatModel, Message, Middleware, Tool } from "effect-deepagents"
-import { MemoryBackend } from "effect-deepagents/backends"
+import { Effect, Fiber, Layer, Schema } from "effect"
+import { Agent, Approval, Backend, type ChatModel, Message, Middleware, StopWhen, Tool } from "effect-deepagents"
+import { MemoryBackend, Permissions } from "effect-deepagents/backends"
+import { Bash } from "effect-deepagents/bash"
 import { DeepAgent } from "effect-deepagents/deep"
-import { HumanInTheLoop, Summarization } from "effect-deepagents/middleware"
+import {
+  BackgroundSubagents,
+  BackgroundTasks,
+  HumanInTheLoop,
+  Subagents,
+  Summarization
+} from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
+import { TestClock } from "effect/testing"
 
 const call = (name: string, args: Record<string, Schema.Json>) => TestChatModel.calls([{ name, arguments: args }])
 
@@ -148,6 +156,18 @@ describe("DeepAgent", () => {
     }).pipe(Effect.provide([TestChatModel.script([call("grep", { pattern: "x" }), "done"]), MemoryBackend.layer()]))
   )
 
+  it.effect("what a profile excludes must be a tool's name, though not one that the agent has", () =>
+    Effect.gen(function* () {
+      const lookup = Tool.make("lookup", { description: "", parameters: {}, execute: () => Effect.succeed("") })
+      const agent = (...excludedTools: ReadonlyArray<string>) =>
+        DeepAgent.make({ name: "deep", prompt: "p", tools: [lookup], profiles: [{ provider: "other", excludedTools }] })
+      const error = yield* Effect.flip(Agent.run(agent("look-up"), "go"))
+      assert.include(error.message, 'a tool "look-up", which is none of ls, read_file')
+      const { text } = yield* Agent.run(agent("lookup", "start_task", "execute"), "go")
+      assert.strictEqual(text, "done")
+    }).pipe(Effect.provide([TestChatModel.script(["done"]), MemoryBackend.layer()]))
+  )
+
   it.effect("approvals hold in the general-purpose sub-agent, and go on after a restart", () =>
     Effect.gen(function* () {
       const agent = DeepAgent.make({
@@ -211,6 +231,191 @@ describe("DeepAgent", () => {
             { name: "pay", arguments: {} },
             { name: "wipe", arguments: {} }
           ]),
+          "done"
+        ]),
+        MemoryBackend.layer()
+      ])
+    )
+  )
+
+  it.effect("a model that hangs is asked again: the limit of time is each try's own", () =>
+    Effect.gen(function* () {
+      const agent = DeepAgent.make({ name: "deep", prompt: "p" })
+      const fiber = yield* Effect.forkChild(Agent.run(agent, "go"))
+      yield* TestClock.adjust("130 seconds")
+      assert.strictEqual((yield* Fiber.join(fiber)).text, "awake")
+    }).pipe(Effect.provide([TestChatModel.script([TestChatModel.hang, "awake"]), MemoryBackend.layer()]))
+  )
+
+  it.effect(
+    "the general-purpose sub-agent has the skills that there are; memory, middleware and answer are not its own",
+    () =>
+      Effect.gen(function* () {
+        const agent = DeepAgent.make({
+          name: "deep",
+          prompt: "p",
+          agentId: "coder",
+          skills: ["/skills"],
+          memory: ["/memory.md"],
+          middleware: [Middleware.make({ name: "mine", prompt: "Only mine." })],
+          output: Schema.Struct({ done: Schema.Boolean }),
+          stopWhen: [StopWhen.toolCalled("ls")]
+        })
+        const { messages, output } = yield* Agent.run(agent, "go")
+        assert.deepStrictEqual(output, { done: true })
+        assert.deepStrictEqual(answers(messages), ["looked"])
+        const [parent, child] = yield* TestChatModel.requests
+        for (const request of [parent, child]) {
+          assert.include(request?.systemPrompt, "Takes notes.")
+          assert.include(request?.systemPrompt, "Draws maps.")
+        }
+        for (const own of ["Be brief.", "Be kind.", "Only mine."]) {
+          assert.include(parent?.systemPrompt, own)
+          assert.notInclude(child?.systemPrompt, own)
+        }
+        assert.isDefined(parent?.outputSchema)
+        assert.isUndefined(child?.outputSchema)
+      }).pipe(
+        Effect.provide([
+          TestChatModel.script([
+            TestChatModel.calls([task("look")]),
+            call("ls", {}),
+            "looked",
+            JSON.stringify({ done: true })
+          ]),
+          MemoryBackend.layer({
+            files: {
+              "/AGENTS.md": "Be brief.",
+              "/memory.md": "Be kind.",
+              "/agent/skills/notes/SKILL.md": "---\nname: notes\ndescription: Takes notes.\n---\n",
+              "/skills/maps/SKILL.md": "---\nname: maps\ndescription: Draws maps.\n---\n"
+            }
+          })
+        ])
+      )
+  )
+
+  it.effect("summaries are by the model that is meant for them, and keep the todos that are open", () =>
+    Effect.gen(function* () {
+      const asked: Array<string> = []
+      const agent = DeepAgent.make({
+        name: "deep",
+        prompt: "p",
+        summarization: {
+          trigger: { messages: 7 },
+          tail: { messages: 2 },
+          model: TestChatModel.reactive(({ purpose }) => (asked.push(purpose), "It was long."))
+        }
+      })
+      yield* Agent.run(agent, "go")
+      assert.deepStrictEqual(asked, ["summary"])
+      const requests = yield* TestChatModel.requests
+      const summary = requests.at(-1)?.messages.find(({ source }) => source === "summarization")
+      const seen = summary === undefined ? "" : Message.text(summary)
+      assert.include(seen, "It was long.")
+      assert.include(seen, "tidy up")
+      assert.isTrue(requests.every(({ purpose }) => purpose === "turn"))
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([
+          call("write_todos", { todos: [{ content: "tidy up", status: "pending" }] }),
+          TestChatModel.calls([{ name: "ls", arguments: {} }], { text: "lorem ipsum ".repeat(500) }),
+          TestChatModel.calls([{ name: "ls", arguments: { path: "/" } }], { text: "well" }),
+          "done"
+        ]),
+        MemoryBackend.layer()
+      ])
+    )
+  )
+
+  it.effect("commands run as long as is said, of the general-purpose sub-agent too", () =>
+    Effect.gen(function* () {
+      const agent = DeepAgent.make({
+        name: "deep",
+        prompt: "p",
+        execute: { timeout: "3 seconds", maxTimeout: "7 seconds" }
+      })
+      yield* Agent.run(agent, "go")
+      const [parent, child] = yield* TestChatModel.requests
+      for (const request of [parent, child]) {
+        const { description, parameters } = request!.tools.find((tool) => tool.name === "execute")!
+        assert.match(description + JSON.stringify(parameters), /\b3\b.*\b7\b/s)
+      }
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([TestChatModel.calls([task("look")]), "looked", "done"]),
+        Layer.provideMerge(Bash.layer(), MemoryBackend.layer())
+      ])
+    )
+  )
+
+  it.effect("has agents work in the background, beside its other sub-agents", () =>
+    Effect.gen(function* () {
+      const worker = Agent.make({ name: "worker", description: "works long", prompt: "worker" })
+      const agent = DeepAgent.make({ name: "deep", prompt: "p", backgroundSubagents: [worker] })
+      const { messages, text } = yield* Agent.run(agent, "go")
+      assert.strictEqual(text, "done")
+      assert.include(answers(messages)[1], "worked")
+      const offered = (yield* TestChatModel.requests).map(names)
+      assert.includeMembers(offered[0] ?? [], [...Object.values(BackgroundSubagents.toolNames), "task"])
+    }).pipe(
+      Effect.provide([
+        TestChatModel.reactive((request) => {
+          if (request.systemPrompt.startsWith("worker")) return "worked"
+          const turns = request.messages.filter((message) => message.role === "ai").length
+          if (turns === 0) return call("start_task", { subagent_type: "worker", description: "work" })
+          const [, id = ""] = /(\S*task\S*\d\S*)/.exec(answers(request.messages)[0] ?? "") ?? []
+          return turns === 1 ? call("check_task", { task_id: id, wait_seconds: 1 }) : "done"
+        }),
+        MemoryBackend.layer(),
+        BackgroundTasks.layer()
+      ])
+    )
+  )
+
+  it.effect("a sub-agent with the name of the general-purpose one takes its place", () =>
+    Effect.gen(function* () {
+      const own = Agent.make({ name: DeepAgent.generalPurpose, description: "my own", prompt: "own" })
+      const agent = DeepAgent.make({ name: "deep", prompt: "p", subagents: [Subagents.fork(own)] })
+      yield* Agent.run(agent, "go")
+      const [parent, child] = yield* TestChatModel.requests
+      const description = parent?.tools.find((tool) => tool.name === "task")?.description ?? ""
+      assert.strictEqual(description.split(`- ${DeepAgent.generalPurpose}:`).length, 2)
+      assert.include(description, "my own")
+      assert.isTrue(child?.systemPrompt.startsWith("own"))
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([TestChatModel.calls([task("look")]), "looked", "done"]),
+        MemoryBackend.layer()
+      ])
+    )
+  )
+
+  it.effect("a sub-agent has files of its own kind where it is given them, over those of its parent", () =>
+    Effect.gen(function* () {
+      const reader = DeepAgent.subagent({ name: "reader", description: "reads", prompt: "reader" }).pipe(
+        Agent.provide(Permissions.layer({ rules: [{ operations: ["write"], paths: ["/**"], mode: "deny" }] }))
+      )
+      const agent = DeepAgent.make({ name: "deep", prompt: "p", subagents: [reader] })
+      const { messages } = yield* Agent.run(agent, "go")
+      assert.deepStrictEqual(answers(messages).slice(1), ["It says: parent."])
+      const said = (yield* TestChatModel.requests).flatMap((request) => answers(request.messages))
+      assert.isTrue(said.some((text) => text.includes("/b: permission denied")))
+      const backend = yield* Backend.Backend
+      assert.deepStrictEqual(
+        (yield* backend.ls("/")).entries.map(({ path }) => path),
+        ["/a"]
+      )
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([
+          call("write_file", { file_path: "/a", content: "parent" }),
+          TestChatModel.calls([{ name: "task", arguments: { subagent_type: "reader", description: "read" } }]),
+          TestChatModel.calls([
+            { name: "read_file", arguments: { file_path: "/a" } },
+            { name: "write_file", arguments: { file_path: "/b", content: "child" } }
+          ]),
+          "It says: parent.",
           "done"
         ]),
         MemoryBackend.layer()

@@ -1,14 +1,17 @@
-import { Context, Effect, Schema } from "effect"
+import { Context, Effect, type Layer, Schema } from "effect"
 import {
   type Agent,
   type Approval,
   type Backend,
   type ChatModel,
+  Middleware,
   type ModelError,
   type Sandbox,
   Tool
 } from "effect-deepagents"
 import { DeepAgent } from "effect-deepagents/deep"
+import type { BackgroundTasks } from "effect-deepagents/middleware"
+import { HarnessProfile } from "effect-deepagents/profiles"
 import { expectTypeOf } from "vitest"
 
 class Orders extends Context.Service<Orders, { readonly count: Effect.Effect<number> }>()("Orders") {}
@@ -47,3 +50,67 @@ expectTypeOf(DeepAgent.make({ name: "a", prompt: "", approvals: { mode: "ask", d
 const clerk = DeepAgent.subagent({ name: "clerk", description: "counts", prompt: "", tools: [count] })
 expectTypeOf(clerk).toEqualTypeOf<Deep<string, Orders>>()
 expectTypeOf(DeepAgent.make({ name: "a", prompt: "", subagents: [clerk] })).toEqualTypeOf<Deep<string, Orders>>()
+
+// Those in the background need a supervisor, too.
+expectTypeOf(DeepAgent.make({ name: "a", prompt: "", backgroundSubagents: [clerk] })).toEqualTypeOf<
+  Deep<string, Orders | BackgroundTasks.BackgroundTasks>
+>()
+
+// So does it what is needed by its prompt, its middleware, what ends a run and the model of its summaries; what fails of
+// these fails its runs.
+class Clock extends Context.Service<Clock, { readonly now: Effect.Effect<string, "no clock"> }>()("Clock") {}
+class Key extends Context.Service<Key, string>()("Key") {}
+class Bell extends Context.Service<Bell, Effect.Effect<boolean, "no bell">>()("Bell") {}
+declare const small: Layer.Layer<ChatModel.ChatModel, "no model", Key>
+expectTypeOf(
+  DeepAgent.make({
+    name: "a",
+    prompt: Clock.use(({ now }) => now),
+    stopWhen: [() => Bell.use((rings) => rings)],
+    middleware: [Middleware.make({ name: "m", beforeAgent: () => Orders.use(({ count }) => Effect.asVoid(count)) })],
+    summarization: { model: small }
+  })
+).toEqualTypeOf<
+  Agent.Agent<
+    string,
+    ModelError.ModelError | "no clock" | "no bell",
+    ChatModel.ChatModel | Backend.Backend | Clock | Bell | Orders | Key
+  >
+>()
+
+// With `execute: false`, or none, there is no sandbox; with a limit of time, or who knows which, there is.
+expectTypeOf(DeepAgent.make({ name: "a", prompt: "", execute: false })).toEqualTypeOf<Deep<string, never>>()
+expectTypeOf(DeepAgent.make({ name: "a", prompt: "", execute: { timeout: "1 minute" } })).toEqualTypeOf<
+  Deep<string, Sandbox.Sandbox>
+>()
+declare const perhaps: boolean
+expectTypeOf(DeepAgent.make({ name: "a", prompt: "", execute: perhaps })).toEqualTypeOf<Deep<string, Sandbox.Sandbox>>()
+
+// Lists that were put together, and options that may be there.
+declare const tools: ReadonlyArray<Tool.Tool>
+declare const stack: ReadonlyArray<Middleware.Middleware>
+declare const workers: ReadonlyArray<Agent.Agent<string, never, never>>
+declare const profile: HarnessProfile.HarnessProfile
+expectTypeOf(
+  DeepAgent.make({
+    name: "a",
+    prompt: "",
+    tools: [...tools, count],
+    middleware: perhaps ? [...stack] : [],
+    subagents: [...workers, clerk],
+    profiles: [...HarnessProfile.builtIn, profile],
+    largeResults: perhaps ? false : { toolResults: 1_000 },
+    ...(perhaps ? { approvals: { mode: "ask", destructive: true } } : {}),
+    ...(perhaps ? { execute: true } : {})
+  })
+).toEqualTypeOf<Deep<string, Orders | Sandbox.Sandbox | Approval.Approvals>>()
+
+// A misspelt option is refused.
+// @ts-expect-error There is no option "tool".
+DeepAgent.make({ name: "a", prompt: "", tool: [] })
+// @ts-expect-error There is no option "approvals".
+DeepAgent.subagent({ name: "a", description: "", prompt: "", approvals: { mode: "ask" } })
+// @ts-expect-error A sub-agent is chosen by its description.
+DeepAgent.subagent({ name: "a", prompt: "" })
+// @ts-expect-error Who is asked must be said.
+DeepAgent.make({ name: "a", prompt: "", approvals: { destructive: true } })

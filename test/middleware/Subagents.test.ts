@@ -56,6 +56,19 @@ describe("Subagents", () => {
     )
   )
 
+  it.effect("two of one name are refused, since one of them could not be chosen", () =>
+    Effect.gen(function* () {
+      const twin = Agent.make({ name: "twin", prompt: "" })
+      const agent = Agent.make({
+        name: "boss",
+        prompt: "",
+        middleware: [Subagents.make({ agents: [twin, Subagents.fork(twin)] })]
+      })
+      const error = yield* Effect.flip(Agent.run(agent, "go"))
+      assert.include(error.message, 'two sub-agents are named "twin"; rename one of them')
+    }).pipe(Effect.provide(TestChatModel.script([])))
+  )
+
   it.effect("an unknown one, one that fails and one that is too deep are told to the model, and end nothing", () =>
     Effect.gen(function* () {
       const broken = Agent.make({

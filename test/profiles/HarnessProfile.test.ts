@@ -51,6 +51,21 @@ describe("HarnessProfile", () => {
     })
   )
 
+  it.effect("a hostile text is refused at once: keys that are maps, nesting, endless texts", () =>
+    Effect.gen(function* () {
+      for (const text of [
+        `${"{".repeat(500)}${"}".repeat(500)}`,
+        `${"? ".repeat(500)}a`,
+        `${"[".repeat(30_000)}${"]".repeat(30_000)}`,
+        `${"[{".repeat(10_000)}a: b${"}: 1]".repeat(10_000)}`,
+        `? [a]\n: b`,
+        `model: ${"x".repeat(65_536)}`
+      ]) {
+        assert.strictEqual((yield* Effect.flip(HarnessProfile.fromYaml(text)))._tag, "InvalidProfile")
+      }
+    })
+  )
+
   it("the built-in ones decode as they are", () =>
     Effect.runPromise(Effect.forEach(HarnessProfile.builtIn, HarnessProfile.fromUnknown, { discard: true })))
 })

@@ -37,6 +37,13 @@ const resumption = (parent: Live, call: OpenCall | undefined, agent: string): Re
   return { _tag: "Resume", checkpoint: saved, decisions: [], unknownOutcome: parent.unknownOutcome }
 }
 
+/** The middleware that holds in whatever the tool call that is being executed begins. */
+export const inherited = Effect.map(
+  ToolContext,
+  // Every run that a tool sees is one that the interpreter made.
+  ({ run }) => (run as unknown as Live).compiled.inherited
+)
+
 /** Runs a sub-agent inside the tool call that is being executed. */
 export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: Input, options: RunOptions) {
   const { callId, run } = yield* ToolContext

@@ -106,6 +106,21 @@ const hooks = <Name extends keyof Middleware<unknown, unknown>>(
     return hook === undefined ? [] : [hook]
   })
 
+/** What a middleware of the agent's own has against the agent. */
+const refused = (
+  middleware: ReadonlyArray<Middleware<unknown, unknown>>,
+  tools: ReadonlyArray<Tool<unknown>>
+): string | undefined => {
+  const checks = hooks(middleware, "check")
+  if (checks.length === 0) return undefined
+  const names = new Set(tools.map((tool) => tool.name))
+  for (const check of checks) {
+    const problem = check(names)
+    if (problem !== undefined) return problem
+  }
+  return undefined
+}
+
 const suspends = (one: Middleware<unknown, unknown>): boolean => "suspends" in one && one.suspends === true
 
 /** Works a definition out. `inherited` is what comes down from the parents of a sub-agent: outermost. */
@@ -123,7 +138,7 @@ export const compile = (
   }
   return {
     definition,
-    problem: findProblem(definition, tools, slots),
+    problem: findProblem(definition, tools, slots) ?? refused(definition.middleware, tools),
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     folded,
     toolDefinitions: tools.map(define),

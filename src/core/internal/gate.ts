@@ -92,15 +92,20 @@ const unknownOutcome =
   "This call was begun before the run was cut off. Whether it took effect is not known: look before you repeat it."
 
 /** What a gate that is not a middleware says of a round that was cut off by a crash. */
-const afterCrash = (live: Live, asked: ReadonlyArray<Asked>): ReadonlyArray<Gate> =>
-  asked.map(({ prepared, tool }): Gate => {
-    if (isRepeatable(tool)) return { _tag: "Allow" }
-    return live.unknownOutcome === "ask" && live.compiled.suspends
-      ? {
-          _tag: "Suspend",
-          description: `"${prepared.name}" was begun before the run was cut off, and may have taken effect. Run it again?`
-        }
-      : { _tag: "Answer", output: ToolOutput.make(unknownOutcome, { isError: true }) }
+const afterCrash = (live: Live, asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<Gate>> =>
+  Effect.forEach(asked, ({ prepared, tool }): Effect.Effect<Gate> => {
+    const { unknownOutcome: look } = live
+    if (isRepeatable(tool)) return Effect.succeed({ _tag: "Allow" })
+    if (look === "ask" && live.compiled.suspends) {
+      return Effect.succeed({
+        _tag: "Suspend",
+        description: `"${prepared.name}" was begun before the run was cut off, and may have taken effect. Run it again?`
+      })
+    }
+    return Effect.map(typeof look === "function" ? look(prepared) : Effect.undefined, (output) => ({
+      _tag: "Answer",
+      output: output ?? ToolOutput.make(unknownOutcome, { isError: true })
+    }))
   })
 
 const asks = (live: Live, message: AiMessage) => {
@@ -113,9 +118,7 @@ const asks = (live: Live, message: AiMessage) => {
       )
   }))
   const isCut = live.resumed === message && live.suspension?.messageId !== message.id
-  return isCut
-    ? [{ suspends: true, ask: (asked: ReadonlyArray<Asked>) => Effect.succeed(afterCrash(live, asked)) }, ...gates]
-    : gates
+  return isCut ? [{ suspends: true, ask: (asked: ReadonlyArray<Asked>) => afterCrash(live, asked) }, ...gates] : gates
 }
 
 /** The message that answers a call which has an outcome. */

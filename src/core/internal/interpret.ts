@@ -9,6 +9,7 @@ import type { Input, RunOptions } from "../Agent.ts"
 import type { AgentResult } from "../AgentResult.ts"
 import { Approvals } from "../Approval.ts"
 import { ChatModel, open as openSession } from "../ChatModel.ts"
+import type { UnknownOutcome } from "../Checkpoint.ts"
 import { IdGenerator } from "../IdGenerator.ts"
 import type { Json } from "../Json.ts"
 import type * as Message from "../Message.ts"
@@ -53,6 +54,10 @@ const result = (live: Live, ending: Ending): AgentResult<unknown> => ({
   usage: live.usage,
   rounds: live.round
 })
+
+/** What knows of outcomes knows those of the run that it was given to. */
+const inherited = (unknownOutcome: UnknownOutcome | undefined): "tell" | "ask" =>
+  unknownOutcome === "ask" ? "ask" : "tell"
 
 /** Everything before the first round, the rounds, and what comes after the last. */
 const body = Effect.fnUntraced(function* (live: Live, inputs: ReadonlyArray<Message.Message>) {
@@ -211,7 +216,7 @@ export const interpret = Effect.fnUntraced(function* (
       suspension: still,
       resumable: {},
       decisions,
-      unknownOutcome: isResume(input) ? input.unknownOutcome : (parent?.unknownOutcome ?? "tell"),
+      unknownOutcome: isResume(input) ? input.unknownOutcome : inherited(parent?.unknownOutcome),
       approvals: Option.getOrUndefined(approvals),
       usageSinceRound: zero
     }

@@ -5,6 +5,7 @@ import { AgentError } from "../AgentError.ts"
 import type { AgentEvent } from "../AgentEvent.ts"
 import type { Approvals, Decision, Request } from "../Approval.ts"
 import type { ModelRequest, ModelSession, ToolDefinition, TurnPart } from "../ChatModel.ts"
+import type { UnknownOutcome } from "../Checkpoint.ts"
 import type { Entry, Thread } from "../Journal.ts"
 import type { AiMessage, HumanMessage, Message } from "../Message.ts"
 import type { MessageLog } from "../MessageLog.ts"
@@ -77,7 +78,7 @@ export interface Live extends Origin, Mutable<Omit<Run, "messages" | "state" | "
   resumable: { readonly [callId: string]: ReadonlyArray<Child> }
   /** What was decided, for the whole tree. */
   readonly decisions: ReadonlyArray<Decision>
-  readonly unknownOutcome: "tell" | "ask"
+  readonly unknownOutcome: UnknownOutcome
   readonly approvals: Approvals["Service"] | undefined
   /** How many messages the log has. */
   logged: number

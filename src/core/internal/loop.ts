@@ -344,6 +344,8 @@ export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | 
     if (memory.iteration >= maxIterations) return yield* finalAnswer(live, "maxIterations")
     memory.iteration++
     const instead = before.length === 0 ? undefined : yield* directed(before)
+    // Something new was said, as by one who steers.
+    if (instead?._tag === "GoOn") memory.asked = ""
     const step: Step = instead === undefined ? yield* round(live, memory) : yield* follow(live, instead)
     if (step._tag === "End") return step.ending
     if (step._tag === "Final") return yield* finalAnswer(live, step.stopReason)

@@ -14,6 +14,7 @@ interface Cell {
 export interface Shared {
   readonly cells: Map<string, Cell>
   readonly saved: Snapshot
+  writes: number
 }
 
 /** A store with what the loop needs beside it. */
@@ -38,7 +39,7 @@ export const make = (
   onChange: (slot: string, value: () => Json, isShared: boolean) => Effect.Effect<void>
 ): Result.Result<StateStore, InvalidEncoding> => {
   const own = new Map<string, Cell>()
-  const shared = parent ?? { cells: new Map<string, Cell>(), saved }
+  const shared = parent ?? { cells: new Map<string, Cell>(), saved, writes: 0 }
   for (const slot of declared) {
     const json = saved[slot.name]
     if (json === undefined) continue
@@ -67,6 +68,7 @@ export const make = (
   const write = <A>(slot: Slot<A>, next: (current: A) => A): Effect.Effect<void> =>
     use(slot, (target) => {
       target.value = next(target.value as A)
+      shared.writes++
       return onChange(slot.name, target.encode, slot.merge !== undefined)
     })
 
@@ -75,6 +77,7 @@ export const make = (
     get: <A>(slot: Slot<A>) => use(slot, (target) => Effect.succeed(target.value as A)),
     set: (slot, value) => write(slot, (current) => (slot.merge === undefined ? value : slot.merge(current, value))),
     update: write,
+    writes: Effect.sync(() => shared.writes),
     names: (prefix) =>
       Effect.sync(() => {
         const names = new Set([

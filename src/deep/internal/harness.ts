@@ -1,8 +1,15 @@
 import * as Effect from "effect/Effect"
+import * as FileTools from "../../backends/FileTools.ts"
 import type { ModelRequest, ToolDefinition } from "../../core/ChatModel.ts"
 import * as Middleware from "../../core/Middleware.ts"
 import type { Run } from "../../core/Run.ts"
 import * as ToolOutput from "../../core/ToolOutput.ts"
+import * as AskUser from "../../middleware/AskUser.ts"
+import * as BackgroundSubagents from "../../middleware/BackgroundSubagents.ts"
+import * as Skills from "../../middleware/Skills.ts"
+import * as Subagents from "../../middleware/Subagents.ts"
+import * as Summarization from "../../middleware/Summarization.ts"
+import * as Todos from "../../middleware/Todos.ts"
 import { type HarnessProfile, resolve } from "../../profiles/HarnessProfile.ts"
 
 /** What was worked out for one list of tools: requests of a run carry the same list, and get the same one back. */
@@ -18,6 +25,33 @@ const viewOf = (tools: ReadonlyArray<ToolDefinition>, profile: HarnessProfile): 
       return description === undefined ? tool : { ...tool, description }
     })
 }
+
+/** The tools that a deep agent can have of this library: a profile may speak of them to agents that are without. */
+const ofTheLibrary: ReadonlySet<string> = new Set<string>([
+  ...FileTools.names,
+  "execute",
+  Todos.toolName,
+  Subagents.toolName,
+  ...Object.values(BackgroundSubagents.toolNames),
+  Summarization.compactTool,
+  Skills.useTool,
+  Skills.leaveTool,
+  AskUser.toolName
+])
+
+/** What profiles say of tools that nobody has: most likely a misspelt name, which would exclude nothing. */
+const misspelt =
+  (profiles: ReadonlyArray<HarnessProfile>) =>
+  (tools: ReadonlySet<string>): string | undefined => {
+    const isKnown = (name: string) => tools.has(name) || ofTheLibrary.has(name)
+    for (const { excludedTools = [], toolDescriptions = {} } of profiles) {
+      const unknown = [...excludedTools, ...Object.keys(toolDescriptions)].find((name) => !isKnown(name))
+      if (unknown !== undefined) {
+        return `a profile speaks of a tool "${unknown}", which is none of ${[...tools].join(", ")}; correct its name, or take it out of the profile`
+      }
+    }
+    return undefined
+  }
 
 /** Fits an agent to the model that it runs on, by the profiles for it: a sub-agent with another model has others. */
 export const harness = (profiles: ReadonlyArray<HarnessProfile>): Middleware.Middleware => {
@@ -41,6 +75,7 @@ export const harness = (profiles: ReadonlyArray<HarnessProfile>): Middleware.Mid
   }
   return Middleware.make({
     name: "Harness",
+    check: misspelt(profiles),
     prompt: (run) =>
       Effect.sync(() => {
         const { basePrompt = "", promptSuffix = "" } = profileOf(run).profile

@@ -1,0 +1,79 @@
+import * as Effect from "effect/Effect"
+import * as FileTools from "../../backends/FileTools.ts"
+import * as Agent from "../../core/Agent.ts"
+import * as Filesystem from "../../middleware/Filesystem.ts"
+import * as Memory from "../../middleware/Memory.ts"
+import * as ModelRetry from "../../middleware/ModelRetry.ts"
+import * as ModelTimeout from "../../middleware/ModelTimeout.ts"
+import * as PromptCaching from "../../middleware/PromptCaching.ts"
+import * as Skills from "../../middleware/Skills.ts"
+import * as Summarization from "../../middleware/Summarization.ts"
+import * as Todos from "../../middleware/Todos.ts"
+import { builtIn } from "../../profiles/HarnessProfile.ts"
+import type { SubagentOptions } from "../DeepAgent.ts"
+import { harness } from "./harness.ts"
+import { home } from "./home.ts"
+import type { AnyMiddleware } from "./stack.ts"
+
+/** What is still open of the todos is not lost in a summary. */
+const keepTodos: NonNullable<Summarization.Options["keep"]> = (run) =>
+  Effect.map(run.state.get(Todos.todos), (list) => {
+    const open = Todos.open(list)
+    return open.length === 0 ? "" : `Todos that are open:\n${Todos.render(open)}`
+  })
+
+/** Where an agent has its skills. */
+export const skillsOf = (options: SubagentOptions): ReadonlyArray<string> => [
+  ...home(options.agentId).skills,
+  ...(options.skills ?? [])
+]
+
+/** The layers of the stack that an agent and its sub-agents share: what comes before the user's own, and what after. */
+export const layers = (options: SubagentOptions) => {
+  const skills = skillsOf(options)
+  const memory = [...home(options.agentId).memory, ...(options.memory ?? [])]
+  const todos = options.todos !== false
+  const { summarization } = options
+  return {
+    first: [
+      harness(options.profiles ?? builtIn),
+      ...(todos ? [Todos.make()] : []),
+      ...(skills.length === 0 ? [] : [Skills.make({ sources: skills })]),
+      ...(options.largeResults === false ? [] : [Filesystem.make(options.largeResults)])
+    ],
+    summary:
+      summarization === false
+        ? []
+        : [
+            Summarization.make({
+              ...summarization,
+              offload: true,
+              tool: true,
+              ...(todos ? { keep: keepTodos } : {})
+            })
+          ],
+    tail: [PromptCaching.make(), ...(memory.length === 0 ? [] : [Memory.make({ sources: memory })])],
+    // The limit is each try's own: what hangs is tried again, and waiting for the next try is no silence.
+    last: [ModelRetry.make(), ModelTimeout.make()]
+  }
+}
+
+const toolsOf = ({ execute = false, files, tools = [] }: SubagentOptions): SubagentOptions["tools"] => {
+  const only = files === undefined ? {} : { only: files }
+  return [...(execute === false ? FileTools.make(only) : FileTools.make({ ...only, execute })), ...tools]
+}
+
+/** Makes the agent of these options, but for its middleware. */
+export const assemble = (options: SubagentOptions, middleware: ReadonlyArray<AnyMiddleware>) =>
+  Agent.make({
+    name: options.name,
+    prompt: options.prompt,
+    tools: toolsOf(options) ?? [],
+    middleware,
+    maxIterations: options.maxIterations ?? 200,
+    stopWhen: options.stopWhen ?? [],
+    ...(options.description === undefined ? {} : { description: options.description }),
+    ...(options.parameters === undefined ? {} : { parameters: options.parameters }),
+    ...(options.toolConcurrency === undefined ? {} : { toolConcurrency: options.toolConcurrency }),
+    ...(options.output === undefined ? {} : { output: options.output })
+  })

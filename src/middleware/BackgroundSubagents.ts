@@ -1,0 +1,98 @@
+/**
+ * Sub-agents in the background: `start_task` returns at once, and the model is told when the task is over.
+ *
+ * Five tools: `start_task`, `check_task`, `update_task`, `cancel_task` and `list_tasks`. The tasks go on after the run that
+ * began them, in the scope of the supervisor (`BackgroundTasks.layer`); how they stand is in the state of the thread.
+ * Agents in this process and agents on servers (`RemoteAgents`) are worked with in the same way.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { BackgroundSubagents, BackgroundTasks } from "effect-deepagents/middleware"
+ *
+ * const researcher = Agent.make({ name: "researcher", description: "Answers one question", prompt: "You search." })
+ *
+ * const lead = Agent.make({
+ *   name: "lead",
+ *   prompt: "You answer by sources.",
+ *   middleware: [BackgroundSubagents.make({ agents: [researcher] })]
+ * })
+ *
+ * const chat = Effect.gen(function* () {
+ *   yield* Agent.run(lead, "Find out who invented the zip", { threadId: "ada" })
+ *   return yield* Agent.run(lead, "And?", { threadId: "ada" })
+ * }).pipe(Effect.provide(BackgroundTasks.layer()))
+ * ```
+ */
+import * as Result from "effect/Result"
+import type * as Agent from "../core/Agent.ts"
+import * as AgentState from "../core/AgentState.ts"
+import type { InvalidEncoding } from "../core/InvalidEncoding.ts"
+import * as Middleware from "../core/Middleware.ts"
+import type { ToolContext } from "../core/ToolContext.ts"
+import type { BackgroundTasks, Worker } from "./BackgroundTasks.ts"
+import { local } from "./internal/background/local.ts"
+import { eventName, seam, type Settings, source } from "./internal/background/seam.ts"
+import { known, Record as TaskRecord } from "./internal/background/state.ts"
+import { makeTools, toolNames } from "./internal/background/tools.ts"
+import { twoOfOneName } from "./internal/names.ts"
+import { defaultMaxDepth, type Fork, type Services as SubagentServices } from "./Subagents.ts"
+
+export {
+  /** The name of the `Custom` event that says that a task began, ended or stopped. */
+  eventName,
+  /** The `source` of the messages that tell the model of tasks that are over. */
+  source,
+  /** What a thread knows of one of its tasks. */
+  TaskRecord,
+  /** The names of the tools. */
+  toolNames
+}
+
+type AnyAgent = Agent.Agent<unknown, unknown, unknown>
+
+type Entry = AnyAgent | Fork<AnyAgent> | Worker<unknown>
+
+/** What sub-agents in the background need. */
+export type Services<T> = T extends Worker<infer R> ? R : SubagentServices<T>
+
+const prompt = `Tasks that take long can be done in the background: ${toolNames.start} returns at once, and you are told when the task is over. What was said of a task before may be out of date: ${toolNames.list} and ${toolNames.check} say how it stands now. Don't ask again and again; if you can't go on without it, use ${toolNames.check} with wait_seconds.`
+
+const workerOf = (entry: Entry): Worker<unknown> => ("open" in entry ? entry : local(entry))
+
+/**
+ * Offers the five tools for these agents: any `Agent`, one that begins with the conversation (`Subagents.fork`), or one on
+ * a server (`RemoteAgents.make`). `maxDepth` (3) bounds how deep agents are nested.
+ *
+ * An agent in this process is a run of its own: with what was in context when the task was started, under the middleware
+ * that sub-agents inherit, on a budget of its own. It must not live on what ends with the parent's run.
+ */
+export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
+  readonly agents: Agents
+  readonly maxDepth?: number
+}): Middleware.Middleware<never, Services<Agents[number]> | BackgroundTasks | ToolContext> => {
+  type R = Services<Agents[number]> | BackgroundTasks | ToolContext
+  const workers = options.agents.map(workerOf)
+  const settings: Settings = {
+    workers: new Map(workers.map((worker) => [worker.name, worker])),
+    maxDepth: options.maxDepth ?? defaultMaxDepth
+  }
+  const name = "BackgroundSubagents"
+  // What the workers need is in the types of the agents, and is put back here.
+  return workers.length === 0
+    ? Middleware.make<never, R>({ name })
+    : (Middleware.make({
+        name,
+        check: () => twoOfOneName("sub-agents in the background", workers),
+        state: [known],
+        prompt,
+        tools: makeTools(settings),
+        beforeModel: seam(settings)
+      }) as Middleware.Middleware<never, R>)
+}
+
+/** What a thread knows of its tasks, in the order in which they were begun: from the state of a result. */
+export const tasks = (
+  state: AgentState.Snapshot
+): Result.Result<ReadonlyArray<typeof TaskRecord.Type>, InvalidEncoding> =>
+  Result.map(AgentState.read(state, known), (current) => current?.tasks ?? [])

@@ -1,0 +1,88 @@
+/**
+ * Agents on servers, as sub-agents in the background: over HTTP, by the LangGraph server API or the Agent Protocol.
+ *
+ * The address comes from you and never from a model. What the server says is not trusted: its answers are decoded, cut to
+ * size, and never quoted in errors.
+ *
+ * ```ts
+ * import { Redacted } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { BackgroundSubagents, RemoteAgents } from "effect-deepagents/middleware"
+ *
+ * const analyst = RemoteAgents.make({
+ *   name: "analyst",
+ *   description: "Analyses figures",
+ *   url: "https://agents.example.com",
+ *   agentId: "analyst",
+ *   headers: { "x-api-key": Redacted.make("…") }
+ * })
+ *
+ * const lead = Agent.make({
+ *   name: "lead",
+ *   prompt: "You answer by figures.",
+ *   middleware: [BackgroundSubagents.make({ agents: [analyst] })]
+ * })
+ * ```
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { HttpClient } from "effect/http/HttpClient"
+import type * as Redacted from "effect/Redacted"
+import type { Worker } from "./BackgroundTasks.ts"
+import type { Target } from "./internal/background/remoteClient.ts"
+import { decodeKept, type Kept, makeSession } from "./internal/background/remoteSession.ts"
+
+/** Which protocol a server speaks. */
+export type Protocol = "langgraph" | "agent-protocol"
+
+/**
+ * - `name`, `description`: what the model knows the agent by
+ * - `url`: where the server is, a path before the API's own included; `http:` or `https:`
+ * - `agentId`: the assistant or graph (LangGraph), or the agent (Agent Protocol)
+ * - `protocol`: `"langgraph"` by default
+ * - `headers`: sent with every request; give keys as `Redacted`, and they are in no log, span or error
+ * - `pollInterval`: how long is waited between two looks at a run (2 seconds)
+ * - `timeout`: how long one request may take (30 seconds)
+ * - `maxBytes`: the largest answer that is read, in bytes (10 MiB); a thread is read whole at the end of a run
+ */
+export interface Options {
+  readonly name: string
+  readonly description: string
+  readonly url: string
+  readonly agentId: string
+  readonly protocol?: Protocol
+  readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>>
+  readonly pollInterval?: Duration.Input
+  readonly timeout?: Duration.Input
+  readonly maxBytes?: number
+}
+
+const millis = (input: Duration.Input): number => Duration.toMillis(Duration.fromInputUnsafe(input))
+
+/**
+ * Makes an agent on a server one that does tasks in the background. A task is a thread there, a follow-up a run on it.
+ *
+ * It goes on when this process ends, and the next one takes it up again, by what is in the state of the thread here.
+ * Requests that fail are tried again; after 10 in a row the task is `lost`, and `check_task` tries once more. A run that
+ * waits for a person there is `suspended`, and can only be decided on there.
+ */
+export const make = (options: Options): Worker<HttpClient> => {
+  const { agentId, description, headers = {}, maxBytes = 10 * 1024 * 1024, name, protocol = "langgraph", url } = options
+  const target: Target = { url, agentId, protocol, headers, maxBytes, timeout: millis(options.timeout ?? "30 seconds") }
+  const pollInterval = millis(options.pollInterval ?? "2 seconds")
+  // Who has no agent on a server does not pay for loading an HTTP client.
+  const client = Effect.flatMap(
+    Effect.promise(() => import("./internal/background/remoteClient.ts")),
+    ({ connect }) => connect(target)
+  )
+  const open = (kept: Kept | undefined) => Effect.map(client, (it) => makeSession(it, pollInterval, kept))
+  return {
+    name,
+    description,
+    open: open(undefined),
+    reopen: (json) => {
+      const kept = decodeKept(json)
+      return kept === undefined ? Effect.succeed(undefined) : open(kept)
+    }
+  }
+}

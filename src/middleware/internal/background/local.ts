@@ -1,0 +1,135 @@
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
+import * as Agent from "../../../core/Agent.ts"
+import { isTerminal } from "../../../core/AgentEvent.ts"
+import type { AgentResult } from "../../../core/AgentResult.ts"
+import * as Checkpoint from "../../../core/Checkpoint.ts"
+import type { Message } from "../../../core/Message.ts"
+import { CurrentRun } from "../../../core/Run.ts"
+import { ToolContext } from "../../../core/ToolContext.ts"
+import { fromUnknown } from "../../../core/ToolError.ts"
+import { add, type Usage, zero } from "../../../core/Usage.ts"
+import { type Ask, type Ending, type Session, type Worker } from "../../BackgroundTasks.ts"
+import type { Fork } from "../../Subagents.ts"
+import { before } from "../handoffs.ts"
+
+type AnyAgent = Agent.Agent<unknown, unknown, unknown>
+
+/** How many agents in the background are above whatever runs in this fiber. */
+export const Depth = Context.Reference<number>("effect-deepagents/middleware/BackgroundSubagents/Depth", {
+  defaultValue: () => 0
+})
+
+const endingOf = (result: AgentResult<unknown>): Ending =>
+  result.stopReason === "suspended"
+    ? {
+        status: "suspended",
+        text: result.pending.map(({ description, toolName }) => `- ${toolName}: ${description}`).join("\n"),
+        pending: result.pending
+      }
+    : { status: "completed", text: result.text === "" ? "The sub-agent ended without an answer." : result.text }
+
+/** One task of an agent in this process: its runs, each with what the last one came to. */
+const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: Context.Context<never>): Session => {
+  let last: AgentResult<unknown> | undefined
+  let current: Agent.Handle<unknown, unknown> | undefined
+  let spent: Usage = zero
+  let spending: Usage = zero
+
+  const work = (input: Agent.Input, options: Agent.RunOptions): Effect.Effect<Ending, unknown, unknown> =>
+    Effect.gen(function* () {
+      const handle = yield* Agent.start(agent, input, options)
+      current = handle
+      const reader = yield* handle.events.pipe(
+        Stream.runForEach((event) =>
+          Effect.sync(() => {
+            if (isTerminal(event) && event.runId === handle.runId) spending = event.usage
+            else if (event._tag === "RoundCompleted") spending = add(spending, event.usage)
+          })
+        ),
+        Effect.forkScoped({ startImmediately: true })
+      )
+      const result = yield* Effect.onError(handle.await, (cause) =>
+        Cause.hasInterrupts(cause) ? Effect.void : Fiber.await(reader)
+      )
+      yield* Fiber.await(reader)
+      last = result
+      const late = yield* handle.undelivered
+      return { result, late }
+    }).pipe(
+      Effect.scoped,
+      Effect.ensuring(
+        Effect.sync(() => {
+          current = undefined
+          spent = add(spent, spending)
+          spending = zero
+        })
+      ),
+      Effect.flatMap(({ late, result }) =>
+        late.length > 0 && result.stopReason !== "suspended"
+          ? work(late, { history: result.messages, state: result.state })
+          : Effect.succeed(endingOf(result))
+      )
+    )
+
+  const asked = (ask: Ask): Effect.Effect<Ending, unknown, unknown> => {
+    const then = last === undefined ? { history } : { history: last.messages, state: last.state }
+    switch (ask._tag) {
+      case "Start":
+        return work(ask.description, then)
+      case "Message":
+        return work(ask.text, then)
+      case "Decisions":
+        return work(Checkpoint.resume(last, { decisions: ask.decisions }), {})
+      case "GoOn":
+        return work(Checkpoint.resume(last), {})
+    }
+  }
+
+  return {
+    begin: (ask) =>
+      Effect.succeed(
+        Effect.suspend(() => asked(ask)).pipe(
+          Effect.catch((error) => Effect.succeed<Ending>({ status: "failed", text: fromUnknown(error).message })),
+          // What the agent needs is what was there when the task was started, whoever asks for more of it later.
+          (effect) => Effect.updateContext(effect as Effect.Effect<Ending>, () => context)
+        )
+      ),
+    steer: (message) =>
+      Effect.suspend(() =>
+        current === undefined
+          ? Effect.succeed("ended" as const)
+          : Effect.match(current.steer(message), {
+              onSuccess: () => "told" as const,
+              onFailure: () => "ended" as const
+            })
+      ),
+    cancel: Effect.void,
+    usage: () => add(spent, spending),
+    kept: () => undefined
+  }
+}
+
+/** An agent as one that does tasks in the background, in this process. */
+export const local = (entry: AnyAgent | Fork<AnyAgent>): Worker<unknown> => {
+  const agent = "fork" in entry ? entry.fork : entry
+  return {
+    name: agent.name,
+    description: agent.description,
+    reopen: undefined,
+    open: Effect.gen(function* () {
+      const { messages, run } = yield* ToolContext
+      const depth = (yield* Depth) + run.depth + 1
+      // The call and its run may be over by the time that somebody would ask them for something.
+      const context = Context.omit(ToolContext)(yield* Effect.context<ToolContext>()).pipe(
+        Context.add(CurrentRun, undefined),
+        Context.add(Depth, depth)
+      )
+      const history = "fork" in entry ? before(yield* messages) : []
+      return makeSession(yield* Agent.detached(agent), history, context)
+    })
+  }
+}

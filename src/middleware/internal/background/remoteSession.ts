@@ -1,0 +1,144 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { Json } from "../../../core/Json.ts"
+import { type Ask, type Ending, type Reason, type Session, TaskError } from "../../BackgroundTasks.ts"
+import type { Client, Failure, RemoteRun } from "./remoteClient.ts"
+import { answerOf, askedOf, errorOf, Id, type RunAnswer } from "./remoteWire.ts"
+
+/** What another process needs to go on with a task: where it is on its server, and whether it waited for a person. */
+const Kept = Schema.Struct({ threadId: Id, runId: Id, wasAsked: Schema.Boolean })
+export type Kept = typeof Kept.Type
+
+const decode = Schema.decodeUnknownResult(Kept)
+
+/** What was kept, if it is that. */
+export const decodeKept = (json: Json): Kept | undefined => {
+  const result = decode(json)
+  return Result.isSuccess(result) ? result.success : undefined
+}
+
+/** How many requests in a row may fail before a task is given up. */
+const maxFailures = 10
+
+const unavailable = ({ problem }: Failure): TaskError => new TaskError({ reason: { _tag: "Unavailable", problem } })
+
+const notPossible = (problem: string) => {
+  const reason: Reason = { _tag: "NotPossible", problem }
+  return Effect.fail(new TaskError({ reason }))
+}
+
+/** One task on a server: a thread there, and the run that counts. */
+export const makeSession = (client: Client, pollInterval: number, kept: Kept | undefined): Session => {
+  let run: RemoteRun | undefined = kept
+  /** Whether it may still go on there, as far as is known. */
+  let isOpen = kept !== undefined
+  /** Whether it waited for a person there. */
+  let wasAsked = kept?.wasAsked === true
+  /** Whether another run is about to take the place of this one. */
+  let isReplacing = false
+
+  /** Tries a look again for as long as its failures may pass. */
+  const again = <A>(look: Effect.Effect<A, Failure>): Effect.Effect<A, Failure> =>
+    Effect.gen(function* () {
+      for (let failures = 1; ; failures++) {
+        const result = yield* Effect.result(look)
+        if (Result.isSuccess(result)) return result.success
+        if (!result.failure.isPassing || failures >= maxFailures) return yield* Effect.fail(result.failure)
+        yield* Effect.sleep(pollInterval)
+      }
+    })
+
+  /** What a thread came to whose run was interrupted: it waits for a person, went on by one's decision, or was stopped. */
+  const interruptedIn = Effect.fnUntraced(function* (threadId: string): Effect.fn.Return<Ending, Failure> {
+    for (;;) {
+      const thread = yield* again(client.getThread(threadId))
+      const asked = askedOf(thread)
+      if (asked !== undefined) {
+        wasAsked = true
+        return { status: "suspended", text: `It waits for a person, who has to decide on its server:\n${asked}` }
+      }
+      if (!wasAsked) return { status: "cancelled", text: "It was stopped on its server." }
+      if (thread.status === "error") return { status: "failed", text: "It failed on its server." }
+      if (thread.status !== "busy") return { status: "completed", text: answerOf(thread) }
+      yield* Effect.sleep(pollInterval)
+    }
+  })
+
+  const endingOf = Effect.fnUntraced(function* (
+    { threadId }: RemoteRun,
+    answer: typeof RunAnswer.Type
+  ): Effect.fn.Return<Ending, Failure> {
+    if (answer.status === "success") {
+      return { status: "completed", text: answerOf(yield* again(client.getThread(threadId))) }
+    }
+    if (answer.status === "interrupted") return yield* interruptedIn(threadId)
+    return answer.status === "cancelled"
+      ? { status: "cancelled", text: "It was stopped on its server." }
+      : { status: "failed", text: errorOf(answer) }
+  })
+
+  /** Looks at a run until it is over. */
+  const poll = (mine: RemoteRun): Effect.Effect<Ending> =>
+    Effect.gen(function* () {
+      for (;;) {
+        const answer = yield* again(client.getRun(mine))
+        // What became of a run that another takes the place of does not count.
+        if (isReplacing || run?.runId !== mine.runId) yield* Effect.sleep(pollInterval)
+        else if (answer.status === "pending" || answer.status === "running") yield* Effect.sleep(pollInterval)
+        else {
+          isOpen = false
+          return yield* endingOf(mine, answer)
+        }
+      }
+    }).pipe(
+      Effect.catch(({ isPassing, problem }) =>
+        Effect.succeed<Ending>(
+          isPassing
+            ? { status: "lost", text: `${problem} Whether it came to an end there is not known.` }
+            : { status: "failed", text: problem }
+        )
+      )
+    )
+
+  const say = Effect.fnUntraced(function* (threadId: string, message: string, replaces: string | undefined) {
+    isReplacing = replaces !== undefined
+    const made = yield* Effect.ensuring(
+      client.createRun(threadId, message, replaces),
+      Effect.sync(() => {
+        isReplacing = false
+      })
+    )
+    run = made
+    isOpen = true
+    return poll(made)
+  })
+
+  const begin = (ask: Ask): Effect.Effect<Effect.Effect<Ending>, TaskError> => {
+    switch (ask._tag) {
+      case "Start":
+        return client.createThread.pipe(
+          Effect.flatMap((threadId) => say(threadId, ask.description, undefined)),
+          Effect.mapError(unavailable)
+        )
+      case "Message":
+        return run === undefined
+          ? notPossible("It was not begun.")
+          : Effect.mapError(say(run.threadId, ask.text, isOpen ? run.runId : undefined), unavailable)
+      case "Decisions":
+        return notPossible("It has to be decided on at its server.")
+      case "GoOn":
+        return run === undefined ? notPossible("It was not begun.") : Effect.succeed(poll(run))
+    }
+  }
+
+  return {
+    begin: (ask) => Effect.suspend(() => begin(ask)),
+    steer: () => Effect.succeed("begin"),
+    cancel: Effect.suspend(() =>
+      run === undefined ? Effect.void : Effect.mapError(client.cancelRun(run), unavailable)
+    ),
+    usage: () => undefined,
+    kept: () => (run === undefined ? undefined : { threadId: run.threadId, runId: run.runId, wasAsked })
+  }
+}

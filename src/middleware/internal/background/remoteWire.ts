@@ -1,0 +1,74 @@
+import * as Schema from "effect/Schema"
+import { isObject } from "../../../core/Json.ts"
+import { visible } from "../untrusted.ts"
+
+/** An id that a server gave: it becomes a part of addresses, so it can't be a path of its own. */
+export const Id = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,128}$/))
+
+export const ThreadCreated = Schema.Struct({ thread_id: Id })
+
+/** A run. `cancelled` is what some servers say that are not LangGraph's own. */
+export const RunAnswer = Schema.Struct({
+  run_id: Id,
+  status: Schema.Literals(["pending", "running", "success", "error", "timeout", "interrupted", "cancelled"]),
+  error: Schema.optionalKey(Schema.Unknown)
+})
+
+/** A thread: LangGraph has its messages in `values`, the Agent Protocol may have them beside. */
+export const ThreadAnswer = Schema.Struct({
+  values: Schema.optionalKey(Schema.Unknown),
+  messages: Schema.optionalKey(Schema.Unknown),
+  interrupts: Schema.optionalKey(Schema.Unknown),
+  status: Schema.optionalKey(Schema.Unknown)
+})
+
+/** How many characters of what a person is asked there are shown. */
+const maxAsked = 4_000
+
+const textOf = (content: unknown): string => {
+  if (typeof content === "string") return content
+  if (!Array.isArray(content)) return ""
+  return content
+    .flatMap((block) => {
+      if (typeof block === "string") return [block]
+      return isObject(block) && block["type"] === "text" && typeof block["text"] === "string" ? [block["text"]] : []
+    })
+    .join("\n")
+}
+
+const names = {
+  human: new Set(["human", "HumanMessage", "HumanMessageChunk", "user"]),
+  model: new Set(["ai", "AIMessage", "AIMessageChunk", "assistant"])
+}
+
+/** LangChain says by `type` who a message is from, others by `role`. */
+const isFrom = (
+  who: keyof typeof names,
+  message: unknown
+): message is { readonly [key: string]: unknown } & { readonly content?: unknown } =>
+  isObject(message) &&
+  [message["type"], message["role"]].some((name) => typeof name === "string" && names[who].has(name))
+
+/** The answer that a thread ends with: what its agent said last, after what it was last asked. */
+export const answerOf = ({ messages, values }: typeof ThreadAnswer.Type): string => {
+  const inside = isObject(values) ? values["messages"] : undefined
+  const all: ReadonlyArray<unknown> = Array.isArray(messages) ? messages : Array.isArray(inside) ? inside : []
+  const since = all.slice(all.findLastIndex((message) => isFrom("human", message)) + 1)
+  const last = since.findLast((message) => isFrom("model", message) && textOf(message.content) !== "")
+  return isFrom("model", last) ? visible(textOf(last.content)) : "The agent ended without an answer."
+}
+
+/** What a thread waits for a person to decide, `undefined` if it waits for nothing. */
+export const askedOf = ({ interrupts }: typeof ThreadAnswer.Type): string | undefined => {
+  const values = isObject(interrupts) ? Object.values(interrupts).flat() : Array.isArray(interrupts) ? interrupts : []
+  if (values.length === 0) return undefined
+  const shown = values.map((one) => JSON.stringify(isObject(one) ? (one["value"] ?? null) : one)).join("\n")
+  return visible(shown).slice(0, maxAsked)
+}
+
+/** Why a run failed, as far as the server says. */
+export const errorOf = ({ error, status }: typeof RunAnswer.Type): string => {
+  const inside = isObject(error) ? error["message"] : error
+  const why = typeof inside === "string" && inside !== "" ? `: ${visible(inside).slice(0, maxAsked)}` : "."
+  return status === "timeout" ? `It took too long on its server${why}` : `It failed on its server${why}`
+}

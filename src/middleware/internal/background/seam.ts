@@ -1,0 +1,138 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { IdGenerator } from "../../../core/IdGenerator.ts"
+import * as Message from "../../../core/Message.ts"
+import * as Middleware from "../../../core/Middleware.ts"
+import type { Run } from "../../../core/Run.ts"
+import { BackgroundTasks, isOpen, type Task, type Worker } from "../../BackgroundTasks.ts"
+import { absorb, change, type Known, known, type Record } from "./state.ts"
+
+/** The `source` of the message that says what became of tasks. */
+export const source = "background-tasks"
+
+/** The name of the custom event that says that a task began, ended or stopped. */
+export const eventName = "background-task"
+
+/** Who may do tasks, by name, and how deep they may be nested. */
+export interface Settings {
+  readonly workers: ReadonlyMap<string, Worker<unknown>>
+  readonly maxDepth: number
+}
+
+/** Says how a task stands, as an event. */
+export const report = (run: Run, id: string, task: Pick<Task, "agent" | "status" | "usage">): Effect.Effect<void> =>
+  run.custom(eventName, {
+    id,
+    agent: task.agent,
+    status: task.status,
+    ...(task.usage === undefined ? {} : { usage: { ...task.usage } })
+  })
+
+const lostText = "Its process is gone. Whether it came to an end, and what it did until then, is not known."
+
+/** A task as far as the thread knows of it. */
+const fromRecord = (group: string, record: Record): Task => ({
+  key: record.key,
+  group,
+  agent: record.agent,
+  description: record.description,
+  status: record.status,
+  turn: record.turn,
+  startedAt: record.startedAt,
+  updatedAt: record.updatedAt,
+  text: "",
+  pending: [],
+  ...(record.usage === undefined ? {} : { usage: record.usage }),
+  ...(record.kept === undefined ? {} : { kept: record.kept })
+})
+
+/** Has the supervisor take up a task of an earlier process, if its worker can. */
+const adopt = Effect.fnUntraced(function* (settings: Settings, group: string, record: Record) {
+  const reopen = settings.workers.get(record.agent)?.reopen
+  if (reopen === undefined || record.kept === undefined) return undefined
+  const session = yield* reopen(record.kept)
+  if (session === undefined) return undefined
+  const tasks = yield* BackgroundTasks
+  // What can't be taken up right now (too many run) is as it was, and tried again at the next look.
+  return yield* Effect.catch(tasks.adopt(fromRecord(group, record), session), () =>
+    Effect.succeed(fromRecord(group, record))
+  )
+})
+
+/** How long (milliseconds) is waited to hear of a task that was just taken up again. */
+const hearing = 5_000
+
+/**
+ * How a task stands: what the supervisor knows, else what a server knows, else what the thread knew. `undefined` if the
+ * thread knows best. `wait` is in milliseconds; `revive` takes up what is lost, over or waiting as well.
+ */
+export const look = Effect.fnUntraced(function* (
+  settings: Settings,
+  group: string,
+  record: Record,
+  options?: { readonly wait?: number; readonly revive?: boolean }
+) {
+  const tasks = yield* BackgroundTasks
+  const revive = options?.revive === true
+  const check = (wait: number | undefined) =>
+    Effect.catch(tasks.check(record.key, wait), () => Effect.succeed(undefined))
+  const found = yield* check(options?.wait)
+  if (found !== undefined && (!revive || (found.status !== "lost" && found.status !== "suspended"))) return found
+  if (found === undefined && !isOpen(record.status) && !revive) return undefined
+  const adopted = yield* adopt(settings, group, record)
+  if (adopted !== undefined) {
+    return revive ? ((yield* check(Math.max(options?.wait ?? 0, hearing))) ?? adopted) : adopted
+  }
+  if (found !== undefined || !isOpen(record.status)) return found
+  const updatedAt = yield* Clock.currentTimeMillis
+  return { ...fromRecord(group, record), status: "lost" as const, text: lostText, updatedAt }
+})
+
+/** Brings what the thread knows of its open tasks up to date. */
+export const refresh = Effect.fnUntraced(function* (settings: Settings, run: Run, current: Known) {
+  for (const record of current.tasks) {
+    if (!isOpen(record.status)) continue
+    const task = yield* look(settings, current.group, record)
+    if (task !== undefined && (yield* absorb(run.state, record, task, false))) yield* report(run, record.id, task)
+  }
+})
+
+const hints: { readonly [status in Task["status"]]: string } = {
+  running: "",
+  completed: "check_task gives its answer.",
+  failed: "check_task says why.",
+  cancelled: "It was not you who cancelled it.",
+  suspended: "It waits for a decision of a person. check_task says on what.",
+  lost: "check_task says more."
+}
+
+/** Written here alone: what a sub-agent says comes as a tool's result, and not in the user's place. */
+const words = (due: ReadonlyArray<Record>): string =>
+  [
+    "This is said by the system, not by the user. Of your tasks in the background:",
+    ...due.map(({ agent, id, status }) => `- ${id} (${agent}) is ${status}. ${hints[status]}`)
+  ].join("\n")
+
+/**
+ * Before each round: looks at the tasks that are open, and tells the model of those that ended or stopped, once. What was
+ * said is in the transcript, and only then counts as told: an interruption in between loses nothing.
+ */
+export const seam = (settings: Settings) =>
+  Effect.fnUntraced(function* (run: Run) {
+    const current = yield* run.state.get(known)
+    if (current === null) return undefined
+    yield* refresh(settings, run, current)
+    const due: Array<Record> = []
+    for (const record of (yield* run.state.get(known))?.tasks ?? []) {
+      if (record.told) continue
+      const isSaid =
+        record.notice !== undefined && run.messages.findLast(({ id }) => id === record.notice) !== undefined
+      if (isSaid) yield* change(run.state, record.id, ({ notice: _notice, ...rest }) => ({ ...rest, told: true }))
+      else due.push(record)
+    }
+    if (due.length === 0) return undefined
+    const makeId = yield* IdGenerator
+    const notice = makeId()
+    for (const { id } of due) yield* change(run.state, id, (record) => ({ ...record, notice }))
+    return Middleware.goOn(Message.human(words(due), { id: notice, source }))
+  })

@@ -1,0 +1,134 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as AgentState from "../../../core/AgentState.ts"
+import { IdGenerator } from "../../../core/IdGenerator.ts"
+import { canonical, Json } from "../../../core/Json.ts"
+import { Usage } from "../../../core/Usage.ts"
+import { isOpen, Status, type Task } from "../../BackgroundTasks.ts"
+
+/** How many tasks a thread remembers; the oldest that is over goes first. */
+export const maxRecords = 64
+
+/** How many characters of a task's description a thread remembers. */
+const maxDescription = 300
+
+/**
+ * What a thread knows of one of its tasks. `id` is its name for the model, `place` where its text is kept. `told` says
+ * whether the model knows of this status; `notice` is the message that tells it, from when that is about to be said.
+ */
+export const Record = Schema.Struct({
+  id: Schema.String,
+  key: Schema.String,
+  place: Schema.Finite,
+  agent: Schema.String,
+  description: Schema.String,
+  status: Status,
+  turn: Schema.Finite,
+  startedAt: Schema.Finite,
+  updatedAt: Schema.Finite,
+  told: Schema.Boolean,
+  notice: Schema.optionalKey(Schema.String),
+  usage: Schema.optionalKey(Usage),
+  kept: Schema.optionalKey(Json)
+})
+export type Record = typeof Record.Type
+
+const Known = Schema.Struct({ group: Schema.String, next: Schema.Finite, tasks: Schema.Array(Record) })
+export type Known = typeof Known.Type
+
+/** The tasks of a thread: an agent's own, and in each checkpoint. `null` before the first. */
+export const known = AgentState.slot<Known | null, unknown>("backgroundTasks", {
+  schema: Schema.NullOr(Known),
+  initial: null
+})
+
+/** What a task came to, by its place: a slot each, so that a change of one task does not store all texts again. */
+export const textAt = AgentState.family("backgroundTasks.", { schema: Schema.String, initial: "" })
+
+type Store = AgentState.Store
+
+/** The group of a thread's tasks: made with the first one. */
+export const groupOf = Effect.fnUntraced(function* (state: Store) {
+  const makeId = yield* IdGenerator
+  const group = makeId()
+  yield* state.update(known, (current) => current ?? { group, next: 1, tasks: [] })
+  return (yield* state.get(known))?.group ?? group
+})
+
+/** The task with an id. */
+export const find = (state: Store, id: string): Effect.Effect<Record | undefined> =>
+  Effect.map(state.get(known), (current) => current?.tasks.find((record) => record.id === id))
+
+const edit = (state: Store, f: (current: Known) => Known): Effect.Effect<void> =>
+  state.update(known, (current) => (current === null ? null : f(current)))
+
+/** Changes what is known of one task. */
+export const change = (state: Store, id: string, f: (record: Record) => Record): Effect.Effect<void> =>
+  edit(state, (current) => ({ ...current, tasks: current.tasks.map((one) => (one.id === id ? f(one) : one)) }))
+
+/** The first place that is free. */
+const freePlace = (tasks: ReadonlyArray<Record>): number => {
+  const used = new Set(tasks.map(({ place }) => place))
+  let place = 0
+  while (used.has(place)) place++
+  return place
+}
+
+const parts = ({ kept, usage }: Pick<Task, "kept" | "usage">) => ({
+  ...(usage === undefined ? {} : { usage }),
+  ...(kept === undefined ? {} : { kept })
+})
+
+/** Remembers a new task; gives its id. */
+export const remember = Effect.fnUntraced(function* (state: Store, task: Task) {
+  let made: Record | undefined
+  yield* edit(state, (current) => {
+    const oldest = current.tasks.length < maxRecords ? undefined : current.tasks.find((one) => !isOpen(one.status))
+    const tasks = current.tasks.filter((one) => one !== oldest)
+    made = {
+      id: `task-${current.next}`,
+      key: task.key,
+      place: freePlace(tasks),
+      agent: task.agent,
+      description: task.description.slice(0, maxDescription),
+      status: task.status,
+      turn: task.turn,
+      startedAt: task.startedAt,
+      updatedAt: task.updatedAt,
+      told: true,
+      ...parts(task)
+    }
+    return { ...current, next: current.next + 1, tasks: [...tasks, made] }
+  })
+  if (made !== undefined) yield* state.set(textAt(String(made.place)), "")
+  return made?.id ?? ""
+})
+
+const same = (record: Record, task: Task): boolean =>
+  record.status === task.status &&
+  record.turn === task.turn &&
+  record.updatedAt === task.updatedAt &&
+  canonical(parts(record)) === canonical(parts(task))
+
+/**
+ * Takes over how a task stands. A status that the model does not know yet is one to tell it; `seen` says that it is being
+ * told by a result. Gives whether the task ended or stopped since.
+ */
+export const absorb = Effect.fnUntraced(function* (state: Store, record: Record, task: Task, seen: boolean) {
+  const isNew = task.status !== record.status || task.turn !== record.turn
+  if (same(record, task) && (record.told || !seen)) return false
+  if (task.status !== "running" && (isNew || task.updatedAt !== record.updatedAt)) {
+    yield* state.set(textAt(String(record.place)), task.text)
+  }
+  const told = seen || task.status === "running" || (record.told && !isNew)
+  yield* change(state, record.id, ({ notice, ...rest }) => ({
+    ...rest,
+    status: task.status,
+    turn: task.turn,
+    updatedAt: task.updatedAt,
+    ...parts(task),
+    told,
+    ...(notice === undefined || told || isNew ? {} : { notice })
+  }))
+  return isNew && task.status !== "running"
+})

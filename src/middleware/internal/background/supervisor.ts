@@ -1,0 +1,305 @@
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Semaphore from "effect/Semaphore"
+import { choiceOf, type Decision } from "../../../core/Approval.ts"
+import { IdGenerator } from "../../../core/IdGenerator.ts"
+import { fromUnknown } from "../../../core/ToolError.ts"
+import * as ToolOutput from "../../../core/ToolOutput.ts"
+import type { Ask, Ending, Reason, Service, Session, Task, TaskError } from "../../BackgroundTasks.ts"
+
+/** What is supervised at most. `maxDuration` is in milliseconds. */
+interface Limits {
+  readonly maxRunning: number
+  readonly maxTotal: number
+  readonly maxDuration: number
+  readonly keep: number
+}
+
+/** How many characters are kept of what a task came to. */
+const maxText = 20_000
+
+/** How long (milliseconds) is waited for what was interrupted to wind up. */
+const windUp = 10_000
+
+/** A task with what does it. `done` completes when the turn that is being worked on is over. */
+interface Entry {
+  readonly session: Session
+  /** One change at a time. */
+  readonly lock: Semaphore.Semaphore
+  task: Task
+  fiber: Fiber.Fiber<unknown, unknown> | undefined
+  done: Deferred.Deferred<void>
+  isCancelled: boolean
+}
+
+const view = ({ session, task }: Entry): Task => {
+  const usage = session.usage()
+  const kept = session.kept()
+  return { ...task, ...(usage === undefined ? {} : { usage }), ...(kept === undefined ? {} : { kept }) }
+}
+
+const bounded = (text: string): string => ToolOutput.text(ToolOutput.truncate(ToolOutput.make(text), maxText))
+
+/** Whether a task that does not run here may have gone on elsewhere: nobody here decides on what it waits for. */
+const isElsewhere = ({ pending, status }: Task): boolean =>
+  status === "lost" || (status === "suspended" && pending.length === 0)
+
+/** Makes the supervisor of a scope. */
+export const make = Effect.fnUntraced(function* (limits: Limits, toError: (reason: Reason) => TaskError) {
+  const scope = yield* Effect.scope
+  const entries = new Map<string, Entry>()
+
+  const fail = (reason: Reason) => Effect.fail(toError(reason))
+  const notPossible = (problem: string) => fail({ _tag: "NotPossible", problem })
+
+  const find = (key: string): Effect.Effect<Entry, TaskError> =>
+    Effect.suspend(() => {
+      const entry = entries.get(key)
+      return entry === undefined ? fail({ _tag: "NotFound" }) : Effect.succeed(entry)
+    })
+
+  const running = (group?: string): number => {
+    let count = 0
+    for (const { task } of entries.values()) {
+      if (task.status === "running" && (group === undefined || task.group === group)) count++
+    }
+    return count
+  }
+
+  /** How many run already, if that is too many for one more. */
+  const tooMany = (group: string): number | undefined => {
+    if (running(group) >= limits.maxRunning) return limits.maxRunning
+    return running() >= limits.maxTotal ? limits.maxTotal : undefined
+  }
+
+  /** Forgets the oldest of those that do not run, and those that wait for a decision last. */
+  const prune = (): void => {
+    const waits = ({ status }: Task) => (status === "suspended" ? 1 : 0)
+    const over = [...entries].filter(([, { task }]) => task.status !== "running")
+    over.sort(
+      ([, { task: left }], [, { task: right }]) => waits(left) - waits(right) || left.updatedAt - right.updatedAt
+    )
+    for (const [key] of over.slice(0, Math.max(0, over.length - limits.keep))) entries.delete(key)
+  }
+
+  const end = Effect.fnUntraced(function* (entry: Entry, ending: Ending) {
+    const updatedAt = yield* Clock.currentTimeMillis
+    const { pending = [], status, text } = ending
+    entry.task = { ...entry.task, status, text: bounded(text), pending, updatedAt }
+    entry.fiber = undefined
+    Deferred.doneUnsafe(entry.done, Effect.void)
+    prune()
+  })
+
+  const endingOf = Effect.fnUntraced(function* (
+    entry: Entry,
+    exit: Exit.Exit<Option.Option<Ending>, TaskError>
+  ): Effect.fn.Return<Ending> {
+    if (Exit.isSuccess(exit)) {
+      if (Option.isSome(exit.value)) return exit.value.value
+      yield* Effect.ignore(entry.session.cancel)
+      const seconds = Math.round(limits.maxDuration / 1000)
+      return { status: "failed", text: `It was stopped: it took longer than ${seconds} seconds.` }
+    }
+    if (Cause.hasInterrupts(exit.cause)) {
+      return entry.isCancelled
+        ? { status: "cancelled", text: "It was cancelled." }
+        : { status: "lost", text: "It was interrupted by something else than cancel_task." }
+    }
+    if (Cause.hasDies(exit.cause)) yield* Effect.logError("A task in the background died", exit.cause)
+    const error = Cause.squash(exit.cause)
+    return { status: "failed", text: fromUnknown(error).message }
+  })
+
+  /** Waits for the end of a turn in the background. */
+  const supervise = Effect.fnUntraced(function* (entry: Entry, work: Effect.Effect<Ending, TaskError>) {
+    const { turn } = entry.task
+    entry.fiber = yield* work.pipe(
+      Effect.timeoutOption(limits.maxDuration),
+      Effect.onExit((exit) =>
+        // What an earlier turn comes to is of no interest once there is another.
+        entry.task.turn === turn ? Effect.flatMap(endingOf(entry, exit), (ending) => end(entry, ending)) : Effect.void
+      ),
+      Effect.forkIn(scope, { startImmediately: true })
+    )
+    // It may have been over at once.
+    if (entry.task.status !== "running") entry.fiber = undefined
+  })
+
+  /** Begins the next turn of a task. It counts as running from here on, and is what it was if that fails. */
+  const nextTurn = (entry: Entry, ask: Ask): Effect.Effect<Task, TaskError> =>
+    Effect.uninterruptibleMask(
+      Effect.fnUntraced(function* (restore) {
+        const max = entry.task.status === "running" ? undefined : tooMany(entry.task.group)
+        if (max !== undefined) return yield* fail({ _tag: "TooMany", max })
+        const before = entry.task
+        if (before.status !== "running") {
+          entry.done = Deferred.makeUnsafe()
+          entry.task = { ...before, status: "running" }
+        }
+        const work = yield* Effect.onError(restore(entry.session.begin(ask)), () =>
+          Effect.sync(() => {
+            if (before.status === "running") return
+            entry.task = before
+            Deferred.doneUnsafe(entry.done, Effect.void)
+          })
+        )
+        const updatedAt = yield* Clock.currentTimeMillis
+        const earlier = entry.fiber
+        entry.isCancelled = false
+        if (entry.task.status !== "running") entry.done = Deferred.makeUnsafe()
+        entry.task = { ...entry.task, status: "running", turn: before.turn + 1, text: "", pending: [], updatedAt }
+        yield* supervise(entry, work)
+        if (earlier !== undefined) yield* Effect.forkIn(Fiber.interrupt(earlier), scope)
+        return view(entry)
+      })
+    )
+
+  const enter = (task: Task, session: Session): Entry => {
+    const entry: Entry = {
+      session,
+      lock: Semaphore.makeUnsafe(1),
+      task,
+      fiber: undefined,
+      done: Deferred.makeUnsafe(),
+      isCancelled: false
+    }
+    entries.set(task.key, entry)
+    return entry
+  }
+
+  /** Begins the first turn that this supervisor sees of a task; one that does not begin is not there. */
+  const launch = (task: Task, session: Session, ask: Ask): Effect.Effect<Task, TaskError> =>
+    Effect.uninterruptibleMask(
+      Effect.fnUntraced(function* (restore) {
+        const max = tooMany(task.group)
+        if (max !== undefined) return yield* fail({ _tag: "TooMany", max })
+        const entry = enter(task, session)
+        const work = yield* Effect.onError(restore(session.begin(ask)), () =>
+          Effect.sync(() => {
+            entries.delete(task.key)
+            Deferred.doneUnsafe(entry.done, Effect.void)
+          })
+        )
+        yield* supervise(entry, work)
+        return view(entry)
+      })
+    )
+
+  const start: Service["start"] = Effect.fnUntraced(function* ({ agent, description, group, session }) {
+    const now = yield* Clock.currentTimeMillis
+    const makeId = yield* IdGenerator
+    const task: Task = {
+      key: makeId(),
+      group,
+      agent,
+      description,
+      status: "running",
+      turn: 1,
+      startedAt: now,
+      updatedAt: now,
+      text: "",
+      pending: []
+    }
+    return yield* launch(task, session, { _tag: "Start", description })
+  })
+
+  const adopt: Service["adopt"] = (task, session) =>
+    Effect.suspend(() => {
+      const known = entries.get(task.key)
+      if (known === undefined) {
+        return launch({ ...task, status: "running", text: "", pending: [] }, session, { _tag: "GoOn" })
+      }
+      return known.lock.withPermits(1)(
+        Effect.suspend(() =>
+          isElsewhere(known.task) ? nextTurn(known, { _tag: "GoOn" }) : Effect.succeed(view(known))
+        )
+      )
+    })
+
+  const check: Service["check"] = Effect.fnUntraced(function* (key, wait = 0) {
+    const entry = yield* find(key)
+    if (entry.task.status === "running" && wait > 0) {
+      yield* Effect.timeoutOption(Deferred.await(entry.done), wait)
+    }
+    return view(entry)
+  })
+
+  const update: Service["update"] = Effect.fnUntraced(function* (key, message) {
+    const entry = yield* find(key)
+    return yield* entry.lock.withPermits(1)(
+      Effect.gen(function* () {
+        if (entry.task.status === "running") {
+          const how = yield* entry.session.steer(message)
+          if (how === "told") {
+            entry.task = { ...entry.task, updatedAt: yield* Clock.currentTimeMillis }
+            return view(entry)
+          }
+          if (how === "begin") return yield* nextTurn(entry, { _tag: "Message", text: message })
+          yield* Deferred.await(entry.done)
+        }
+        const { status } = entry.task
+        if (status === "suspended") return yield* notPossible("It waits for a decision of a person, not for a message.")
+        if (status !== "completed") return yield* notPossible(`It is ${status} and can't go on. Start a new one.`)
+        return yield* nextTurn(entry, { _tag: "Message", text: message })
+      })
+    )
+  })
+
+  const cancel: Service["cancel"] = Effect.fnUntraced(function* (key) {
+    const entry = yield* find(key)
+    return yield* entry.lock.withPermits(1)(
+      Effect.gen(function* () {
+        const { status } = entry.task
+        if (status !== "running" && status !== "suspended") {
+          return yield* notPossible(`It is ${status} already; there is nothing to cancel.`)
+        }
+        yield* entry.session.cancel
+        if (entry.fiber === undefined) yield* end(entry, { status: "cancelled", text: "It was cancelled." })
+        else {
+          entry.isCancelled = true
+          yield* Effect.timeoutOption(Fiber.interrupt(entry.fiber), windUp)
+        }
+        return view(entry)
+      })
+    )
+  })
+
+  /** What is wrong with decisions on what a task waits for. */
+  const problemOf = ({ pending }: Task, decisions: ReadonlyArray<Decision>): string | undefined => {
+    if (decisions.length === 0) return "There is no decision among these."
+    for (const decision of decisions) {
+      const request = pending.find(({ id }) => id === decision.id)
+      if (request === undefined) return `Nothing waits for a decision with the id "${decision.id}".`
+      const choice = choiceOf(decision)
+      if (!request.allow.includes(choice)) return `"${choice}" is not allowed for "${request.toolName}".`
+    }
+    return undefined
+  }
+
+  const decide: Service["decide"] = Effect.fnUntraced(function* (key, decisions) {
+    const entry = yield* find(key)
+    return yield* entry.lock.withPermits(1)(
+      Effect.suspend(() => {
+        const { status } = entry.task
+        if (status !== "suspended") return notPossible(`It is ${status}: it waits for no decision.`)
+        const problem = problemOf(entry.task, decisions)
+        return problem === undefined ? nextTurn(entry, { _tag: "Decisions", decisions }) : notPossible(problem)
+      })
+    )
+  })
+
+  const list: Service["list"] = (group) =>
+    Effect.sync(() =>
+      [...entries.values()]
+        .filter(({ task }) => group === undefined || task.group === group)
+        .map((entry) => view(entry))
+    )
+
+  return { start, adopt, check, update, cancel, decide, list } satisfies Service
+})
