@@ -26,13 +26,15 @@ import { fromResult, type ToolOutput } from "./ToolOutput.ts"
 
 /**
  * What a tool does to the world (MCP's hints): it only reads; it may destroy; doing it twice is doing it once; it
- * touches things outside of the agent's own world. What is not said counts as not so.
+ * touches things outside of the agent's own world. `paged`: it gives large things in parts by itself, so that its results
+ * are never put into files. What is not said counts as not so.
  */
 export interface Annotations {
   readonly readOnly?: boolean
   readonly destructive?: boolean
   readonly idempotent?: boolean
   readonly openWorld?: boolean
+  readonly paged?: boolean
 }
 
 /** A call whose arguments were decoded: the arguments as they will be used (after coercion), and the work. */

@@ -165,7 +165,7 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
     wrapToolCall: (call, next, run) =>
       Effect.flatMap(next(call), (output) => {
         const text = ToolOutput.text(output)
-        if (text.length <= resultLimit) return Effect.succeed(output)
+        if (text.length <= resultLimit || call.annotations.paged === true) return Effect.succeed(output)
         return Effect.map(put(run, text, folder, keep), (path) =>
           path === undefined
             ? output

@@ -72,6 +72,26 @@ describe("Filesystem", () => {
     )
   )
 
+  it.effect("what a tool gives in parts by itself is not put away, or reading it back would never end", () =>
+    Effect.gen(function* () {
+      const result = yield* Agent.run(agentWith({ toolResults: 100 }), "go")
+      const [pointer, page] = answers(result.messages)
+      assert.include(pathIn(pointer), "/large_results/")
+      assert.include(page, "line 25 ")
+    }).pipe(
+      Effect.provide([
+        TestChatModel.reactive((request) => {
+          const told = answers(request.messages)
+          if (told.length === 0) return say(50)
+          return told.length === 1
+            ? TestChatModel.calls([{ name: "read_file", arguments: { file_path: pathIn(told[0]) } }])
+            : "done"
+        }),
+        MemoryBackend.layer()
+      ])
+    )
+  )
+
   it.effect("what can't be written stays as it is, with a warning", () =>
     Effect.gen(function* () {
       const backend = yield* MemoryBackend.make()

@@ -89,7 +89,7 @@ export const readFile = (kit: Kit, files: Files): Tool.Tool<Backend.Backend | To
         Schema.Finite.annotate({ description: "How many characters of the first line to leave out; 0 if left out" })
       )
     },
-    annotations: { readOnly: true, idempotent: true },
+    annotations: { readOnly: true, idempotent: true, paged: true },
     execute: Effect.fnUntraced(function* ({ column, file_path, limit, offset }) {
       const backend = yield* Backend.Backend
       const path = yield* Effect.fromResult(Path.normalize("read", file_path))
