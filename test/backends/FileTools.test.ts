@@ -40,7 +40,7 @@ describe("FileTools", () => {
       })
       assert.deepStrictEqual(Object.fromEntries(flags), {
         ls: "idempotent readOnly",
-        read_file: "idempotent readOnly",
+        read_file: "idempotent paged readOnly",
         write_file: "destructive idempotent",
         edit_file: "destructive",
         delete_file: "destructive idempotent",
