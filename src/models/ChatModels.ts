@@ -66,10 +66,13 @@ const openai: Provider = {
   name: "openai",
   layer: (model) =>
     Layer.unwrap(
-      Effect.map(
-        Effect.promise(() => import("./openai/index.ts")),
-        ({ OpenAiChatModel }) => OpenAiChatModel.layerConfig({ model })
-      )
+      Effect.gen(function* () {
+        const { OpenAiChatModel } = yield* Effect.promise(() => import("./openai/index.ts"))
+        const moved = yield* Config.option(Config.String("OPENAI_BASE_URL"))
+        // The key goes to the server that was named beside it, as with OpenAI's own SDK.
+        const elsewhere = Option.map(moved, (baseURL) => ({ baseURL, apiKey: Config.Redacted("OPENAI_API_KEY") }))
+        return OpenAiChatModel.layerConfig({ model, ...Option.getOrElse(elsewhere, () => ({})) })
+      })
     )
 }
 

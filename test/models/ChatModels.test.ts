@@ -3,6 +3,7 @@ import { ConfigProvider, Effect } from "effect"
 import { Agent } from "effect-deepagents"
 import { ChatModels, type ProviderProfile } from "effect-deepagents/models"
 import { TestChatModel } from "effect-deepagents/testing"
+import * as OpenAiServer from "./servers/openai.ts"
 
 const agent = Agent.make({ name: "a", prompt: "", parameters: { temperature: 0.5 } })
 
@@ -52,6 +53,22 @@ describe("ChatModels.resolve", () => {
         assert.include(String(error), key)
       }
     })
+  )
+
+  it.live("a variable moves OpenAI, and its key goes there", () =>
+    Effect.gen(function* () {
+      const server = yield* OpenAiServer.make
+      server.reply(OpenAiServer.plain(400, { error: { message: "not today" } }))
+      const env = { OPENAI_BASE_URL: `${server.url}/v1`, OPENAI_API_KEY: "sk-moved" }
+      const error = yield* Effect.flip(
+        Agent.run(agent, "hi").pipe(
+          Effect.provide(ChatModels.resolve("openai:gpt-x")),
+          Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env })))
+        )
+      )
+      assert.include(String(error), "not today")
+      assert.strictEqual(server.seen[0]?.headers.authorization, "Bearer sk-moved")
+    }).pipe(Effect.scoped)
   )
 
   it.effect("profiles: the provider's, the exact model's over them, a request's over all", () =>
