@@ -133,19 +133,33 @@ const scales = [
   { scale: 0.25, chunks: 1 },
   { scale: 0.12, chunks: 1 },
   { scale: 1, chunks: mostChunks },
-  { scale: 0.25, chunks: mostChunks },
-  { scale: 0.06, chunks: mostChunks }
+  { scale: 0.25, chunks: mostChunks }
 ]
+const smallest = 0.06
+
+/** Messages as pieces of text, at a scale, and their tokens; no more than are over a limit already. */
+const piecesAt = (messages: ReadonlyArray<Message.Message>, meter: Meter, scale: number, limit: number) => {
+  const pieces: Array<string> = []
+  let tokens = 0
+  for (const message of messages) {
+    const piece = pieceOf(message, scale)
+    pieces.push(piece)
+    tokens += meter.text(piece)
+    if (tokens > limit) break
+  }
+  return { pieces, tokens }
+}
 
 /** Messages as pieces of text that fit one request, or as few as can be, and never over {@link mostChunks}. */
 const piecesOf = (messages: ReadonlyArray<Message.Message>, meter: Meter, room: number): ReadonlyArray<string> => {
-  let pieces: ReadonlyArray<string> = []
-  let tokens = 0
+  const several = room * mostChunks * 0.8
   for (const { chunks, scale } of scales) {
-    pieces = messages.map((message) => pieceOf(message, scale))
-    tokens = pieces.reduce((sum, piece) => sum + meter.text(piece), 0)
-    if (tokens <= room * (chunks === 1 ? 0.95 : chunks * 0.8)) return pieces
+    const limit = chunks === 1 ? room * 0.95 : several
+    const { pieces, tokens } = piecesAt(messages, meter, scale, limit)
+    if (tokens <= limit) return pieces
   }
+  const { pieces, tokens } = piecesAt(messages, meter, smallest, Infinity)
+  if (tokens <= several) return pieces
   // Too many messages to say a word about each: how it began and how it stands matter most.
   const kept = Math.max(1, Math.floor((pieces.length * room * mostChunks * 0.4) / tokens))
   const left = pieces.length - 2 * kept
