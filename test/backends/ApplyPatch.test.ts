@@ -384,6 +384,34 @@ describe("ApplyPatch", () => {
       })
     )
 
+    it.effect("a step that is done, and whose answer gets lost, is taken back too, whichever it is", () =>
+      Effect.gen(function* () {
+        for (let failing = 0; failing < 5; failing++) {
+          yield* Effect.gen(function* () {
+            const backend = yield* Backend.Backend
+            let count = 0
+            const lost =
+              (operation: string, path: string) =>
+              <A>(effect: Effect.Effect<A, BackendError.BackendError>) =>
+                Effect.suspend(() =>
+                  count++ === failing
+                    ? Effect.andThen(effect, BackendError.make(operation, path, { _tag: "TimedOut", limit: 1 }))
+                    : effect
+                )
+            const lossy: Backend.Service = {
+              ...backend,
+              write: (path, ...rest) => lost("write", path)(backend.write(path, ...rest)),
+              move: (from, to) => lost("move", from)(backend.move(from, to)),
+              delete: (path, options) => lost("delete", path)(backend.delete(path, options))
+            }
+            const result = yield* inRun(Effect.result(all)).pipe(Effect.provideService(Backend.Backend, lossy))
+            assert.include(message(result), "Nothing was changed.", `step ${failing}`)
+            assert.deepStrictEqual(yield* TestBackend.files, files, `step ${failing}`)
+          }).pipe(Effect.provide(TestBackend.layer({ files })))
+        }
+      })
+    )
+
     it.effect("nothing is deleted before all else is done", () =>
       Effect.gen(function* () {
         const change = apply("*** Delete File: c.txt", "*** Update File: a.txt", "@@", "-a", "+A")

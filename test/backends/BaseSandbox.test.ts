@@ -1,11 +1,14 @@
 import { existsSync } from "node:fs"
 import { chmod, lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect, it, vi } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { Backend, BackendError, Sandbox } from "effect-deepagents"
 import { BaseSandbox, MemoryBackend } from "effect-deepagents/backends"
 import * as LocalShell from "./fixtures/localShell.ts"
+
+// Each operation is a shell with a dozen processes: seconds on a machine that has other things to do.
+vi.setConfig({ testTimeout: 60_000 })
 
 interface Box {
   readonly shell: LocalShell.LocalShell

@@ -483,6 +483,20 @@ describe("moves between backends", () => {
     })
   )
 
+  it.effect("a file whose delete fails when it is done is not lost", () =>
+    Effect.gen(function* () {
+      const [from, to] = [yield* memory(tree), yield* memory()]
+      const lossy: Backend.Service = {
+        ...from,
+        delete: (path) => Effect.andThen(from.delete(path), unavailable("delete", path))
+      }
+      const backend = yield* CompositeBackend.make(lossy, { "/m": to })
+      const error = yield* Effect.flip(backend.move("/f", "/m/f"))
+      assert.match(error.message, /^move \/f: .*everything was copied to \/m\/f/)
+      assert.strictEqual((yield* to.read("/f")).kind, "text")
+    })
+  )
+
   it.effect("an interrupted move takes its copies back", () =>
     Effect.gen(function* () {
       const [from, to] = [yield* memory(tree), yield* memory()]

@@ -691,6 +691,30 @@ describe("searches", () => {
     })
   )
 
+  // Each name costs milliseconds, and the files are in memory: the search never waits for anything.
+  const slowly = Array.from({ length: 400 }, (_, n) => `/${"ab".repeat(120)}${n}`)
+  const letters = "{a,b,c,d,e,f,g,h,i,j}"
+  const hostile = {
+    "a pattern": { pattern: `*${letters}*b*a*${letters}*b*a*b*${letters}*a*q`, ignore: "" },
+    "an ignore file": { pattern: "**", ignore: `${"*a*b*a*b*a*b*a*b*a*b*a*b*q\n".repeat(2_000)}` }
+  }
+  for (const [what, { ignore, pattern }] of Object.entries(hostile)) {
+    it.effect(`end in time whatever ${what} says of names`, () =>
+      Effect.gen(function* () {
+        const backend = yield* MemoryBackend.make({
+          files: { "/.gitignore": ignore, ...Object.fromEntries(slowly.map((path) => [path, "x"])) }
+        })
+        const globbing = yield* Effect.forkChild(backend.glob({ pattern }), { startImmediately: true })
+        const grepping = yield* Effect.forkChild(backend.grep({ pattern: "none", glob: pattern }), {
+          startImmediately: true
+        })
+        yield* TestClock.adjust(15_000)
+        assert.strictEqual((yield* Fiber.join(globbing)).truncated, "time")
+        assert.strictEqual((yield* Fiber.join(grepping)).truncated, "time")
+      })
+    )
+  }
+
   it.effect("others get their turn while much is searched in memory", () =>
     Effect.gen(function* () {
       const backend = yield* MemoryBackend.make({

@@ -24,7 +24,7 @@ import { type Configured, fromConfigured } from "../../core/Configured.ts"
 import * as Sandbox from "../../core/Sandbox.ts"
 import * as BaseSandbox from "../BaseSandbox.ts"
 import { loadPeer } from "../internal/peer.ts"
-import { call, type Lifetime, living, type Provider, type Settings, settingsOf } from "../internal/provider.ts"
+import * as Provider from "../internal/provider.ts"
 
 /** What is used of the SDK's sandbox. */
 export interface DaytonaMachine {
@@ -50,48 +50,43 @@ export interface DaytonaMachine {
  * - `create`: what the SDK is told of the sandbox to make (image or snapshot, resources, environment …)
  * - `sandboxId`: a sandbox that is there already; it is started if it stands still
  */
-export interface Options extends Settings, Lifetime {
+export interface Options extends Provider.Settings, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted
   readonly apiUrl?: string
   readonly target?: string
   readonly create?: CreateSandboxFromSnapshotParams | CreateSandboxFromImageParams
 }
 
-const providerOf = ({ apiKey }: Pick<Options, "apiKey">): Provider => ({
-  name: "Daytona",
-  secrets: apiKey === undefined ? [] : [apiKey]
-})
-
-const service = (machine: DaytonaMachine, settings: Settings, provider: Provider) =>
+const service = (machine: DaytonaMachine, settings: Provider.Settings, provider: Provider.Provider) =>
   BaseSandbox.make({
-    ...settingsOf(settings),
+    ...Provider.settingsOf(settings),
     id: machine.id,
     execute: (command, { timeout }) =>
       Effect.map(
-        call(
+        Provider.call(
           provider,
           () => machine.process.executeCommand(command, undefined, undefined, Math.ceil(timeout / 1000)),
           timeout
         ),
         ({ exitCode, result }) => ({ output: result, exitCode })
       ),
-    upload: (path, content) => call(provider, () => machine.fs.uploadFile(Buffer.from(content), path)),
-    download: (path) => call(provider, () => machine.fs.downloadFile(path))
+    upload: (path, content) => Provider.call(provider, () => machine.fs.uploadFile(Buffer.from(content), path)),
+    download: (path) => Provider.call(provider, () => machine.fs.downloadFile(path))
   })
 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: DaytonaMachine,
-  settings: Settings = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, providerOf({}))
+  settings: Provider.Settings = {}
+): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Daytona"))
 
 const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Sandbox.Service, BackendError, Scope.Scope> {
-  const provider = providerOf(options)
+  const provider = Provider.make("Daytona", options.apiKey)
   const { Daytona } = yield* loadPeer("@daytonaio/sdk", () => import("@daytonaio/sdk"))
   const { apiKey, apiUrl, create, target } = options
-  const client = yield* call(
+  const client = yield* Provider.call(
     provider,
     async () =>
       new Daytona({
@@ -100,15 +95,15 @@ const make = Effect.fnUntraced(function* (
         ...(target === undefined ? {} : { target })
       })
   )
-  const machine = yield* living(provider, options, {
-    create: call(provider, () => client.create(create)),
+  const machine = yield* Provider.living(provider, options, {
+    create: Provider.call(provider, () => client.create(create)),
     connect: (sandboxId) =>
-      call(provider, async () => {
+      Provider.call(provider, async () => {
         const found = await client.get(sandboxId)
         if (found.state !== "started") await client.start(found)
         return found
       }),
-    end: (made) => call(provider, () => client.delete(made)),
+    end: (made) => Provider.call(provider, () => client.delete(made)),
     idOf: ({ id }) => id
   })
   return yield* service(machine, options, provider)

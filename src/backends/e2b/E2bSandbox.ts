@@ -25,7 +25,7 @@ import { type Configured, fromConfigured } from "../../core/Configured.ts"
 import * as Sandbox from "../../core/Sandbox.ts"
 import * as BaseSandbox from "../BaseSandbox.ts"
 import { loadPeer } from "../internal/peer.ts"
-import { call, type Lifetime, living, type Provider, type Settings, settingsOf } from "../internal/provider.ts"
+import * as Provider from "../internal/provider.ts"
 
 /** What is used of the SDK's sandbox. */
 export interface E2bMachine {
@@ -54,32 +54,27 @@ export interface E2bMachine {
  * - `template`: what the sandbox is made from, by name or id
  * - `create`: what else the SDK is told. E2B ends a sandbox after five minutes unless `timeoutMs` says otherwise
  */
-export interface Options extends Settings, Lifetime {
+export interface Options extends Provider.Settings, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted
   readonly domain?: string
   readonly template?: string
   readonly create?: Omit<SandboxOpts, "apiKey" | "domain" | "template">
 }
 
-const providerOf = ({ apiKey }: Pick<Options, "apiKey">): Provider => ({
-  name: "E2B",
-  secrets: apiKey === undefined ? [] : [apiKey]
-})
-
-const service = (machine: E2bMachine, settings: Settings, provider: Provider) =>
+const service = (machine: E2bMachine, settings: Provider.Settings, provider: Provider.Provider) =>
   BaseSandbox.make({
-    ...settingsOf(settings),
+    ...Provider.settingsOf(settings),
     id: machine.sandboxId,
     execute: (command, { timeout }) =>
       Effect.map(
-        call(provider, (signal) => machine.commands.run(command, { timeoutMs: timeout, signal }), timeout),
+        Provider.call(provider, (signal) => machine.commands.run(command, { timeoutMs: timeout, signal }), timeout),
         ({ exitCode, stdout }) => ({ output: stdout, exitCode })
       ),
     stream: (command, { timeout }) =>
       Stream.callback((queue) => {
         const onStdout = (text: string) => void Queue.offerUnsafe(queue, { channel: "stdout", text })
         const onStderr = (text: string) => void Queue.offerUnsafe(queue, { channel: "stderr", text })
-        return call(
+        return Provider.call(
           provider,
           (signal) => machine.commands.run(command, { timeoutMs: timeout, signal, onStdout, onStderr }),
           timeout
@@ -90,34 +85,34 @@ const service = (machine: E2bMachine, settings: Settings, provider: Provider) =>
           })
         )
       }),
-    upload: (path, content) => call(provider, () => machine.files.write(path, content.slice().buffer)),
-    download: (path) => call(provider, () => machine.files.read(path, { format: "bytes" }))
+    upload: (path, content) => Provider.call(provider, () => machine.files.write(path, content.slice().buffer)),
+    download: (path) => Provider.call(provider, () => machine.files.read(path, { format: "bytes" }))
   })
 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: E2bMachine,
-  settings: Settings = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, providerOf({}))
+  settings: Provider.Settings = {}
+): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("E2B"))
 
 const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Sandbox.Service, BackendError, Scope.Scope> {
-  const provider = providerOf(options)
+  const provider = Provider.make("E2B", options.apiKey)
   const { Sandbox: Machine } = yield* loadPeer("e2b", () => import("e2b"))
   const { apiKey, create, domain, template } = options
   const connection = {
     ...(apiKey === undefined ? {} : { apiKey: Redacted.value(apiKey) }),
     ...(domain === undefined ? {} : { domain })
   }
-  const machine = yield* living(provider, options, {
-    create: call(provider, () =>
+  const machine = yield* Provider.living(provider, options, {
+    create: Provider.call(provider, () =>
       template === undefined
         ? Machine.create({ ...create, ...connection })
         : Machine.create(template, { ...create, ...connection })
     ),
-    connect: (sandboxId) => call(provider, () => Machine.connect(sandboxId, connection)),
-    end: (made) => Effect.asVoid(call(provider, () => made.kill())),
+    connect: (sandboxId) => Provider.call(provider, () => Machine.connect(sandboxId, connection)),
+    end: (made) => Effect.asVoid(Provider.call(provider, () => made.kill())),
     idOf: ({ sandboxId }) => sandboxId
   })
   return yield* service(machine, options, provider)

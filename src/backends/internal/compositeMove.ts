@@ -146,9 +146,9 @@ const telling = (error: BackendError.BackendError, words: string) =>
     ...(error.cause === undefined ? {} : { cause: error.cause })
   })
 
-/** Whether a failed delete may have deleted some of it. */
-const mayBePartial = (survey: Survey, error: BackendError.BackendError): boolean =>
-  survey.isDirectory && (error.reason._tag === "TimedOut" || error.reason._tag === "Unavailable")
+/** Whether a failed delete may have deleted something: the answer of a machine can get lost when it is done. */
+const isUncertain = (error: BackendError.BackendError): boolean =>
+  error.reason._tag === "TimedOut" || error.reason._tag === "Unavailable"
 
 /**
  * Moves a file or a directory to another backend. Empty directories are not carried over. If the source can't be deleted
@@ -183,8 +183,10 @@ export const across = (source: Place, target: Place): Effect.Effect<void, Backen
       )
       const remove = source.part.backend.delete(source.inner, found.isDirectory ? { recursive: true } : {})
       yield* Effect.catch(Effect.mapError(remove, asMove(source)), (error) =>
-        mayBePartial(found, error)
-          ? Effect.fail(telling(error, `everything was copied to ${target.path}, and not all may be deleted here`))
+        isUncertain(error)
+          ? Effect.fail(
+              telling(error, `everything was copied to ${target.path}, and may still be here, or a part of it`)
+            )
           : undo(error)
       )
     })

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../core/Backend.ts"
 import type { BackendError } from "../../core/BackendError.ts"
-import type { Options, Primitives } from "../DerivedBackend.ts"
+import type { Child, Options, Primitives } from "../DerivedBackend.ts"
 import * as Files from "./deriveFiles.ts"
 import * as Move from "./deriveMove.ts"
 import * as Search from "./deriveSearch.ts"
@@ -20,13 +20,13 @@ export { sizeOf, toBytes } from "./deriveTarget.ts"
 /** The largest file, in bytes, if nobody says. */
 const maxFileSize = 10 * 1024 * 1024
 
+const isName = ({ name }: Child): boolean => name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name)
+
 /** What a directory has in it; no name that would lead out of it, whoever gives the names. */
 const guarded = (primitives: Primitives): Primitives => ({
   ...primitives,
   list: (path) =>
-    Effect.map(primitives.list(path), (children) =>
-      children.filter(({ name }) => name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name))
-    )
+    Effect.map(primitives.list(path), (children) => (children.every(isName) ? children : children.filter(isName)))
 })
 
 /** Where a path leads, as far as there is something on the way. */

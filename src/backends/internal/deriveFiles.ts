@@ -16,6 +16,7 @@ import {
   find,
   findFile,
   on,
+  type Searched,
   type Source,
   type Target,
   toBytes,
@@ -55,11 +56,11 @@ export const ls =
     )
 
 /** Whether a file is read in pieces rather than whole. */
-export const isLarge = (source: Source, { size = 0 }: Pick<Stat, "size">): boolean =>
+export const isLarge = (source: Searched, { size = 0 }: Pick<Stat, "size">): boolean =>
   size > (source.primitives.stream === undefined ? Math.max(wholeUpTo, source.maxFileSize) : wholeUpTo)
 
 /** The bytes of a large file, a piece at a time. */
-export const pieces = (source: Source, target: Target, size: number): Stream.Stream<Uint8Array, BackendError> => {
+export const pieces = (source: Searched, target: Target, size: number): Stream.Stream<Uint8Array, BackendError> => {
   const { read, stream } = source.primitives
   if (stream !== undefined) return stream(target.real)
   return Stream.range(0, Math.ceil(size / wholeUpTo) - 1).pipe(

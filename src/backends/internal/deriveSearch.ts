@@ -9,13 +9,13 @@ import type * as Backend from "../../core/Backend.ts"
 import type { BackendError } from "../../core/BackendError.ts"
 import type { Child, Content } from "../DerivedBackend.ts"
 import { entryOf, isLarge, pieces } from "./deriveFiles.ts"
-import { fail, type Failing, find, on, type Source, type Target } from "./deriveTarget.ts"
+import { fail, type Failing, find, on, type Searched, type Target } from "./deriveTarget.ts"
 import { indexOf } from "./find.ts"
 import { compileGlob, type Glob } from "./glob.ts"
 import * as Path from "./path.ts"
 import * as Search from "./search.ts"
 import { boundaryBefore } from "./utf8.ts"
-import { descend, unlessHidden, walk } from "./walk.ts"
+import { descend, unlessHidden, type Visit, walk } from "./walk.ts"
 
 /** How long a search may take, in milliseconds. */
 const grepTime = 15_000
@@ -31,8 +31,6 @@ const makeTurns = () => {
     return Effect.yieldNow
   }
 }
-
-type Turn = (searched: number) => Effect.Effect<void>
 
 /** What is found so far is kept outside of the search, which may be ended at any time. */
 interface Progress {
@@ -64,16 +62,17 @@ function* partsOf(content: Content): Iterable<Uint8Array> {
 const notFound: Search.Found = { file: undefined, more: false }
 
 /** How results name a file that was found. */
-const nameOf = (target: Target, path: string): string => Path.join(target.normal, Path.relative(path, target.real))
+const nameOf = (target: Target, path: string): string =>
+  target.normal === target.real ? path : Path.join(target.normal, Path.relative(path, target.real))
 
 /** What all files of one search are searched for. */
 interface Job {
-  readonly source: Source
+  readonly source: Searched
   readonly target: Target
   readonly matcher: Search.Matcher
   /** The pattern, if it is to be found as it is. */
   readonly literal: string | undefined
-  readonly turn: Turn
+  readonly turn: (searched: number) => Effect.Effect<void>
 }
 
 const searchFile = (
@@ -134,12 +133,7 @@ interface Walked {
 }
 
 /** Visits the files that a query means. */
-const visit = (
-  source: Source,
-  target: Target,
-  { glob, ignored }: Walked,
-  each: (path: string, file: Child) => Failing<boolean>
-): Failing<void> =>
+const visit = (source: Searched, target: Target, { glob, ignored }: Walked, each: Visit): Failing<void> =>
   Effect.gen(function* () {
     const stat = yield* find(source, target)
     if (stat.kind === "link") return yield* fail(target, { _tag: "OutsideRoot" })
@@ -148,12 +142,12 @@ const visit = (
     if (from === undefined) return
     const isWanted = wantedBy(glob, target)
     yield* walk(source.primitives, { path: from, ignored: ignored === true }, (path, file) =>
-      isWanted(path) ? each(path, file) : Effect.succeed(true)
+      isWanted(path) ? each(path, file) : true
     )
   })
 
 export const grep =
-  (source: Source): Backend.Service["grep"] =>
+  (source: Searched): Backend.Service["grep"] =>
   (query) =>
     on(
       source,
@@ -166,19 +160,20 @@ export const grep =
         const fileQuery = Search.fileQueryOf(query)
         const found = makeGrep(fileQuery)
         const progress: Progress = { truncated: undefined }
-        const turn = makeTurns()
         const literal = query.regex === true || query.ignoreCase === true ? undefined : query.pattern
-        const job: Job = { source, target, matcher, literal, turn }
+        const job: Job = { source, target, matcher, literal, turn: makeTurns() }
         let waiting: Array<readonly [path: string, file: Child]> = []
+
+        const limited = () => ({ ...fileQuery, limit: found.room() })
 
         const searchWaiting = Effect.suspend(() => {
           const files = waiting
           waiting = []
-          const limited = { ...fileQuery, limit: found.room() }
+          const query = limited()
           return Effect.forEach(
             files,
             ([path, file]) => {
-              const search = searchFile(job, path, file, limited)
+              const search = searchFile(job, path, file, query)
               // What was named itself is not passed over in silence.
               return path === target.real ? search : unlessHidden(search, notFound)
             },
@@ -191,9 +186,17 @@ export const grep =
           })
         )
 
+        const searchNow = (path: string, content: Content): boolean => {
+          found.add(Search.searchText(nameOf(target, path), content, matcher, limited()))
+          return !found.isTruncated()
+        }
+
         const search = visit(source, target, { glob, ignored: query.ignored }, (path, file) => {
+          // What is before it in order is searched before.
+          const content = waiting.length === 0 ? source.atHand?.(path) : undefined
+          if (content !== undefined && content.length <= Search.stepLength) return searchNow(path, content)
           waiting.push([path, file])
-          return waiting.length < source.concurrency ? Effect.succeed(true) : searchWaiting
+          return waiting.length < source.concurrency ? true : searchWaiting
         }).pipe(
           Effect.andThen(Effect.suspend(() => (found.isTruncated() ? Effect.void : Effect.asVoid(searchWaiting))))
         )
@@ -207,7 +210,7 @@ const globLimit = (limit: number | undefined): number =>
   limit === undefined || Number.isNaN(limit) ? Search.defaultLimit : Math.max(0, Math.floor(limit))
 
 export const glob =
-  (source: Source): Backend.Service["glob"] =>
+  (source: Searched): Backend.Service["glob"] =>
   (query) =>
     on(
       source,
@@ -222,10 +225,10 @@ export const glob =
         const search = visit(source, target, { glob: compiled.success, ignored: query.ignored }, (path, file) => {
           if (entries.length === limit) {
             progress.truncated = "limit"
-            return Effect.succeed(false)
+            return false
           }
           entries.push(entryOf(nameOf(target, path), file))
-          return Effect.succeed(true)
+          return true
         })
         yield* within(globTime, progress, search)
         return { entries, ...(progress.truncated === undefined ? {} : { truncated: progress.truncated }) }

@@ -11,12 +11,18 @@ import type { Locks } from "./locks.ts"
 import * as Path from "./path.ts"
 import { utf8Length } from "./utf8.ts"
 
-/** What the operations of one backend are made from. `maxFileSize` is in bytes. */
-export interface Source {
+/** What searches are made from. `concurrency` is how many files are read at once. */
+export interface Searched {
   readonly primitives: Primitives
-  readonly locks: Locks
   readonly maxFileSize: number
   readonly concurrency: number
+  /** What is in a file, if that is known without reading: a small one is searched at once then. */
+  readonly atHand?: (path: string) => Content | undefined
+}
+
+/** What the operations of one backend are made from. `maxFileSize` is in bytes. */
+export interface Source extends Searched {
+  readonly locks: Locks
 }
 
 /** An operation on a path: `normal` is how results name it, `real` where it is when links are followed. */
@@ -45,7 +51,7 @@ const named =
 
 /** Runs an operation on a path. With `link`, a link is itself what is meant, and only its directory is looked up. */
 export const on = <A>(
-  source: Source,
+  source: Searched,
   operation: string,
   given: string,
   run: (target: Target) => Failing<A>,
@@ -72,7 +78,7 @@ export const on = <A>(
   })
 
 /** What is there, or `NotFound`. */
-export const find = (source: Source, target: Target): Failing<Stat> =>
+export const find = (source: Searched, target: Target): Failing<Stat> =>
   Effect.flatMap(source.primitives.stat(target.real), (stat) =>
     stat === undefined ? fail(target, { _tag: "NotFound" }) : Effect.succeed(stat)
   )

@@ -18,6 +18,9 @@ const maxPatternLength = 1_024
 /** How many alternatives the braces of a pattern may have together. */
 const maxAlternatives = 1_000
 
+/** How many characters all alternatives may have: each path is compared with all of them. */
+const maxExpandedLength = 65_536
+
 /** A glob, ready to match. */
 export interface Glob {
   /** Whether a path, relative to the folder that is searched (`src/index.ts`), is meant. Only paths of files. */
@@ -111,6 +114,9 @@ export const compileGlob = (pattern: string): Result.Result<Glob, BackendError.R
   if (Result.isFailure(parsed)) return invalid(parsed.failure)
   const alternatives = expand(parsed.success.parts)
   if (alternatives === undefined) return invalid(`its braces stand for more than ${maxAlternatives} alternatives`)
+  if (alternatives.reduce((length, alternative) => length + alternative.length, 0) > maxExpandedLength) {
+    return invalid(`the alternatives of its braces have more than ${maxExpandedLength} characters together`)
+  }
   const anyDepth = !pattern.includes("/")
   const wildcards: Array<Wildcard.Wildcard> = []
   for (const alternative of new Set(alternatives)) {
@@ -120,9 +126,13 @@ export const compileGlob = (pattern: string): Result.Result<Glob, BackendError.R
     if (typeof wildcard === "string") return invalid(problems[wildcard])
     wildcards.push(wildcard)
   }
+  // Of most patterns only the last name counts, and of most paths only that is looked at then.
+  const partsOf = wildcards.every(Wildcard.isOfName)
+    ? (path: string) => [path.slice(path.lastIndexOf("/") + 1)]
+    : (path: string) => path.split("/")
   return Result.succeed({
     matches: (relativePath) => {
-      const names = relativePath.split("/")
+      const names = partsOf(relativePath)
       return wildcards.some((wildcard) => Wildcard.matches(wildcard, names))
     },
     base: commonPrefix(wildcards.map(Wildcard.prefixOf)).join("/")

@@ -14,6 +14,9 @@ export const ignoreFile = ".gitignore"
 /** How much of an ignore file is read, in bytes; the rest says nothing. */
 export const maxIgnoreBytes = 64 * 1024
 
+/** How many characters count of all ignore files that a file is under, the outer ones first: each name costs by these. */
+const maxTotal = 4 * maxIgnoreBytes
+
 interface Rule {
   readonly wildcard: Wildcard.Wildcard
   readonly negated: boolean
@@ -26,6 +29,8 @@ interface Rule {
 interface Rules {
   readonly folder: string
   readonly rules: ReadonlyArray<Rule>
+  /** How many characters it and those above it have. */
+  readonly total: number
 }
 
 /** The rules of all ignore files from the root down to a directory, the deepest first. */
@@ -61,14 +66,13 @@ const parseLine = (line: string): Rule | undefined => {
 /** Adds the rules of the ignore file of a folder, which is a normal path within those of the rules before. */
 export const extend = (ignore: Ignore, folder: string, text: string): Ignore => {
   const rules: Array<Rule> = []
-  for (const line of text
-    .slice(0, maxIgnoreBytes)
-    .replace(/^\uFEFF/, "")
-    .split("\n")) {
+  const above = ignore[0]?.total ?? 0
+  const counted = text.slice(0, Math.min(maxIgnoreBytes, maxTotal - above))
+  for (const line of counted.replace(/^\uFEFF/, "").split("\n")) {
     const rule = parseLine(line.endsWith("\r") ? line.slice(0, -1) : line)
     if (rule !== undefined) rules.push(rule)
   }
-  return rules.length === 0 ? ignore : [{ folder, rules: rules.reverse() }, ...ignore]
+  return rules.length === 0 ? ignore : [{ folder, rules: rules.reverse(), total: above + counted.length }, ...ignore]
 }
 
 /**
@@ -76,8 +80,9 @@ export const extend = (ignore: Ignore, folder: string, text: string): Ignore => 
  * not above it don't count.
  */
 export const isIgnored = (ignore: Ignore, path: string, isDirectory: boolean): boolean => {
+  if (path.endsWith("/.git")) return true
+  if (ignore.length === 0) return false
   const name = basename(path)
-  if (name === ".git") return true
   for (const { folder, rules } of ignore) {
     if (!isWithin(path, folder) || path === folder) continue
     const names = relative(path, folder).split("/")

@@ -28,23 +28,28 @@ export interface Sniffer {
   readonly end: () => { readonly isText: boolean; readonly head: Uint8Array }
 }
 
+/** Most files come in one piece, which is taken as it is. */
+const joined = (left: Uint8Array, right: Uint8Array): Uint8Array => {
+  if (left.length === 0) return right
+  const both = new Uint8Array(left.length + right.length)
+  both.set(left)
+  both.set(right, left.length)
+  return both
+}
+
 export const makeSniffer = (): Sniffer => {
-  const buffer = new Uint8Array(sniffLength)
-  let length = 0
+  let head: Uint8Array = new Uint8Array(0)
   let known: boolean | undefined
-  const head = () => buffer.subarray(0, length)
   return {
     push: (chunk) => {
-      if (length < sniffLength) {
-        const part = chunk.subarray(0, sniffLength - length)
-        buffer.set(part, length)
-        length += part.length
-        if (length === sniffLength) known = !isBinary(buffer, { complete: false })
+      if (known === undefined && chunk.length > 0) {
+        head = joined(head, chunk.subarray(0, sniffLength - head.length))
+        if (head.length === sniffLength) known = !isBinary(head, { complete: false })
       }
       return known !== false
     },
     isKnown: () => known !== undefined,
-    end: () => ({ isText: known ?? !isBinary(head(), { complete: true }), head: head() })
+    end: () => ({ isText: known ?? !isBinary(head, { complete: true }), head })
   }
 }
 

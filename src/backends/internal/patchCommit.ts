@@ -95,6 +95,10 @@ const problemOf = (cause: Cause.Cause<{ readonly message: string }>): string => 
   return Result.isSuccess(failure) ? failure.success.message : "the backend broke down"
 }
 
+/** Whether a step that failed may have been done. */
+const isUncertain = ({ reason }: BackendError.BackendError): boolean =>
+  reason._tag === "TimedOut" || reason._tag === "Unavailable"
+
 /** Takes steps back, the last one first. Gives those that could not be. */
 const rollback = (backend: Backend.Service, steps: ReadonlyArray<Step>) =>
   Effect.map(
@@ -127,9 +131,10 @@ export const commit = (
       onSuccess: () => Effect.succeed(done),
       onFailure: Effect.fnUntraced(function* (cause) {
         const failure = Cause.findError(cause)
-        // A step that failed did nothing. What one did that was interrupted, or broke down, has to be looked at.
+        // A step that failed did nothing. What one did that was interrupted, or broke down, or whose answer got lost, has
+        // to be looked at.
         const begun = done.map(({ step }) => step)
-        if (Result.isFailure(failure) && open !== undefined) begun.push(open)
+        if (open !== undefined && (Result.isFailure(failure) || isUncertain(failure.success))) begun.push(open)
         const left = yield* rollback(backend, begun)
         if (Result.isSuccess(failure)) return yield* Effect.fail({ cause: failure.success, left })
         if (left.length > 0) yield* Effect.logError(`A patch was stopped, and could not be undone: ${left.join("; ")}`)

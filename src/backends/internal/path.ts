@@ -78,6 +78,13 @@ const rank = (path: string, index: number): number => {
   return unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800
 }
 
+/** Code units are in the order of code points, but for surrogates and what is above them. */
+const isHigh = /[\ud800-\uffff]/
+
+/** The order of names, as {@link compare} has it. */
+export const compareNames = (left: string, right: string): number =>
+  left === right ? 0 : isHigh.test(left) || isHigh.test(right) ? compare(left, right) : left < right ? -1 : 1
+
 /** The order of all results: segment by segment, by code points. A folder comes before what is in it. */
 export const compare = (left: string, right: string): number => {
   const length = Math.min(left.length, right.length)

@@ -17,6 +17,7 @@ import { grepArguments, literalsOf } from "./posixLiteral.ts"
 import type { Subject } from "./posixRemote.ts"
 import { failureOf, type Reader, reader } from "./posixShell.ts"
 import { compileSearch, defaultLimit, fileQueryOf, type FileQuery, type Found } from "./search.ts"
+import * as Turns from "./turns.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
@@ -101,12 +102,17 @@ const find = Effect.fnUntraced(function* (
     return { paths: isWanted && isKept(real) ? [path] : [], truncated: undefined }
   }
   const found = pathsOf(records.rest())
-  const paths = found.paths
-    .filter((one) => glob === undefined || glob.matches(one))
-    .filter((one) => isKept(Path.join(real, one)))
-    .map((one) => Path.join(path, one))
-    .sort(Path.compare)
-  return { paths, truncated: found.truncated }
+  const paths: Array<string> = []
+  const isOver = Turns.make()
+  const keep = Effect.gen(function* () {
+    for (const one of found.paths) {
+      // A pattern or an ignore file can make each path take milliseconds.
+      if (isOver()) yield* Effect.yieldNow
+      if (glob?.matches(one) !== false && isKept(Path.join(real, one))) paths.push(Path.join(path, one))
+    }
+  })
+  const kept = yield* Effect.timeoutOption(keep, seconds * 1000)
+  return { paths: paths.sort(Path.compare), truncated: Option.isNone(kept) ? "time" : found.truncated }
 })
 
 const invalid = (subject: Subject, reason: BackendError.Reason): Failing<never> =>

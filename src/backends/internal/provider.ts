@@ -38,6 +38,12 @@ export interface Provider {
   readonly secrets: ReadonlyArray<Redacted.Redacted>
 }
 
+/** A provider, and the keys by which it is called, as far as they are known here. */
+export const make = (name: string, ...keys: ReadonlyArray<Redacted.Redacted | undefined>): Provider => ({
+  name,
+  secrets: keys.filter((key) => key !== undefined)
+})
+
 const longestMessage = 500
 
 const messageOf = (cause: unknown): string =>

@@ -8,9 +8,10 @@ import type { Child, Primitives } from "../DerivedBackend.ts"
 import { toBytes } from "./deriveTarget.ts"
 import * as Ignore from "./ignore.ts"
 import * as Path from "./path.ts"
+import * as Turns from "./turns.ts"
 
-/** A file, and whether to go on after it. */
-export type Visit = (path: string, file: Child) => Effect.Effect<boolean, BackendError>
+/** A file, and whether to go on after it: said at once, or found out. */
+export type Visit = (path: string, file: Child) => boolean | Effect.Effect<boolean, BackendError>
 
 const decoder = new TextDecoder()
 
@@ -47,9 +48,11 @@ const rulesAbove = (
   isDirectory: boolean
 ): Effect.Effect<Ignore.Ignore | undefined, BackendError> =>
   Effect.gen(function* () {
+    const isOver = Turns.make()
     let rules = Ignore.none
     let at = "/"
     for (const name of Path.segments(path)) {
+      if (isOver()) yield* Effect.yieldNow
       const file = yield* unlessHidden(primitives.stat(Path.join(at, Ignore.ignoreFile)), undefined)
       if (file !== undefined && isRealFile(file)) rules = yield* extend(primitives, rules, at)
       at = Path.join(at, name)
@@ -77,7 +80,7 @@ export const walk = (
   Effect.gen(function* () {
     const open = (path: string, above: Ignore.Ignore, list: Effect.Effect<ReadonlyArray<Child>, BackendError>) =>
       Effect.gen(function* () {
-        const children = [...(yield* list)].sort((left, right) => Path.compare(right.name, left.name))
+        const children = [...(yield* list)].sort((left, right) => Path.compareNames(right.name, left.name))
         const hasRules =
           !start.ignored && children.some((child) => child.name === Ignore.ignoreFile && isRealFile(child))
         const rules = hasRules ? yield* extend(primitives, above, path) : above
@@ -89,13 +92,17 @@ export const walk = (
     const rules = start.ignored ? Ignore.none : yield* rulesAbove(primitives, start.path, stat.kind === "directory")
     if (rules === undefined) return
     if (stat.kind === "file") {
-      yield* visit(start.path, { ...stat, name: Path.basename(start.path) })
+      const visited = visit(start.path, { ...stat, name: Path.basename(start.path) })
+      if (typeof visited !== "boolean") yield* visited
       return
     }
     if (stat.kind !== "directory") return
 
+    const isOver = Turns.make()
     const folders: Array<Folder> = [yield* open(start.path, rules, primitives.list(start.path))]
     for (let folder = folders.at(-1); folder !== undefined; folder = folders.at(-1)) {
+      // A pattern or an ignore file can make each name take milliseconds.
+      if (isOver()) yield* Effect.yieldNow
       const child = folder.children.pop()
       if (child === undefined) {
         folders.pop()
@@ -106,7 +113,11 @@ export const walk = (
       if (!isDirectory && !isRealFile(child)) continue
       if (!start.ignored && Ignore.isIgnored(folder.rules, path, isDirectory)) continue
       if (isDirectory) folders.push(yield* open(path, folder.rules, unlessHidden(primitives.list(path), [])))
-      else if (!(yield* visit(path, child))) return
+      else {
+        // Most files are passed over: an effect for each would take longer than all the rest.
+        const visited = visit(path, child)
+        if (!(typeof visited === "boolean" ? visited : yield* visited)) return
+      }
     }
   })
 

@@ -158,6 +158,10 @@ export const matches = (wildcard: Wildcard, names: ReadonlyArray<string>): boole
   return segment === wildcard.length
 }
 
+/** Whether only the last name of a path counts: it matches by itself if the path does, at any depth. */
+export const isOfName = ([first, second, third]: Wildcard): boolean =>
+  first?._tag === "Globstar" && second !== undefined && second._tag !== "Globstar" && third === undefined
+
 /** The names that a path must begin with to match: as many segments as are plain, but for the last one. */
 export const prefixOf = (wildcard: Wildcard): ReadonlyArray<string> => {
   const names: Array<string> = []

@@ -12,6 +12,9 @@
  * latest. A process that leaves the group (`setsid`, `set -m`) is not ended. No more than `outputLimit` characters of
  * the output are kept.
  *
+ * Ctrl-C in a terminal does not reach that group. Run programs by `NodeRuntime.runMain` of `@effect/platform-node`, which
+ * interrupts them: by `Effect.runPromise` alone, the signal ends the process and leaves its commands running.
+ *
  * ```ts
  * import { Effect } from "effect"
  * import { Sandbox } from "effect-deepagents"

@@ -24,7 +24,7 @@ import { type Configured, fromConfigured } from "../../core/Configured.ts"
 import * as Sandbox from "../../core/Sandbox.ts"
 import * as BaseSandbox from "../BaseSandbox.ts"
 import { loadPeer } from "../internal/peer.ts"
-import { call, type Lifetime, living, type Provider, type Settings, settingsOf } from "../internal/provider.ts"
+import * as Provider from "../internal/provider.ts"
 
 /** What is used of a process of the SDK. */
 export interface ModalProcess {
@@ -51,7 +51,7 @@ export interface ModalMachine {
  * - `image`: the container image that it is made from, by its name in a registry; `debian:stable-slim` by default
  * - `create`: what else the SDK is told (resources, volumes, how long it lives …)
  */
-export interface Options extends Settings, Lifetime {
+export interface Options extends Provider.Settings, Provider.Lifetime {
   readonly tokenId?: Redacted.Redacted
   readonly tokenSecret?: Redacted.Redacted
   readonly environment?: string
@@ -60,23 +60,18 @@ export interface Options extends Settings, Lifetime {
   readonly create?: SandboxCreateParams
 }
 
-const providerOf = ({ tokenId, tokenSecret }: Pick<Options, "tokenId" | "tokenSecret">): Provider => ({
-  name: "Modal",
-  secrets: [tokenId, tokenSecret].filter((secret) => secret !== undefined)
-})
-
 /** The SDK takes whole seconds only. */
 const wholeSeconds = (timeout: number): number => Math.ceil(timeout / 1000) * 1000
 
 const start = (machine: ModalMachine, command: string, timeout: number): Promise<ModalProcess> =>
   machine.exec(["sh", "-c", command], { mode: "text", timeoutMs: wholeSeconds(timeout) })
 
-const service = (machine: ModalMachine, settings: Settings, provider: Provider) =>
+const service = (machine: ModalMachine, settings: Provider.Settings, provider: Provider.Provider) =>
   BaseSandbox.make({
-    ...settingsOf(settings),
+    ...Provider.settingsOf(settings),
     id: machine.sandboxId,
     execute: (command, { timeout }) =>
-      call(
+      Provider.call(
         provider,
         async () => {
           const running = await start(machine, command, timeout)
@@ -93,7 +88,7 @@ const service = (machine: ModalMachine, settings: Settings, provider: Provider) 
     stream: (command, { timeout }) =>
       Stream.unwrap(
         Effect.map(
-          call(provider, () => start(machine, command, timeout), timeout),
+          Provider.call(provider, () => start(machine, command, timeout), timeout),
           (running) => {
             const pieces = (channel: "stdout" | "stderr") =>
               Stream.map(
@@ -104,24 +99,24 @@ const service = (machine: ModalMachine, settings: Settings, provider: Provider) 
           }
         )
       ),
-    upload: (path, content) => call(provider, () => machine.filesystem.writeBytes(content, path)),
-    download: (path) => call(provider, () => machine.filesystem.readBytes(path))
+    upload: (path, content) => Provider.call(provider, () => machine.filesystem.writeBytes(content, path)),
+    download: (path) => Provider.call(provider, () => machine.filesystem.readBytes(path))
   })
 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: ModalMachine,
-  settings: Settings = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, providerOf({}))
+  settings: Provider.Settings = {}
+): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Modal"))
 
 const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Sandbox.Service, BackendError, Scope.Scope> {
-  const provider = providerOf(options)
+  const provider = Provider.make("Modal", options.tokenId, options.tokenSecret)
   const { ModalClient } = yield* loadPeer("modal", () => import("modal"))
   const { app = "effect-deepagents", create, environment, image = "debian:stable-slim", tokenId, tokenSecret } = options
   const client = yield* Effect.acquireRelease(
-    call(
+    Provider.call(
       provider,
       async () =>
         new ModalClient({
@@ -130,18 +125,18 @@ const make = Effect.fnUntraced(function* (
           ...(environment === undefined ? {} : { environment })
         })
     ),
-    (made) => Effect.ignore(call(provider, async () => made.close()))
+    (made) => Effect.ignore(Provider.call(provider, async () => made.close()))
   )
-  const machine = yield* living(provider, options, {
-    create: call(provider, async () =>
+  const machine = yield* Provider.living(provider, options, {
+    create: Provider.call(provider, async () =>
       client.sandboxes.create(
         await client.apps.fromName(app, { createIfMissing: true }),
         client.images.fromRegistry(image),
         create
       )
     ),
-    connect: (sandboxId) => call(provider, () => client.sandboxes.fromId(sandboxId)),
-    end: (made) => call(provider, () => made.terminate()),
+    connect: (sandboxId) => Provider.call(provider, () => client.sandboxes.fromId(sandboxId)),
+    end: (made) => Provider.call(provider, () => made.terminate()),
     idOf: ({ sandboxId }) => sandboxId
   })
   return yield* service(machine, options, provider)

@@ -23,7 +23,7 @@ import { type Configured, fromConfigured } from "../../core/Configured.ts"
 import * as Sandbox from "../../core/Sandbox.ts"
 import * as BaseSandbox from "../BaseSandbox.ts"
 import { loadPeer } from "../internal/peer.ts"
-import { call, type Lifetime, living, type Provider, type Settings, settingsOf } from "../internal/provider.ts"
+import * as Provider from "../internal/provider.ts"
 
 /** What is used of the SDK's devbox. */
 export interface RunloopMachine {
@@ -48,23 +48,18 @@ export interface RunloopMachine {
  * - `create`: what the SDK is told of the devbox to make (blueprint or snapshot, resources, environment …)
  * - `sandboxId`: a devbox that is there already; it is resumed if it is suspended
  */
-export interface Options extends Settings, Lifetime {
+export interface Options extends Provider.Settings, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted
   readonly baseURL?: string
   readonly create?: Omit<DevboxCreateParams, "gateways" | "mcp" | "mounts" | "secrets">
 }
 
-const providerOf = ({ apiKey }: Pick<Options, "apiKey">): Provider => ({
-  name: "Runloop",
-  secrets: apiKey === undefined ? [] : [apiKey]
-})
-
-const service = (machine: RunloopMachine, settings: Settings, provider: Provider) =>
+const service = (machine: RunloopMachine, settings: Provider.Settings, provider: Provider.Provider) =>
   BaseSandbox.make({
-    ...settingsOf(settings),
+    ...Provider.settingsOf(settings),
     id: machine.id,
     execute: (command, { timeout }) =>
-      call(
+      Provider.call(
         provider,
         async (signal) => {
           const result = await machine.cmd.exec(command, undefined, { signal, longPoll: { timeoutMs: timeout } })
@@ -73,24 +68,24 @@ const service = (machine: RunloopMachine, settings: Settings, provider: Provider
         timeout
       ),
     upload: (path, content) =>
-      call(provider, () => machine.file.upload({ path, file: new File([content.slice()], "content") })),
+      Provider.call(provider, () => machine.file.upload({ path, file: new File([content.slice()], "content") })),
     download: (path) =>
-      call(provider, async () => new Uint8Array(await (await machine.file.download({ path })).arrayBuffer()))
+      Provider.call(provider, async () => new Uint8Array(await (await machine.file.download({ path })).arrayBuffer()))
   })
 
 /** A devbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: RunloopMachine,
-  settings: Settings = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, providerOf({}))
+  settings: Provider.Settings = {}
+): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Runloop"))
 
 const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Sandbox.Service, BackendError, Scope.Scope> {
-  const provider = providerOf(options)
+  const provider = Provider.make("Runloop", options.apiKey)
   const { RunloopSDK } = yield* loadPeer("@runloop/api-client", () => import("@runloop/api-client"))
   const { apiKey, baseURL, create } = options
-  const client = yield* call(
+  const client = yield* Provider.call(
     provider,
     async () =>
       new RunloopSDK({
@@ -98,17 +93,17 @@ const make = Effect.fnUntraced(function* (
         ...(baseURL === undefined ? {} : { baseURL })
       })
   )
-  const machine = yield* living(provider, options, {
-    create: call(provider, () => client.devbox.create(create)),
+  const machine = yield* Provider.living(provider, options, {
+    create: Provider.call(provider, () => client.devbox.create(create)),
     connect: (sandboxId) =>
-      call(provider, async () => {
+      Provider.call(provider, async () => {
         const found = client.devbox.fromId(sandboxId)
         const { status } = await found.getInfo()
         if (status === "suspended") await found.resume()
         else await found.awaitRunning()
         return found
       }),
-    end: (made) => Effect.asVoid(call(provider, () => made.shutdown())),
+    end: (made) => Effect.asVoid(Provider.call(provider, () => made.shutdown())),
     idOf: ({ id }) => id
   })
   return yield* service(machine, options, provider)

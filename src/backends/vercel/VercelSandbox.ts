@@ -24,7 +24,7 @@ import { type Configured, fromConfigured } from "../../core/Configured.ts"
 import * as Sandbox from "../../core/Sandbox.ts"
 import * as BaseSandbox from "../BaseSandbox.ts"
 import { loadPeer } from "../internal/peer.ts"
-import { call, type Lifetime, living, type Provider, type Settings, settingsOf } from "../internal/provider.ts"
+import * as Provider from "../internal/provider.ts"
 
 /** A line for the SDK to run. */
 export interface VercelRun {
@@ -58,24 +58,19 @@ export interface VercelMachine {
  * - `create`: what the SDK is told of the sandbox to make (image, resources, how long it lives …)
  * - `sandboxId`: the name of a sandbox that is there already
  */
-export interface Options extends Settings, Lifetime {
+export interface Options extends Provider.Settings, Provider.Lifetime {
   readonly token?: Redacted.Redacted
   readonly teamId?: string
   readonly projectId?: string
   readonly create?: NonNullable<Parameters<typeof VercelSdkSandbox.create>[0]>
 }
 
-const providerOf = ({ token }: Pick<Options, "token">): Provider => ({
-  name: "Vercel",
-  secrets: token === undefined ? [] : [token]
-})
-
-const service = (machine: VercelMachine, settings: Settings, provider: Provider) =>
+const service = (machine: VercelMachine, settings: Provider.Settings, provider: Provider.Provider) =>
   BaseSandbox.make({
-    ...settingsOf(settings),
+    ...Provider.settingsOf(settings),
     id: machine.name,
     execute: (command, { timeout }) =>
-      call(
+      Provider.call(
         provider,
         async (signal) => {
           const run = { cmd: "sh", args: ["-c", command], signal, timeoutMs: timeout }
@@ -87,7 +82,7 @@ const service = (machine: VercelMachine, settings: Settings, provider: Provider)
     stream: (command, { timeout }) =>
       Stream.unwrap(
         Effect.map(
-          call(
+          Provider.call(
             provider,
             () => machine.runCommand({ cmd: "sh", args: ["-c", command], timeoutMs: timeout, detached: true }),
             timeout
@@ -99,10 +94,10 @@ const service = (machine: VercelMachine, settings: Settings, provider: Provider)
             )
         )
       ),
-    upload: (path, content) => call(provider, (signal) => machine.writeFiles([{ path, content }], { signal })),
+    upload: (path, content) => Provider.call(provider, (signal) => machine.writeFiles([{ path, content }], { signal })),
     download: (path) =>
       Effect.flatMap(
-        call(provider, (signal) => machine.readFileToBuffer({ path }, { signal })),
+        Provider.call(provider, (signal) => machine.readFileToBuffer({ path }, { signal })),
         (content) =>
           content === null
             ? Effect.fail(BackendError.make("download", path, { _tag: "NotFound" }))
@@ -113,23 +108,23 @@ const service = (machine: VercelMachine, settings: Settings, provider: Provider)
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: VercelMachine,
-  settings: Settings = {}
-): Effect.Effect<Sandbox.Service, BackendError.BackendError> => service(machine, settings, providerOf({}))
+  settings: Provider.Settings = {}
+): Effect.Effect<Sandbox.Service, BackendError.BackendError> => service(machine, settings, Provider.make("Vercel"))
 
 const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Sandbox.Service, BackendError.BackendError, Scope.Scope> {
-  const provider = providerOf(options)
+  const provider = Provider.make("Vercel", options.token)
   const { Sandbox: Machine } = yield* loadPeer("@vercel/sandbox", () => import("@vercel/sandbox"))
   const { create, projectId, teamId, token } = options
   const credentials =
     token === undefined || teamId === undefined || projectId === undefined
       ? {}
       : { token: Redacted.value(token), teamId, projectId }
-  const machine = yield* living(provider, options, {
-    create: call(provider, () => Machine.create({ ...create, ...credentials })),
-    connect: (name) => call(provider, () => Machine.get({ name, ...credentials })),
-    end: (made) => Effect.asVoid(call(provider, () => made.stop())),
+  const machine = yield* Provider.living(provider, options, {
+    create: Provider.call(provider, () => Machine.create({ ...create, ...credentials })),
+    connect: (name) => Provider.call(provider, () => Machine.get({ name, ...credentials })),
+    end: (made) => Effect.asVoid(Provider.call(provider, () => made.stop())),
     idOf: ({ name }) => name
   })
   return yield* service(machine, options, provider)

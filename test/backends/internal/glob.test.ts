@@ -153,6 +153,7 @@ describe("globs", () => {
     assert.match(problem("a/{b,..}/c"), /'\.\.'/)
     assert.match(problem("a".repeat(2_000)), /longer than 1024/)
     assert.match(problem("{a,b}".repeat(10)), /more than 1000 alternatives/)
+    assert.match(problem(`${"{a,b,c,d,e,f,g,h,i,j}".repeat(3)}${"*a".repeat(100)}`), /more than 65536 characters/)
     assert.match(problem("{".repeat(500)), /nested/)
     assert.match(problem(`${"{a,".repeat(250)}b${"}".repeat(250)}`), /nested/)
   })

@@ -25,6 +25,15 @@ const isIgnored = (files: Files, path: string): boolean => {
 }
 
 describe("ignore files", () => {
+  it("count up to 64 KiB each and 256 KiB together, the outer ones first", () => {
+    const long = (line: string) => `${line}\n${"x".repeat(64 * 1024)}`
+    const folders = ["/", "/a", "/a/b", "/a/b/c", "/a/b/c/d"]
+    const rules = folders.reduce((all, folder, index) => Ignore.extend(all, folder, long(`file${index}`)), Ignore.none)
+    const counted = folders.map((_, index) => Ignore.isIgnored(rules, `/a/b/c/d/file${index}`, false))
+    assert.deepStrictEqual(counted, [true, true, true, true, false])
+    assert.isFalse(Ignore.isIgnored(Ignore.extend(Ignore.none, "/", `${"x".repeat(64 * 1024)}\nlate`), "/late", false))
+  })
+
   for (const [text, yes, no] of [
     ["# comment\n\n  \nfoo", ["foo", "a/foo", "foo/", "foo/b"], ["# comment", "foob", "  "]],
     ["\\#foo\n\\!bar", ["#foo", "!bar"], ["foo", "bar"]],

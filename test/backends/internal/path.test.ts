@@ -144,6 +144,20 @@ describe("path", () => {
       }),
       { numRuns: 2_000 }
     )
+    const name = fc.string({
+      unit: fc.constantFrom("a", "b", "~", "é", "\uFFFD", "\uE000", "😀", "\uD7FF"),
+      maxLength: 4
+    })
+    fc.assert(
+      fc.property(name, name, (left, right) => {
+        assert.strictEqual(
+          Math.sign(Path.compareNames(left, right)),
+          Math.sign(Path.compare(left, right)),
+          JSON.stringify([left, right])
+        )
+      }),
+      { numRuns: 2_000 }
+    )
   })
 })
 

@@ -377,6 +377,78 @@ describe("grep", () => {
     })
   )
 
+  it.live("reads nothing outside, whatever becomes of the files that ripgrep names before they are read", () =>
+    Effect.gen(function* () {
+      const { outside, root } = yield* temporary
+      yield* plant(outside, { "folder/file.txt": "needle", "deep/sub/file.txt": "needle" })
+      const programs = {
+        "a folder that a link takes the place of": `rm -r sub && ln -s ${outside}/folder sub && printf './sub/file.txt\\0'`,
+        // So many names that they are read before it is over.
+        "a folder above it, for a moment": [
+          `rm -r deep && ln -s ${outside}/deep deep && printf './deep/sub/file.txt\\0%.0s' $(seq 100)`,
+          "sleep 0.3; rm deep; mkdir -p deep/sub; echo hay >deep/sub/file.txt"
+        ].join("; "),
+        "a file that a link takes the place of": `ln -sf ${outside}/folder/file.txt sub/file.txt && printf './sub/file.txt\\0'`,
+        "a pipe that nobody writes to": "rm sub/file.txt && mkfifo sub/file.txt && printf './sub/file.txt\\0'",
+        "a folder": "rm sub/file.txt && mkdir sub/file.txt && printf './sub/file.txt\\0./sub\\0./\\0./..\\0'",
+        "a way around": `printf '././sub/../../outside/folder/file.txt\\0./sub/../sub/file.txt\\0.//sub/file.txt\\0'`
+      }
+      for (const [title, program] of Object.entries(programs)) {
+        for (const name of ["sub", "deep"]) {
+          yield* now(() => NodeFs.rmSync(`${root}/${name}`, { recursive: true, force: true }))
+        }
+        yield* plant(root, { "sub/file.txt": "hay", "deep/sub/file.txt": "hay", "top.txt": "needle" })
+        yield* plant(outside, { rg: `#!/bin/sh\n${program}; printf './top.txt\\0'\n` })
+        yield* now(() => NodeFs.chmodSync(`${outside}/rg`, 0o755))
+        const backend = yield* FilesystemBackend.make({ root, ripgrep: `${outside}/rg` })
+        const { files } = yield* backend.grep({ pattern: "needle" })
+        assert.deepStrictEqual(
+          files.map(({ path }) => path),
+          ["/top.txt"],
+          title
+        )
+      }
+    })
+  )
+
+  it.live("gives the same for files of any size, and for more of them than are read beforehand", () =>
+    Effect.gen(function* () {
+      const { plain, quick, root } = yield* both
+      const sizes = [0, 1, 65_535, 65_536, 65_537, 1_048_576, 1_048_577]
+      yield* plant(
+        root,
+        Object.fromEntries(sizes.map((size) => [`sizes/${size}.txt`, `${"line\n".repeat(size / 5)}needle`]))
+      )
+      // More than the 16 MiB that are read beforehand.
+      const some = `${"other line\n".repeat(4_000)}needle\n`
+      for (let n = 0; n < 500; n++) yield* plant(root, { [`many/${n % 7}/${n}.txt`]: some })
+      for (const query of [
+        { limit: 10_000 },
+        { limit: 20 },
+        { mode: "files" as const, limit: 300 },
+        { path: "/sizes" }
+      ]) {
+        const asked = { pattern: "needle", ...query }
+        const found = yield* quick.grep(asked)
+        assert.isNotEmpty(found.files)
+        assert.deepStrictEqual(found, yield* plain.grep(asked))
+      }
+    })
+  )
+
+  it.live("lists names that are text, beside names that are none and look like them", () =>
+    Effect.gen(function* () {
+      const { quick, root } = yield* both
+      yield* plant(root, { "\uFFFD": "text", "a\uFFFD": "text", b: "text" })
+      yield* now(() => NodeFs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff])]), "bytes"))
+      yield* now(() => NodeFs.mkdirSync(Buffer.concat([Buffer.from(`${root}/a`), Buffer.from([0xfe])])))
+      const paths = ["/a\uFFFD", "/b", "/\uFFFD"]
+      const pathsOf = ({ entries }: Backend.Listing) => entries.map(({ path }) => path)
+      assert.deepStrictEqual(pathsOf(yield* quick.ls("/")), paths)
+      assert.deepStrictEqual(pathsOf(yield* quick.glob({ pattern: "**" })), paths)
+    })
+  )
+
   it.live("ends ripgrep when it is interrupted", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* temporary

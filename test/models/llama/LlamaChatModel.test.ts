@@ -1,5 +1,6 @@
+import { basename, dirname, relative } from "node:path"
 import { assert, describe, it, vi } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Schema, Stream } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Schema, Stream } from "effect"
 import { Agent, ChatModel, Message, type ModelError, Tool, type Usage } from "effect-deepagents"
 import type { LlamaChatModel } from "effect-deepagents/llama"
 import { caller, definition, endless, file, layer, real, request, session, turn } from "./models.ts"
@@ -63,6 +64,17 @@ describe("LlamaChatModel", () => {
         )
         assert.include(progress, "Load")
       })
+    )
+
+    it.effect("a relative path from the current directory; with a directory, from there", () =>
+      Effect.gen(function* () {
+        const path = file("near.gguf", buildTinyGguf({ ctx: 512 }))
+        const places = [{ model: relative(process.cwd(), path) }, { model: basename(path), directory: dirname(path) }]
+        for (const place of places) {
+          const context = yield* Layer.build(layer({ ...place, contextSize: 512 }))
+          assert.strictEqual(Context.get(context, ChatModel.ChatModel).modelId, "near")
+        }
+      }).pipe(Effect.scoped)
     )
 
     it.effect("no file that is not there or is no model: the error says which", () =>

@@ -12,10 +12,12 @@ import { type Fault, fault } from "./failure.ts"
 import type { Held } from "./jail.ts"
 import * as System from "./system.ts"
 
-const unfinished = /^[.]effect-deepagents-[0-9a-f]{32}$/
+const prefix = ".effect-deepagents-"
+const unfinished = /^[0-9a-f]{32}$/
 
 /** Whether this is the name of a file that is not written to its end. Nobody is shown these. */
-export const isUnfinished = (name: string): boolean => unfinished.test(name)
+export const isUnfinished = (name: string): boolean =>
+  name.startsWith(prefix) && unfinished.test(name.slice(prefix.length))
 
 /** A file to write. `old` is what it replaces: its mode and its owner are kept. Without it there must be no such file. */
 export interface Target {
@@ -59,7 +61,7 @@ export const takeCarefully = (from: System.RealPath, to: System.RealPath): Effec
  */
 export const write = ({ held, name, old }: Target, content: Uint8Array): Effect.Effect<System.Stats, Fault> =>
   Effect.suspend(() => {
-    const temporary = `.effect-deepagents-${randomBytes(16).toString("hex")}`
+    const temporary = `${prefix}${randomBytes(16).toString("hex")}`
     let isOpen = true
     let isDone = false
     return Effect.acquireUseRelease(

@@ -1,5 +1,4 @@
 /** A folder of the machine as the primitives of a backend. */
-import { isUtf8 } from "node:buffer"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Child, Primitives, Range, Stat } from "../../DerivedBackend.ts"
@@ -65,22 +64,9 @@ const stat = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<Stat
 export const isShown = (name: string, inRoot: boolean): boolean =>
   !name.includes("\\") && !(inRoot && name.startsWith("~")) && !Atomic.isUnfinished(name)
 
-interface Entry {
-  readonly name: string
-  readonly isDirectory: boolean
-  readonly isFile: boolean
-}
-
 /** What is shown of a folder. */
-export const shown = (dirents: System.Dirents, isRoot: boolean): ReadonlyArray<Entry> => {
-  const found: Array<Entry> = []
-  for (const dirent of dirents) {
-    const name = dirent.name.toString()
-    if (!isShown(name, isRoot) || (name.includes("\uFFFD") && !isUtf8(dirent.name))) continue
-    found.push({ name, isDirectory: dirent.isDirectory(), isFile: dirent.isFile() })
-  }
-  return found
-}
+export const shown = (entries: ReadonlyArray<System.Entry>, isRoot: boolean): ReadonlyArray<System.Entry> =>
+  entries.every(({ name }) => isShown(name, isRoot)) ? entries : entries.filter(({ name }) => isShown(name, isRoot))
 
 /** What these names are in a held folder. */
 const children = Effect.fnUntraced(function* (
@@ -123,8 +109,8 @@ const list = Effect.fnUntraced(function* (jail: Jail.Jail, path: ReadonlyArray<s
   if (stats === undefined) return yield* Effect.fail(notFound)
   if (!stats.isDirectory()) return yield* Effect.fail(fault({ _tag: "NotDirectory" }))
   return yield* Jail.holding(jail, names, (held) =>
-    Effect.flatMap(System.readdir(held.self), (dirents) => {
-      const all = shown(dirents, names.length === 0).map(({ name }) => name)
+    Effect.flatMap(System.list(held.self), (entries) => {
+      const all = shown(entries, names.length === 0).map(({ name }) => name)
       return children(jail, held, names, all)
     })
   )

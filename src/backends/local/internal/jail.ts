@@ -51,7 +51,10 @@ const maxLinks = 40
 const unsayable = fault({ _tag: "InvalidPath", problem: "a name in it is none that a file can have" })
 
 // Node does not name it: opens a folder without reading it, for which the right to pass through is enough.
-export const pathOnly = 0o10000000
+const pathOnly = 0o10000000
+
+/** How a folder is opened to be held. */
+export const folderOnly = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW
 
 const splitNames = (path: string): ReadonlyArray<string> =>
   path.split("/").filter((name) => name !== "" && name !== ".")
@@ -153,7 +156,7 @@ const hold = <A, R>(
 ): Effect.Effect<A, Fault, R> => {
   if (!jail.byDescriptor) return Effect.flatMap(heldByPath(jail, path), use)
   return Effect.acquireUseRelease(
-    System.open(path, pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW),
+    System.open(path, folderOnly),
     (fd) => {
       const self = `/proc/self/fd/${fd}`
       return Effect.flatMap(System.readlink(self), (real) => {

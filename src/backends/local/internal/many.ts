@@ -13,8 +13,6 @@ const atOnce = 16
 /** So many are looked at before others have their turn. */
 const statsAtOnce = 512
 
-const { O_DIRECTORY, O_NOFOLLOW } = NodeFs.constants
-
 /** Runs a job for each index, some of them at a time. A job says when it is done, once. */
 export const each = (
   length: number,
@@ -55,7 +53,7 @@ const hold = (
     })
     return
   }
-  const opened = System.attempt(() => NodeFs.openSync(real, Jail.pathOnly | O_DIRECTORY | O_NOFOLLOW))
+  const opened = System.attempt(() => NodeFs.openSync(real, Jail.folderOnly))
   if (Result.isFailure(opened)) {
     use(undefined, end)
     return
@@ -78,9 +76,9 @@ const collect = <A>(start: (end: (all: ReadonlyArray<A>) => void) => void): Effe
 export const readdirs = (
   jail: Jail.Jail,
   folders: ReadonlyArray<ReadonlyArray<string>>
-): Effect.Effect<ReadonlyArray<System.Dirents | undefined>> =>
+): Effect.Effect<ReadonlyArray<ReadonlyArray<System.Entry> | undefined>> =>
   collect((end) => {
-    const all = folders.map((): System.Dirents | undefined => undefined)
+    const all = folders.map((): ReadonlyArray<System.Entry> | undefined => undefined)
     each(
       folders.length,
       atOnce,
@@ -90,7 +88,7 @@ export const readdirs = (
             release()
             return
           }
-          NodeFs.readdir(self, { withFileTypes: true, encoding: "buffer" }, (error, found) => {
+          System.listNow(self, (error, found) => {
             if (error === null) all[index] = found
             release()
           })

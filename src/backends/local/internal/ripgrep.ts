@@ -58,9 +58,8 @@ export const argumentsFor = (query: GrepQuery): ReadonlyArray<string> | undefine
   return isPlain ? [...cased, "--binary", "--fixed-strings", `--regexp=${pattern}`] : undefined
 }
 
-/** What it found. `isPartial`: the time was up. */
-export interface Candidates {
-  readonly paths: ReadonlyArray<string>
+/** How it ended. `isPartial`: the time was up. */
+export interface Ended {
   readonly isPartial: boolean
 }
 
@@ -91,16 +90,16 @@ const without = (folders: ReadonlyArray<string>): ReadonlyArray<string> =>
     .map((folder) => `--glob=!/${folder}/`)
 
 /**
- * The paths, relative to a folder, of files that may have the pattern in them; all that have, but for those in `except`.
- * Nothing, if ripgrep can't say.
+ * Tells the paths, relative to a folder, of files that may have the pattern in them: of all that have, but for those in
+ * `except`. Gives nothing, if ripgrep can't say.
  */
 export const candidates = (
   ripgrep: Ripgrep,
   held: Jail.Held,
   args: ReadonlyArray<string>,
-  except: ReadonlyArray<string>
-): Effect.Effect<Candidates | undefined, Fault> => {
-  const paths: Array<string> = []
+  except: ReadonlyArray<string>,
+  tell: (paths: ReadonlyArray<string>) => Effect.Effect<void>
+): Effect.Effect<Ended | undefined, Fault> => {
   const spec: Command.Spec = {
     file: "/bin/sh",
     args: ["-c", limited, ripgrep.path, ...fixed, ...args, ...without(except), "--", "./"],
@@ -114,8 +113,10 @@ export const candidates = (
       // Names are not always UTF-8. Those that are not can't be looked into.
       const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
       let rest = ""
+      let count = 0
       let complains = false
       for (let chunks = yield* running.take; chunks !== undefined; chunks = yield* running.take) {
+        const paths: Array<string> = []
         for (const { bytes, channel } of chunks) {
           if (channel === "stderr") {
             complains = true
@@ -125,14 +126,16 @@ export const candidates = (
           rest = parts.pop() ?? ""
           for (const path of parts) paths.push(path.startsWith("./") ? path.slice(2) : path)
         }
-        if (paths.length > maxCandidates) return undefined
+        count += paths.length
+        if (count > maxCandidates) return undefined
+        yield* tell(paths)
       }
       const exitCode = running.exitCode()
       // Without a word, 2 says that some files could not be read: they are passed over, as by our own search.
       const hasSearched = exitCode === 0 || exitCode === 1 || (exitCode === 2 && !complains)
-      return hasSearched ? { paths, isPartial: false } : undefined
+      return hasSearched ? { isPartial: false } : undefined
     })
   return Effect.scopedWith((leftovers) => Effect.scoped(search(leftovers))).pipe(
-    Effect.timeoutOrElse({ duration: timeLimit, orElse: () => Effect.succeed({ paths, isPartial: true }) })
+    Effect.timeoutOrElse({ duration: timeLimit, orElse: () => Effect.succeed({ isPartial: true }) })
   )
 }

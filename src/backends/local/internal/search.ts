@@ -3,10 +3,17 @@
  * beforehand what there is to look at.
  */
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
-import * as DerivedBackend from "../../DerivedBackend.ts"
+import type { Child, Primitives } from "../../DerivedBackend.ts"
+import * as Search from "../../internal/deriveSearch.ts"
+import type * as Derived from "../../internal/deriveTarget.ts"
+import { compileGlob, type Glob } from "../../internal/glob.ts"
+import * as Ignore from "../../internal/ignore.ts"
 import * as Path from "../../internal/path.ts"
+import * as Turns from "../../internal/turns.ts"
+import * as Ahead from "./ahead.ts"
 import { on } from "./failure.ts"
 import * as Folder from "./folder.ts"
 import * as Jail from "./jail.ts"
@@ -18,20 +25,24 @@ const surveyed = 100_000
 // Enough for what is left out of most projects, in a few milliseconds.
 const glimpsed = 400
 const readAtOnce = 16
+const aheadAtOnce = 64
 
 /** What searches need. */
 export interface Searched {
   readonly jail: Jail.Jail
-  readonly primitives: DerivedBackend.Primitives
-  readonly options: DerivedBackend.Options
+  readonly primitives: Primitives
+  readonly maxFileSize: number
   readonly ripgrep: Ripgrep.Ripgrep | undefined
 }
 
-type Lister = DerivedBackend.Primitives["list"]
+type Lister = Primitives["list"]
 
-/** The same backend, by other listings. */
-const listing = ({ options, primitives }: Searched, list: Lister): Backend.Service =>
-  DerivedBackend.make({ ...primitives, list }, { ...options, concurrency: readAtOnce })
+/** The same files, by other listings. */
+const listing = ({ maxFileSize, primitives }: Searched, list: Lister): Derived.Searched => ({
+  primitives: { ...primitives, list },
+  maxFileSize,
+  concurrency: readAtOnce
+})
 
 /** The folder that a search begins at, and the names of real folders that it is. Nothing, if it is not a folder. */
 const start = (jail: Jail.Jail, operation: string, given: string) =>
@@ -44,12 +55,20 @@ const start = (jail: Jail.Jail, operation: string, given: string) =>
     Effect.orElseSucceed(() => undefined)
   )
 
+/** The path of a candidate, if it is shown and its name wanted. Who knows what ripgrep says, or was made to say. */
+const pathOf = (from: string, wanted: Glob | undefined, candidate: string): string | undefined => {
+  const path = Path.join(from, candidate)
+  const isName = (name: string, depth: number) => /[^.]|[.]{3}/.test(name) && Folder.isShown(name, depth === 0)
+  return candidate !== "" && Path.segments(path).every(isName) && wanted?.matches(candidate) !== false
+    ? path
+    : undefined
+}
+
 /** The folders that candidates are in, with what leads to them, and with ignore files. */
 const tree = (from: string, paths: ReadonlyArray<string>): ReadonlyMap<string, Set<string>> => {
   const folders = new Map<string, Set<string>>([[from, new Set()]])
   for (const path of paths) {
-    if (!Path.segments(Path.join(from, path)).every((name, depth) => Folder.isShown(name, depth === 0))) continue
-    let at = Path.join(from, path)
+    let at = path
     for (;;) {
       const above = Path.parent(at)
       const known = folders.get(above)
@@ -59,24 +78,52 @@ const tree = (from: string, paths: ReadonlyArray<string>): ReadonlyMap<string, S
       at = above
     }
   }
-  for (const names of folders.values()) names.add(".gitignore")
+  for (const names of folders.values()) names.add(Ignore.ignoreFile)
   return folders
 }
 
-const among =
-  (jail: Jail.Jail, folders: ReadonlyMap<string, Set<string>>): Lister =>
-  (path) => {
-    const names = folders.get(path)
-    return names === undefined
-      ? Effect.succeed([])
-      : on("ls", path, Folder.childrenOf(jail, Path.segments(path), [...names]))
+/** What ripgrep has for a query, and what was read of that already. */
+interface Candidates {
+  readonly folders: ReadonlyMap<string, Set<string>>
+  readonly ahead: Ahead.Ahead
+  readonly isPartial: boolean
+}
+
+/** The folder as if there were only the candidates in it. */
+const among = (searched: Searched, { ahead, folders }: Candidates): Derived.Searched => {
+  const { jail, primitives } = searched
+  const list: Lister = (path) => {
+    const found: Array<Child> = []
+    const others: Array<string> = []
+    for (const name of folders.get(path) ?? []) {
+      const child = ahead.child(Path.join(path, name))
+      if (child === undefined) others.push(name)
+      else if (child !== null) found.push(child)
+    }
+    if (others.length === 0) return Effect.succeed(found)
+    const looked = Folder.childrenOf(jail, Path.segments(path), others)
+    return on(
+      "ls",
+      path,
+      Effect.map(looked, (children) => [...found, ...children])
+    )
   }
+  const read: Primitives["read"] = (path, range) => {
+    const content = ahead.content(path)
+    return content === undefined
+      ? primitives.read(path, range)
+      : Effect.succeed(content.subarray(range?.start, range?.end))
+  }
+  const { primitives: listed, ...rest } = listing(searched, list)
+  return { ...rest, primitives: { ...listed, read }, atHand: ahead.content }
+}
 
 /** What ripgrep has for a query, if it can say. */
 const candidates = Effect.fnUntraced(function* (searched: Searched, query: Backend.GrepQuery) {
   const { jail, ripgrep } = searched
   const args = ripgrep === undefined ? undefined : Ripgrep.argumentsFor(query)
-  if (ripgrep === undefined || args === undefined) return undefined
+  const glob = query.glob === undefined ? Result.succeed(undefined) : compileGlob(query.glob)
+  if (ripgrep === undefined || args === undefined || Result.isFailure(glob)) return undefined
   const begin = yield* start(jail, "grep", query.path ?? "/")
   if (begin === undefined) return undefined
   const { names } = begin
@@ -84,8 +131,27 @@ const candidates = Effect.fnUntraced(function* (searched: Searched, query: Backe
   const ignored = query.ignored === true
   const glimpse = ignored ? undefined : yield* survey(jail, names, { ignored, maxEntries: glimpsed })
   const except = (glimpse?.leftOut ?? []).map((path) => Path.relative(path, from))
-  const found = yield* Jail.holding(jail, names, (held) => Ripgrep.candidates(ripgrep, held, args, except))
-  return found && { ...found, from }
+  const ahead = Ahead.make(jail)
+  const paths: Array<string> = []
+  let begun = 0
+  const readRest = Effect.suspend(() => {
+    const rest = paths.slice(begun)
+    begun = paths.length
+    return ahead.read(rest)
+  })
+  const isOver = Turns.make()
+  const tell = Effect.fnUntraced(function* (named: ReadonlyArray<string>) {
+    for (const candidate of named) {
+      if (isOver()) yield* Effect.yieldNow
+      const path = pathOf(from, glob.success, candidate)
+      if (path !== undefined) paths.push(path)
+    }
+    // Those of a folder come soon after each other: then it is held once for all of them.
+    if (paths.length - begun >= aheadAtOnce) yield* readRest
+  })
+  const found = yield* Jail.holding(jail, names, (held) => Ripgrep.candidates(ripgrep, held, args, except, tell))
+  yield* readRest
+  return found && { folders: tree(from, paths), ahead, isPartial: found.isPartial }
 })
 
 export const grep =
@@ -94,8 +160,8 @@ export const grep =
     Effect.gen(function* () {
       // Without ripgrep, or if it fails for whatever reason, all files are read.
       const found = yield* Effect.orElseSucceed(candidates(searched, query), () => undefined)
-      if (found === undefined) return yield* listing(searched, searched.primitives.list).grep(query)
-      const result = yield* listing(searched, among(searched.jail, tree(found.from, found.paths))).grep(query)
+      if (found === undefined) return yield* Search.grep(listing(searched, searched.primitives.list))(query)
+      const result = yield* Search.grep(among(searched, found))(query)
       return found.isPartial && result.truncated === undefined ? { ...result, truncated: "time" as const } : result
     })
 
@@ -105,7 +171,7 @@ export const glob =
     Effect.gen(function* () {
       const { jail, primitives } = searched
       const from = yield* start(jail, "glob", query.path ?? "/")
-      if (from === undefined) return yield* listing(searched, primitives.list).glob(query)
+      if (from === undefined) return yield* Search.glob(listing(searched, primitives.list))(query)
       const seen = yield* Effect.orElseSucceed(
         survey(jail, from.names, { ignored: query.ignored === true, maxEntries: surveyed }),
         () => undefined
@@ -114,5 +180,5 @@ export const glob =
         const children = seen?.folders.get(path)
         return children === undefined ? primitives.list(path) : Effect.succeed(children)
       }
-      return yield* listing(searched, list).glob(query)
+      return yield* Search.glob(listing(searched, list))(query)
     })

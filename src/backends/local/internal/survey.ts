@@ -8,13 +8,17 @@ import * as Effect from "effect/Effect"
 import type { Child } from "../../DerivedBackend.ts"
 import * as Ignore from "../../internal/ignore.ts"
 import * as Path from "../../internal/path.ts"
+import * as Turns from "../../internal/turns.ts"
 import type { Fault } from "./failure.ts"
 import * as Folder from "./folder.ts"
 import * as Jail from "./jail.ts"
 import * as Many from "./many.ts"
 import type * as System from "./system.ts"
 
+const timeLimit = "2 seconds"
 const foldersAtOnce = 64
+// What a folder has in it as a rule: it is not known before it is read.
+const entriesOfFolder = 32
 
 /** What was seen: the children of folders by their paths, and the folders that ignore files leave out. */
 export interface Survey {
@@ -50,8 +54,8 @@ const rulesAbove = Effect.fnUntraced(function* (jail: Jail.Jail, names: Readonly
 })
 
 /**
- * Looks into a folder and what is in it, outer folders first, until it has seen `maxEntries`. `names` are those of real
- * folders. Without `ignored`, what ignore files name is left out.
+ * Looks into a folder and what is in it, outer folders first, until it has seen `maxEntries`, for 2 seconds at most.
+ * `names` are those of real folders. Without `ignored`, what ignore files name is left out.
  */
 export const survey = (
   jail: Jail.Jail,
@@ -61,6 +65,7 @@ export const survey = (
   Effect.gen(function* () {
     const folders = new Map<string, ReadonlyArray<Child>>()
     const leftOut: Array<string> = []
+    const isOver = Turns.make()
     let seen = 0
 
     const extended = (names: ReadonlyArray<string>, above: Ignore.Ignore) =>
@@ -68,41 +73,50 @@ export const survey = (
         Effect.orElseSucceed(() => above)
       )
 
-    const look = Effect.fnUntraced(function* ({ names: folder, rules: above }: Open, dirents: System.Dirents) {
+    const look = Effect.fnUntraced(function* (
+      { names: folder, rules: above }: Open,
+      found: ReadonlyArray<System.Entry>
+    ) {
       const path = `/${folder.join("/")}`
-      const entries = Folder.shown(dirents, path === "/")
-      const hasRules = !options.ignored && entries.some(({ isFile, name }) => isFile && name === Ignore.ignoreFile)
+      const children = Folder.shown(found, path === "/")
+      const hasRules =
+        !options.ignored && children.some(({ kind, name }) => kind === "file" && name === Ignore.ignoreFile)
       const rules = hasRules ? yield* extended(folder, above) : above
-      const children: Array<Child> = []
       const inner: Array<Open> = []
-      for (const { isDirectory, isFile, name } of entries) {
-        children.push({ name, kind: isDirectory ? "directory" : isFile ? "file" : "link" })
-        if (!isDirectory) continue
+      for (const { kind, name } of children) {
+        if (kind !== "directory") continue
+        // An ignore file can make each name take milliseconds.
+        if (isOver()) yield* Effect.yieldNow
         const at = Path.join(path, name)
         if (!options.ignored && Ignore.isIgnored(rules, at, true)) leftOut.push(at)
         else inner.push({ names: [...folder, name], rules })
       }
       folders.set(path, children)
-      seen += entries.length
+      seen += children.length
       return inner
     })
 
     const rules = options.ignored ? Ignore.none : yield* rulesAbove(jail, names)
-    let level: ReadonlyArray<Open> = [{ names, rules }]
-    while (level.length > 0 && seen < options.maxEntries) {
-      const next: Array<Open> = []
-      for (let at = 0; at < level.length && seen < options.maxEntries; at += foldersAtOnce) {
-        const some = level.slice(at, at + foldersAtOnce)
-        const all = yield* Many.readdirs(
-          jail,
-          some.map((folder) => folder.names)
-        )
-        for (const [index, folder] of some.entries()) {
-          const dirents = all[index]
-          if (dirents !== undefined) next.push(...(yield* look(folder, dirents)))
+    const lookOn = Effect.gen(function* () {
+      let level: ReadonlyArray<Open> = [{ names, rules }]
+      while (level.length > 0 && seen < options.maxEntries) {
+        const next: Array<Open> = []
+        for (let at = 0; at < level.length && seen < options.maxEntries;) {
+          const enough = Math.ceil((options.maxEntries - seen) / entriesOfFolder)
+          const some = level.slice(at, at + Math.min(foldersAtOnce, enough))
+          at += some.length
+          const all = yield* Many.readdirs(
+            jail,
+            some.map((folder) => folder.names)
+          )
+          for (const [index, folder] of some.entries()) {
+            const found = all[index]
+            if (found !== undefined) next.push(...(yield* look(folder, found)))
+          }
         }
+        level = next
       }
-      level = next
-    }
+    })
+    yield* Effect.timeoutOption(lookOn, timeLimit)
     return { folders, leftOut }
   })

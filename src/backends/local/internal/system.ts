@@ -5,6 +5,7 @@
  * file) as long as a call uses it. What looks at names and descriptors is done at once: it takes microseconds, and ten
  * times as many by way of node's threads. What reads, writes and lists goes by way of them.
  */
+import { isUtf8 } from "node:buffer"
 import * as NodeFs from "node:fs"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -99,6 +100,40 @@ export type Dirents = ReadonlyArray<NodeFs.Dirent<Buffer>>
 
 export const readdir = (path: RealPath) =>
   call<Dirents>((done) => NodeFs.readdir(path, { withFileTypes: true, encoding: "buffer" }, done))
+
+/** A name in a directory, and what has it: what is neither a file nor a directory is a `link`. */
+export interface Entry {
+  readonly name: string
+  readonly kind: "file" | "directory" | "link"
+}
+
+const entryOf = (name: string, dirent: NodeFs.Dirent<string | Buffer>): Entry => ({
+  name,
+  kind: dirent.isDirectory() ? "directory" : dirent.isFile() ? "file" : "link"
+})
+
+/** What is in a directory and has a text for a name, in no order. */
+export const listNow = (path: RealPath, done: Done<ReadonlyArray<Entry>>): void => {
+  NodeFs.readdir(path, { withFileTypes: true }, (failed, dirents) => {
+    if (failed !== null) return done(failed, [])
+    // Only what stands for bytes that are no text may be wrong; to ask for bytes at once takes half as long again.
+    if (!dirents.some(({ name }) => name.includes("\uFFFD"))) {
+      return done(
+        null,
+        dirents.map((dirent) => entryOf(dirent.name, dirent))
+      )
+    }
+    NodeFs.readdir(path, { withFileTypes: true, encoding: "buffer" }, (error, exact) => {
+      const texts = (exact ?? []).filter(({ name }) => isUtf8(name))
+      done(
+        error,
+        texts.map((dirent) => entryOf(dirent.name.toString(), dirent))
+      )
+    })
+  })
+}
+
+export const list = (path: RealPath) => call<ReadonlyArray<Entry>>((done) => listNow(path, done))
 
 /** What the file's content is known by: changes with each change, as exactly as the file system keeps time. */
 export const versionOf = (stats: Stats): string =>

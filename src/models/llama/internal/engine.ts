@@ -1,6 +1,7 @@
 /**
  * A model in memory: loaded once, released with its Scope.
  */
+import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as library from "node-llama-cpp"
@@ -19,7 +20,8 @@ export type Progress =
 
 /**
  * - `model`: the path of a GGUF file; or where to get one, `hf:<user>/<repository>:<quantisation>` or a URL
- * - `directory`: where downloads are kept, `~/.node-llama-cpp/models` by default
+ * - `directory`: where downloads are kept, `~/.node-llama-cpp/models` by default. With it, a relative `model` is a file
+ *   in there; without it, one in the current directory
  * - `gpu`: what computes; by default the best that is there
  * - `threads`: how many compute at once, one less than there are cores by default. More than there are free cores makes
  *   everything slower by orders of magnitude
@@ -47,6 +49,10 @@ export const nameOf = (model: string): string => {
   if (isRemote(model)) return model.replace(/^(?:hf|huggingface):/, "")
   return (model.split(/[\\/]/).at(-1) ?? model).replace(/\.gguf$/i, "")
 }
+
+/** Where the library is told to look: by itself it takes a relative path for a file among its downloads. */
+const locationOf = ({ directory, model }: Source): string =>
+  isRemote(model) || directory !== undefined ? model : resolve(model)
 
 const logged = (progress: Progress): Effect.Effect<void> =>
   progress._tag === "Download"
@@ -84,7 +90,7 @@ export const load = Effect.fnUntraced(function* (
 
   const path = yield* Effect.tryPromise({
     try: (signal) =>
-      loaded.resolveModelFile(source.model, {
+      loaded.resolveModelFile(locationOf(source), {
         cli: false,
         signal,
         ...(source.directory === undefined ? {} : { directory: source.directory }),
