@@ -1,0 +1,98 @@
+/**
+ * The key that credentials are sealed with: from the keychain of the operating system, or from `Config`.
+ *
+ * ```ts
+ * import { NodeServices } from "@effect/platform-node"
+ * import { Layer } from "effect"
+ * import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
+ *
+ * const credentials = CredentialStore.layer.pipe(
+ *   Layer.provide([
+ *     CredentialKey.layerKeychain({ service: "my-app" }),
+ *     Storage.layerFile({ folder: "credentials", fsync: true })
+ *   ]),
+ *   Layer.provide(NodeServices.layer)
+ * )
+ * ```
+ */
+import * as Config from "effect/Config"
+import * as Context from "effect/Context"
+import * as Aead from "effect/crypto/Aead"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import * as Base64 from "effect/encoding/Base64"
+import * as Layer from "effect/Layer"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Keychain from "./internal/keychain.ts"
+import { make as failure, type StoreError } from "./StoreError.ts"
+
+/** A key for AES-256-GCM. It can't be printed. */
+export class CredentialKey extends Context.Service<CredentialKey, Aead.Key<Aead.AesGcm>>()(
+  "effect-deepagents/CredentialKey"
+) {}
+
+const noKey = (problem: string): StoreError => failure("open", "credential key", { _tag: "NoKey", problem })
+
+const random = Effect.sync(() => SecureRandom.randomBytesUnsafe(Aead.aes256Gcm.keyLength))
+
+const fromBytes = (bytes: Uint8Array, problem: string): Effect.Effect<Aead.Key<Aead.AesGcm>, StoreError> =>
+  Effect.mapError(Aead.key(Aead.aes256Gcm, bytes), () => noKey(problem))
+
+const fromText = (text: Redacted.Redacted, problem: string): Effect.Effect<Aead.Key<Aead.AesGcm>, StoreError> =>
+  Result.match(Base64.decode(Redacted.value(text).trim()), {
+    onFailure: () => Effect.fail(noKey(problem)),
+    onSuccess: (bytes) => fromBytes(bytes, problem)
+  })
+
+/**
+ * A key from `Config`, usually an environment variable: 32 random bytes as base 64, as `openssl rand -base64 32` makes
+ * them. Reads `CREDENTIAL_KEY`, if no other config is given. Fails with `NoKey`.
+ */
+export const layerConfig = (
+  config: Config.Config<Redacted.Redacted> = Config.Redacted("CREDENTIAL_KEY")
+): Layer.Layer<CredentialKey, StoreError> =>
+  Layer.effect(
+    CredentialKey,
+    Effect.flatMap(
+      Effect.mapError(config, () =>
+        noKey(
+          "the configuration has none; set it (CREDENTIAL_KEY, unless you gave another config) to 32 random bytes as base 64, made by: openssl rand -base64 32"
+        )
+      ),
+      (text) =>
+        fromText(text, "what the configuration has is not 32 bytes as base 64; make one by: openssl rand -base64 32")
+    )
+  )
+
+/**
+ * A key that the keychain of the operating system keeps for this user: by `security` on macOS, by `secret-tool` (of
+ * libsecret) on Linux. The first time, a random one is made and put there; start one process first, since two that make
+ * one at once may not agree. `service` is the name of your application: letters, digits, `.`, `_` and `-`.
+ *
+ * Without a keychain it fails with `NoKey`: on servers and in containers, use {@link layerConfig}.
+ */
+export const layerKeychain = (options: {
+  readonly service: string
+}): Layer.Layer<CredentialKey, StoreError, ChildProcessSpawner> =>
+  Layer.effect(
+    CredentialKey,
+    Effect.gen(function* () {
+      const kept = yield* Effect.mapError(
+        Keychain.getOrPut(
+          options.service,
+          Effect.map(random, (bytes) => Redacted.make(Base64.encode(bytes)))
+        ),
+        noKey
+      )
+      const problem = `what the keychain has for ${options.service} is no key; remove it there, and start again`
+      return yield* fromText(kept, problem)
+    })
+  )
+
+/** A random key, gone with the process: for credentials in memory, and for tests. */
+export const layerRandom: Layer.Layer<CredentialKey, StoreError> = Layer.effect(
+  CredentialKey,
+  Effect.flatMap(random, (bytes) => fromBytes(bytes, "there are no random numbers"))
+)

@@ -1,0 +1,33 @@
+import * as Effect from "effect/Effect"
+import type { Table } from "../Storage.ts"
+import * as Rows from "./rows.ts"
+
+/** A table in memory. */
+export const make = (): Table => {
+  const spaces = new Map<string, Rows.Rows<string>>()
+  const rowsOf = (space: string) => spaces.get(space) ?? Rows.empty<string>()
+  const change = (space: string, body: (rows: Rows.Rows<string>) => void): void => {
+    const rows = rowsOf(space)
+    body(rows)
+    if (rows.map.size === 0) spaces.delete(space)
+    else spaces.set(space, rows)
+  }
+  return {
+    get: (space, key) => Effect.sync(() => rowsOf(space).map.get(key)),
+    put: (space, added) =>
+      Effect.sync(() => change(space, (rows) => added.forEach(({ key, value }) => Rows.set(rows, key, value)))),
+    swap: (space, key, expected, next) =>
+      Effect.sync(() => {
+        if (rowsOf(space).map.get(key) !== expected) return false
+        change(space, (rows) => (next === undefined ? Rows.remove(rows, key) : Rows.set(rows, key, next)))
+        return true
+      }),
+    scan: (space, scan) =>
+      Effect.sync(() => {
+        const rows = rowsOf(space)
+        return Rows.keysOf(rows, scan).map((key) => ({ key, value: rows.map.get(key) ?? "" }))
+      }),
+    count: (space) => Effect.sync(() => rowsOf(space).map.size),
+    clear: (space) => Effect.sync(() => void spaces.delete(space))
+  }
+}

@@ -1,0 +1,67 @@
+/** Rows by key that are read in the order of their keys. */
+export interface Rows<A> {
+  readonly map: Map<string, A>
+  /** The keys in order, if nothing came between them since. */
+  keys: Array<string> | undefined
+}
+
+export interface Slice {
+  readonly after?: string
+  readonly limit: number
+  readonly reverse?: boolean
+}
+
+export const empty = <A>(): Rows<A> => ({ map: new Map(), keys: [] })
+
+/** By code points, as databases do: surrogates come behind everything else. */
+const compare = (left: string, right: string): number => {
+  const end = Math.min(left.length, right.length)
+  let index = 0
+  while (index < end && left[index] === right[index]) index++
+  if (index === end) return left.length - right.length
+  const rank = (unit: number) => (unit >= 0xd800 && unit <= 0xdfff ? unit + 0x1_0000 : unit)
+  return rank(left.charCodeAt(index)) - rank(right.charCodeAt(index))
+}
+
+export const set = <A>(rows: Rows<A>, key: string, value: A): void => {
+  if (!rows.map.has(key) && rows.keys !== undefined) {
+    const last = rows.keys.at(-1)
+    if (last === undefined || compare(last, key) < 0) rows.keys.push(key)
+    else rows.keys = undefined
+  }
+  rows.map.set(key, value)
+}
+
+export const remove = <A>(rows: Rows<A>, key: string): void => {
+  if (rows.map.delete(key)) rows.keys = undefined
+}
+
+export const clear = <A>(rows: Rows<A>): void => {
+  rows.map.clear()
+  rows.keys = []
+}
+
+/** How many keys come before one, or are it. */
+const upTo = (keys: ReadonlyArray<string>, key: string): number => {
+  let low = 0
+  let high = keys.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (compare(keys[middle] ?? "", key) <= 0) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Keys behind one, in their order or backwards. */
+export const keysOf = <A>(rows: Rows<A>, { after, limit, reverse }: Slice): ReadonlyArray<string> => {
+  rows.keys ??= [...rows.map.keys()].sort(compare)
+  const { keys } = rows
+  if (reverse !== true) {
+    const from = after === undefined ? 0 : upTo(keys, after)
+    return keys.slice(from, from + limit)
+  }
+  const passed = after === undefined ? keys.length : upTo(keys, after)
+  const end = keys[passed - 1] === after ? passed - 1 : passed
+  return keys.slice(Math.max(0, end - limit), end).reverse()
+}

@@ -1,0 +1,194 @@
+import * as Hex from "effect/encoding/Hex"
+import * as Match from "effect/Match"
+import { entriesToAttributes, type KeyValue } from "effect/observability/OtlpResource"
+import type * as AgentEvent from "../../core/AgentEvent.ts"
+import type { Usage } from "../../core/Usage.ts"
+
+/** A span as OTLP has it. */
+export interface Span {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId: string | undefined
+  readonly name: string
+  readonly kind: number
+  readonly startTimeUnixNano: string
+  readonly endTimeUnixNano: string
+  readonly attributes: Array<KeyValue>
+  readonly droppedAttributesCount: number
+  readonly events: Array<{
+    readonly name: string
+    readonly timeUnixNano: string
+    readonly attributes: Array<KeyValue>
+    readonly droppedAttributesCount: number
+  }>
+  readonly droppedEventsCount: number
+  readonly status: { readonly code: 0 | 1 | 2; message?: string }
+  readonly links: Array<never>
+  readonly droppedLinksCount: number
+}
+
+interface Open {
+  readonly span: { -readonly [Key in keyof Span]: Span[Key] }
+  isEnded: boolean
+}
+
+const [unset, ok, error] = [0, 1, 2] as const
+const kinds = { internal: 1, client: 3 } as const
+
+const nanos = (millis: number): string => `${BigInt(Math.max(0, Math.trunc(millis * 1000))) * 1000n}`
+
+type Attributes = Record<string, unknown>
+
+const usageOf = (usage: Usage): Attributes => ({
+  "gen_ai.usage.input_tokens": usage.inputTokens,
+  "gen_ai.usage.output_tokens": usage.outputTokens
+})
+
+/**
+ * Makes spans of the events of a run as they come: `invoke_agent`, `chat` and `execute_tool`, by the conventions that
+ * `Telemetry` follows, without what was said. The same events give the same ids.
+ */
+export const make = (digest: Uint8Array) => {
+  const traceId = Hex.encode(digest.subarray(0, 16))
+  const seed = new DataView(digest.buffer, digest.byteOffset, digest.length).getBigUint64(16)
+  const spans: Array<Open> = []
+  const runs = new Map<string, Open>()
+  const chats = new Map<string, Open>()
+  const tools = new Map<string, Open>()
+  /** The calls that sub-agents were started by. */
+  const parents = new Map<string, Open>()
+  let last = 0
+
+  const begin = (
+    name: string,
+    kind: keyof typeof kinds,
+    at: number,
+    parent: Open | undefined,
+    attributes: Attributes
+  ): Open => {
+    const id = BigInt.asUintN(64, seed + BigInt(spans.length) + 1n)
+    const open: Open = {
+      isEnded: false,
+      span: {
+        traceId,
+        // All zeros are no id.
+        spanId: (id === 0n ? seed : id).toString(16).padStart(16, "0"),
+        parentSpanId: parent?.span.spanId,
+        name,
+        kind: kinds[kind],
+        startTimeUnixNano: nanos(at),
+        endTimeUnixNano: nanos(at),
+        attributes: entriesToAttributes(Object.entries(attributes)),
+        droppedAttributesCount: 0,
+        events: [],
+        droppedEventsCount: 0,
+        status: { code: unset },
+        links: [],
+        droppedLinksCount: 0
+      }
+    }
+    spans.push(open)
+    return open
+  }
+
+  const end = (open: Open | undefined, at: number, status: Span["status"], attributes: Attributes = {}): void => {
+    if (open === undefined || open.isEnded) return
+    open.isEnded = true
+    open.span.endTimeUnixNano = nanos(at)
+    open.span.status = status
+    open.span.attributes.push(...entriesToAttributes(Object.entries(attributes)))
+  }
+
+  const note = (open: Open | undefined, name: string, at: number, attributes: Attributes): void => {
+    const told = entriesToAttributes(Object.entries(attributes))
+    open?.span.events.push({ name, timeUnixNano: nanos(at), attributes: told, droppedAttributesCount: 0 })
+  }
+
+  const fail = (open: Open | undefined, at: number, type: string, attributes: Attributes = {}): void =>
+    end(open, at, { code: error, message: type }, { "error.type": type, ...attributes })
+
+  const callOf = ({ callId, runId }: { readonly callId: string; readonly runId: string }): string =>
+    `${runId} ${callId}`
+
+  const begun = (event: AgentEvent.Of<"RunStarted">): void => {
+    const { agent, at, model, provider, runId, threadId } = event
+    const open = begin(`invoke_agent ${agent}`, "internal", at, parents.get(runId), {
+      "gen_ai.operation.name": "invoke_agent",
+      "gen_ai.agent.name": agent,
+      "gen_ai.provider.name": provider,
+      "gen_ai.request.model": model,
+      ...(threadId === undefined ? {} : { "gen_ai.conversation.id": threadId })
+    })
+    runs.set(runId, open)
+  }
+
+  const answered = ({ at, message, runId }: AgentEvent.Of<"MessageAppended">): void => {
+    const chat = chats.get(runId)
+    if (message.role !== "ai" || chat === undefined || chat.isEnded) return
+    if (message.model !== undefined) chat.span.name = `chat ${message.model}`
+    end(
+      chat,
+      at,
+      { code: ok },
+      {
+        ...(message.model === undefined ? {} : { "gen_ai.response.model": message.model }),
+        ...(message.usage === undefined ? {} : usageOf(message.usage))
+      }
+    )
+  }
+
+  const handle = Match.type<AgentEvent.AgentEvent>().pipe(
+    Match.tags({
+      RunStarted: begun,
+      RoundStarted: ({ at, runId }) => {
+        end(chats.get(runId), at, { code: unset })
+        chats.set(runId, begin("chat", "client", at, runs.get(runId), { "gen_ai.operation.name": "chat" }))
+      },
+      MessageAppended: answered,
+      ToolCalled: (event) => {
+        const open = begin(`execute_tool ${event.toolName}`, "internal", event.at, runs.get(event.runId), {
+          "gen_ai.operation.name": "execute_tool",
+          "gen_ai.tool.name": event.toolName,
+          "gen_ai.tool.call.id": event.callId
+        })
+        tools.set(callOf(event), open)
+      },
+      ToolCompleted: (event) => end(tools.get(callOf(event)), event.at, { code: ok }),
+      ToolFailed: (event) => fail(tools.get(callOf(event)), event.at, event.reason),
+      SubagentStarted: (event) => {
+        const call = tools.get(callOf(event))
+        if (call !== undefined) parents.set(event.childRunId, call)
+      },
+      TurnRestarted: ({ at, reason, runId }) => note(chats.get(runId), "TurnRestarted", at, { reason }),
+      Warning: ({ at, code, runId }) => note(runs.get(runId), "Warning", at, { code }),
+      ApprovalRequested: ({ at, runId, toolName }) => note(runs.get(runId), "ApprovalRequested", at, { toolName }),
+      Compacted: ({ at, runId }) => note(runs.get(runId), "Compacted", at, {}),
+      RunCompleted: ({ at, runId, stopReason, usage }) => {
+        end(chats.get(runId), at, { code: ok })
+        end(runs.get(runId), at, { code: ok }, { stop_reason: stopReason, ...usageOf(usage) })
+      },
+      RunFailed: ({ at, error, runId, usage }) => {
+        fail(chats.get(runId), at, error.tag)
+        fail(runs.get(runId), at, error.tag, usageOf(usage))
+      },
+      RunInterrupted: ({ at, runId, usage }) => {
+        end(chats.get(runId), at, { code: unset }, { "error.type": "interrupted" })
+        end(runs.get(runId), at, { code: unset }, { "error.type": "interrupted", ...usageOf(usage) })
+      }
+    }),
+    Match.orElse(() => undefined)
+  )
+
+  const add = (event: AgentEvent.AgentEvent): void => {
+    last = Math.max(last, event.at)
+    handle(event)
+  }
+
+  /** All spans. What never came to an end, since the process ended before, ends with the last event. */
+  const done = (): ReadonlyArray<Span> => {
+    for (const open of spans) fail(open, last, "unfinished")
+    return spans.map(({ span }) => span)
+  }
+
+  return { add, done }
+}

@@ -1,0 +1,41 @@
+import * as Base64 from "effect/encoding/Base64"
+import * as Result from "effect/Result"
+
+/** The most numbers that a vector may have. */
+export const mostDimensions = 4096
+
+/** A vector of length 1, `undefined` if there is none of this direction. */
+export const unit = (vector: ReadonlyArray<number>): Float32Array | undefined => {
+  if (vector.length === 0 || vector.length > mostDimensions) return undefined
+  // The largest first: squares of large numbers are no numbers any more.
+  const largest = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
+  if (!Number.isFinite(largest) || largest === 0) return undefined
+  const scaled = vector.map((value) => value / largest)
+  const length = Math.sqrt(scaled.reduce((sum, value) => sum + value * value, 0))
+  return Float32Array.from(scaled, (value) => value / length)
+}
+
+/** A vector as text: base 64 of its numbers, 4 bytes each, the lowest first. */
+export const encode = (vector: Float32Array): string => {
+  const view = new DataView(new ArrayBuffer(vector.length * 4))
+  vector.forEach((value, index) => view.setFloat32(index * 4, value, true))
+  return Base64.encode(new Uint8Array(view.buffer))
+}
+
+/** Reads a vector. */
+export const decode = (text: string): Float32Array | undefined => {
+  const bytes = Result.getOrUndefined(Base64.decode(text))
+  if (bytes === undefined || bytes.length % 4 !== 0) return undefined
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  const vector = new Float32Array(bytes.length / 4)
+  for (let index = 0; index < vector.length; index++) vector[index] = view.getFloat32(index * 4, true)
+  return vector
+}
+
+/** How alike two vectors of length 1 are, from -1 to 1; `undefined` if they are not of one space. */
+export const similarity = (left: Float32Array, right: Float32Array): number | undefined => {
+  if (left.length !== right.length) return undefined
+  let sum = 0
+  for (let index = 0; index < left.length; index++) sum += (left[index] ?? 0) * (right[index] ?? 0)
+  return sum
+}

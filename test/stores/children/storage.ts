@@ -1,0 +1,10 @@
+import { NodeServices } from "@effect/platform-node"
+import { Layer } from "effect"
+import { SqliteClient } from "effect-deepagents/sqlite"
+import { Storage } from "effect-deepagents/stores"
+
+/** A storage that other processes can open, too. */
+export const storage = (kind: string, path: string) =>
+  kind === "sqlite"
+    ? Storage.layerSql.pipe(Layer.provide(SqliteClient.layer({ file: `${path}/stores.db` })))
+    : Storage.layerFile({ folder: path }).pipe(Layer.provide(NodeServices.layer))

@@ -1,0 +1,31 @@
+/**
+ * Writes rows that others write beside, counts in a row that others count in, and removes most of what it wrote. Says
+ * what was acknowledged.
+ */
+import { writeSync } from "node:fs"
+import { Effect } from "effect"
+import { Storage } from "effect-deepagents/stores"
+import { storage } from "./storage.ts"
+
+const [kind = "", path = "", name = "", count = ""] = process.argv.slice(2)
+
+const program = Effect.gen(function* () {
+  const table = (yield* Storage.Storage).table("t")
+  const increment: Effect.Effect<void, Storage.Fault> = Effect.gen(function* () {
+    const found = yield* table.get("s", "counter")
+    if (!(yield* table.swap("s", "counter", found, `${Number(found ?? 0) + 1}`))) yield* increment
+  })
+  for (let n = 0; n < Number(count); n++) {
+    const key = `${name}-${n}`
+    yield* table.put("s", [
+      { key, value: "x".repeat(100) },
+      { key: `${key}-twin`, value: "y" }
+    ])
+    yield* increment
+    writeSync(1, `put ${key}\n`)
+    if (n % 4 === 0) continue
+    if (yield* table.swap("s", key, "x".repeat(100), undefined)) writeSync(1, `remove ${key}\n`)
+  }
+})
+
+await Effect.runPromise(Effect.provide(program, storage(kind, path)))
