@@ -5,7 +5,7 @@
 /** From the inside out. A folder imports itself and folders of inner rings; siblings talk through services of core. */
 const rings = [
   ["core"],
-  ["models", "backends", "middleware", "profiles", "sessions", "testing"],
+  ["models", "backends", "middleware", "profiles", "sessions", "stores", "testing"],
   ["deep"],
   ["durable", "mcp", "tools", "rag", "patterns"],
   ["server", "cli", "desktop"]

@@ -102,11 +102,16 @@ export interface Service {
 
   /**
    * Appends entries behind `leaf`, all or none, and makes the last one the leaf. Fails with `Conflict` if the leaf is
-   * another, unless these very entries are there behind `leaf` already: then it succeeds, and nothing changes.
+   * another, unless these very entries are there already: then it succeeds, and nothing changes. With `behind`, they go
+   * behind that entry instead (`null`: the beginning), as after a {@link rewind} to it, but at once.
    */
   readonly append: (
     threadId: string,
-    batch: { readonly leaf: string | null; readonly entries: ReadonlyArray<NewEntry> }
+    batch: {
+      readonly leaf: string | null
+      readonly behind?: string | null
+      readonly entries: ReadonlyArray<NewEntry>
+    }
   ) => Effect.Effect<Leaf, SessionError>
 
   /**

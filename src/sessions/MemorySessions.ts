@@ -39,8 +39,8 @@ const tables = (): Tables => {
         threads.set(thread.threadId, Memory.fork(memory, memory.list.length, at, thread))
         return "Done"
       }),
-    append: (threadId, leaf, entries, at) =>
-      within(threadId, gone, (memory) => Memory.append(memory, leaf, entries, at)),
+    append: (threadId, leaf, entries, at, behind) =>
+      within(threadId, gone, (memory) => Memory.append(memory, leaf, entries, at, behind)),
     hang: (threadId, id, label, at) => within(threadId, gone, (memory) => Memory.hang(memory, id, label, at)),
     move: (threadId, from, to, at) => within(threadId, false, (memory) => Memory.move(memory, from, to, at)),
     update: (threadId, change, at) =>

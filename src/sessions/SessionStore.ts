@@ -18,30 +18,14 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 import type { Checkpoint } from "../core/Checkpoint.ts"
 import { Journal } from "../core/Journal.ts"
-import { makeId } from "../core/Message.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { type Service, SessionStore } from "../core/SessionStore.ts"
 import { load } from "./internal/checkpoint.ts"
+import { makeEntryId, persistent } from "./internal/write.ts"
 
 export * from "../core/SessionStore.ts"
-
-/** About three seconds in all. */
-const briefly = Schedule.exponential("50 millis").pipe(Schedule.upTo({ times: 6 }))
-
-const persistent = <A>(effect: Effect.Effect<A, SessionError>): Effect.Effect<A, SessionError> =>
-  Effect.retry(effect, { schedule: briefly, while: (error) => error.reason._tag === "Unavailable" })
-
-/**
- * An id that no other entry has, after those that were made before it: what comes last is kept together by stores. It is
- * random whatever `IdGenerator` says, since it must differ from those of runs in other processes (UUID, version 7).
- */
-const makeEntryId = (at: number): string => {
-  const time = at.toString(16).padStart(12, "0").slice(-12)
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${makeId().slice(15)}`
-}
 
 /** The thread, made if it is not there. */
 const opened = Effect.fnUntraced(function* (store: Service, threadId: string) {

@@ -1,15 +1,9 @@
 // Measures ours against its peers, interleaved, and writes ../../docs/performance.md and results.json:
 //   npm run bench [-- --quick] [--only ours,pi] [--scenario A,F]
 // Every measurement is a process of its own. With an option the tables only go to the terminal and to results.json.
-import { execFile } from "node:child_process"
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
-import { findPackageJSON } from "node:module"
-import { cpus, loadavg, totalmem } from "node:os"
-import { fileURLToPath } from "node:url"
-import { parseArgs, promisify } from "node:util"
-import { median } from "./workloads.mjs"
-
-const here = (path) => fileURLToPath(new URL(path, import.meta.url))
+import { existsSync, writeFileSync } from "node:fs"
+import { parseArgs } from "node:util"
+import { budgetTable, race, racersTable, report, writeDocs } from "./report.mjs"
 
 // --- what is measured
 
@@ -49,26 +43,26 @@ const tables = [
   {
     title: "A, F: microseconds a round",
     columns: [
-      { title: "N=10", scenario: "A10", read: value, hasRatio: true },
-      { title: "N=100", scenario: "A100", read: value, hasRatio: true },
-      { title: "N=500", scenario: "A500", read: value, hasRatio: true },
+      { title: "N=10", scenario: "A10", read: value, ratio: "bare" },
+      { title: "N=100", scenario: "A100", read: value, ratio: "bare" },
+      { title: "N=500", scenario: "A500", read: value, ratio: "bare" },
       { title: "growth, 500 ÷ 10", scenario: "growth", read: value },
-      { title: "F: 2,000 messages before", scenario: "F", read: value, hasRatio: true }
+      { title: "F: 2,000 messages before", scenario: "F", read: value, ratio: "bare" }
     ]
   },
   {
     title: "B: microseconds a streamed chunk",
     columns: [
-      { title: "20,000, one at a time", scenario: "B", read: value, hasRatio: true },
+      { title: "20,000, one at a time", scenario: "B", read: value, ratio: "bare" },
       { title: "chunks/s", scenario: "B", read: (sample) => 1e6 / sample.value },
-      { title: "100,000", scenario: "B100k", read: value, hasRatio: true },
-      { title: "100,000 in arrays of 64", scenario: "B64", read: value, hasRatio: true }
+      { title: "100,000", scenario: "B100k", read: value, ratio: "bare" },
+      { title: "100,000 in arrays of 64", scenario: "B64", read: value, ratio: "bare" }
     ]
   },
   {
     title: "C: 1,000 agents at once; D: cold start; E: 50 tools at once",
     columns: [
-      { title: "C: wall ÷ ideal", scenario: "C", read: value, hasRatio: true },
+      { title: "C: wall ÷ ideal", scenario: "C", read: value, ratio: "bare" },
       { title: "peak RSS, MB", scenario: "C", read: memory },
       { title: "to build them, ms", scenario: "C", read: build },
       { title: "D: ms", scenario: "D", read: value },
@@ -104,155 +98,33 @@ const { values: options } = parseArgs({
 const isWhole = options.only === undefined && options.scenario === undefined && !options.quick
 
 const wanted = options.only?.split(",") ?? names
-const hasOurs = existsSync(here("../../dist/index.js"))
+const hasOurs = existsSync(new URL("../../dist/index.js", import.meta.url))
 if (!hasOurs) console.error("There is no dist/index.js: ours is left out. Run `npm run build` first.")
 const peers = names.filter((name) => (name === "bare" || wanted.includes(name)) && (name !== "ours" || hasOurs))
 
-const scenarios = ["A10", "A100", "A500", "F", "B", "B100k", "B64", "C", "E", "D"].filter(
-  (scenario) => options.scenario?.split(",").some((prefix) => scenario.startsWith(prefix)) ?? true
-)
+const isRacing = (name) => peers.includes(name) || (name === "effect-modules" && peers.includes("ours"))
+const plan = ["A10", "A100", "A500", "F", "B", "B100k", "B64", "C", "E", "D"]
+  .filter((scenario) => options.scenario?.split(",").some((prefix) => scenario.startsWith(prefix)) ?? true)
+  .map((scenario) => ({
+    scenario,
+    names: (entrants[scenario] ?? names).filter(isRacing),
+    times: options.quick ? 1 : scenario === "D" ? 5 : 3
+  }))
 
-const run = promisify(execFile)
-// No key and no tracing, whatever the shell has.
-const env = { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: "production" }
-
-const measure = async (name, scenario) => {
-  const args = [here("measure.mjs"), name, scenario, options.quick ? "0.3" : "1"]
-  try {
-    const { stdout } = await run(process.execPath, args, { env, timeout: 300_000, cwd: here(".") })
-    return JSON.parse(stdout.trimEnd().split("\n").at(-1))
-  } catch (error) {
-    process.exitCode = 1
-    return {
-      error: String(error.stderr ?? error)
-        .trim()
-        .slice(-600)
-    }
-  }
+const samples = await race({ script: "measure.mjs", plan, effort: options.quick ? 0.3 : 1 })
+for (const of of Object.values(samples)) {
+  if (of.A10 && of.A500) of.growth = of.A500.map((sample, index) => ({ value: sample.value / of.A10[index].value }))
 }
 
-/** samples[peer][scenario] is a list with one sample a repetition. */
-const samples = Object.fromEntries([...peers, "effect-modules"].map((name) => [name, {}]))
-
-const measureAll = async () => {
-  const repetitions = options.quick ? 1 : 5
-  for (let repetition = 0; repetition < repetitions; repetition++) {
-    for (const scenario of scenarios) {
-      if (repetition >= 3 && scenario !== "D") continue
-      const racers = (entrants[scenario] ?? names).filter(
-        (name) => peers.includes(name) || (name === "effect-modules" && peers.includes("ours"))
-      )
-      for (const name of racers) {
-        const sample = await measure(name, scenario)
-        const list = (samples[name][scenario] ??= [])
-        list.push(sample)
-        console.error(
-          `${repetition + 1}  ${scenario.padEnd(6)} ${name.padEnd(15)} ${sample.error ?? show(sample.value)}`
-        )
-      }
-    }
-  }
-  for (const of of Object.values(samples)) {
-    if (of.A10 && of.A500) of.growth = of.A500.map((sample, index) => ({ value: sample.value / of.A10[index].value }))
-  }
-}
-
-// --- reporting
-
-const show = (number) => {
-  if (number >= 1_000_000) return `${(number / 1_000_000).toFixed(1)} M`
-  if (number >= 100_000) return `${Math.round(number / 1_000)} k`
-  if (number >= 100) return Math.round(number).toLocaleString("en-US")
-  return number.toFixed(number >= 10 ? 0 : number >= 1 ? 1 : 2)
-}
-
-const medianOf = (name, scenario, read) => {
-  const numbers = (samples[name]?.[scenario] ?? []).map(read).filter(Number.isFinite)
-  return numbers.length === 0 ? undefined : median(numbers)
-}
-
-/** The median of the ratios within each repetition. */
-const ratioOf = (name, by, scenario, read) => {
-  const others = samples[by]?.[scenario] ?? []
-  const ratios = (samples[name]?.[scenario] ?? []).map((sample, index) => read(sample) / read(others[index] ?? {}))
-  const numbers = ratios.filter(Number.isFinite)
-  return numbers.length === 0 ? undefined : median(numbers)
-}
-
-const cell = (name, { scenario, read, hasRatio }) => {
-  const number = medianOf(name, scenario, read)
-  if (number === undefined) return samples[name]?.[scenario] === undefined ? "" : "failed"
-  const ratio = hasRatio && name !== "bare" ? ratioOf(name, "bare", scenario, read) : undefined
-  return ratio === undefined ? show(number) : `${show(number)} (${show(ratio)}×)`
-}
-
-/** A Markdown table as the formatter leaves it: the first column to the left, the others to the right. */
-const table = ([head, ...rows]) => {
-  const widths = head.map((_, column) => Math.max(3, ...[head, ...rows].map((row) => row[column].length)))
-  const line = (row) =>
-    `| ${row.map((text, at) => (at ? text.padStart(widths[at]) : text.padEnd(widths[at]))).join(" | ")} |`
-  const rule = widths.map((width, at) => (at ? `${"-".repeat(width - 1)}:` : "-".repeat(width)))
-  return [line(head), `| ${rule.join(" | ")} |`, ...rows.map(line)].join("\n")
-}
-
-const peerTables = () =>
-  tables.flatMap(({ title, columns }) => {
-    const shown = columns.filter(({ scenario }) => samples.bare[scenario] !== undefined)
-    const rows = [...peers, "effect-modules"]
-      .map((name) => [titles[name], ...shown.map((column) => cell(name, column))])
-      .filter((row) => row.slice(1).some((text) => text !== ""))
-    return rows.length === 0 ? [] : [`### ${title}`, table([["", ...shown.map((column) => column.title)], ...rows])]
-  })
-
-const budgetTable = () => {
-  const rows = budgets.flatMap(({ what, scenario, read, by, most, least }) => {
-    const number = by === undefined ? medianOf("ours", scenario, read) : ratioOf("ours", by, scenario, read)
-    if (number === undefined) return []
-    const isKept = most === undefined ? number >= least : number <= most
-    return [[what, most === undefined ? `≥ ${show(least)}` : `≤ ${most}`, show(number), isKept ? "pass" : "**fail**"]]
-  })
-  return rows.length === 0 ? [] : ["### Budgets", table([["", "budget", "measured", ""], ...rows])]
-}
-
-const versionOf = (name) => JSON.parse(readFileSync(findPackageJSON(name, import.meta.url), "utf8")).version
-
-const versions = () => peers.flatMap((name) => packages[name] ?? []).map((name) => `${name} ${versionOf(name)}`)
-
-const failures = () =>
-  Object.entries(samples).flatMap(([name, of]) =>
-    Object.entries(of).flatMap(([scenario, list]) =>
-      list.flatMap(({ error }) =>
-        error === undefined ? [] : [`- ${name}, ${scenario}: \`${error.replaceAll("\n", " ")}\``]
-      )
-    )
-  )
-
-const report = (load) => {
-  const machine = `${cpus().length} cores of ${cpus()[0].model}, ${Math.round(totalmem() / 2 ** 30)} GiB`
-  const [before, after] = load.map((number) => number.toFixed(1))
-  const date = new Date().toISOString().slice(0, 10)
-  return [
-    `Measured ${date} with node ${process.version} on ${machine} (load ${before} before, ${after} after).`,
-    versions().join(", "),
-    ...peerTables(),
-    ...budgetTable(),
-    ...(failures().length > 0 ? ["### Failed", failures().join("\n")] : [])
-  ]
-    .filter((text) => text !== "")
-    .join("\n\n")
-}
-
-const [start, end] = ["<!-- bench:start -->", "<!-- bench:end -->"]
-
-const writeDocs = (text) => {
-  const file = here("../../docs/performance.md")
-  const old = readFileSync(file, "utf8")
-  writeFileSync(file, `${old.slice(0, old.indexOf(start))}${start}\n\n${text}\n\n${old.slice(old.indexOf(end))}`)
-}
-
-const loadBefore = loadavg()[0]
-await measureAll()
-const text = report([loadBefore, loadavg()[0]])
+const racers = [...peers, "effect-modules"].map((name) => [name, titles[name]])
+const used = peers.flatMap((name) => packages[name] ?? [])
+const text = report(samples, used, [
+  ...tables.flatMap((one) => racersTable(samples, racers, one)),
+  ...budgetTable(samples, budgets)
+])
 console.log(text)
-writeFileSync(here("results.json"), JSON.stringify({ date: new Date(), node: process.version, samples }, undefined, 2))
-if (isWhole && process.exitCode === undefined) writeDocs(text)
+writeFileSync(
+  new URL("results.json", import.meta.url),
+  JSON.stringify({ date: new Date(), node: process.version, samples }, undefined, 2)
+)
+if (isWhole && process.exitCode === undefined) writeDocs("performance.md", text)

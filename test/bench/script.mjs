@@ -75,3 +75,41 @@ export const makeScript = (options = {}) => {
 /** What was said before: `length` short messages, in turn by the user and by the model. */
 export const historyOf = (length, user, ai) =>
   Array.from({ length }, (_, index) => (index % 2 === 0 ? user(`question ${index}`) : ai(`answer ${index}`)))
+
+/** A long conversation: like `historyOf`, with about 120 characters in each message. */
+export const longHistoryOf = (length, user, ai) => {
+  const filler = words.slice(0, 14).join("")
+  return Array.from({ length }, (_, index) =>
+    index % 2 === 0 ? user(`question ${index}: ${filler}`) : ai(`answer ${index}: ${filler}`)
+  )
+}
+
+/** The summary that the model gives, and what is said after it. */
+export const summary = "They talked about many words."
+
+/**
+ * A model that has `count` sub-agents do a task each, at once, and then gives its answer; a sub-agent answers at once.
+ * `latency` ms before each turn. `first` is what the conversation begins with, `length` how many messages it has.
+ */
+export const makeFan = (count, latency) => {
+  const seen = { children: 0, turns: 0 }
+  const turn = async function* (first, length) {
+    await sleep(latency)
+    if (first.startsWith("child ")) {
+      seen.children++
+      yield "done"
+    } else if (seen.turns++ === 0) {
+      for (let n = 0; n < count; n++) {
+        const args = { description: `child ${n}`, subagent_type: "general-purpose" }
+        yield { id: `call_${n}`, name: "task", args, json: JSON.stringify(args) }
+      }
+    } else if (length < count + 2) throw new Error(`the model was sent ${length} messages only`)
+    else yield "all done"
+  }
+  const verify = (text) => {
+    if (seen.children !== count) throw new Error(`${seen.children} sub-agents were asked, not ${count}`)
+    if (!text.endsWith("all done")) throw new Error(`it ended with ${text.slice(-60)}`)
+    Object.assign(seen, { children: 0, turns: 0 })
+  }
+  return { count, turn, verify }
+}

@@ -5,6 +5,8 @@ import { Agent, AgentState, Journal, Message, SessionError, Tool, ToolContext, U
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
+import { make } from "../../src/sessions/internal/store.ts"
+import type { Tables } from "../../src/sessions/internal/tables.ts"
 
 const agent = Agent.make({ name: "a", prompt: "" })
 const human = (text: string): Journal.Entry => ({ _tag: "Message", message: Message.human(text) })
@@ -160,4 +162,57 @@ describe("SessionStore.journal", () => {
       assert.strictEqual((yield* Effect.flip(SessionStore.checkpoint("u"))).reason._tag, "NotFound")
     }).pipe(Effect.provide(sessions))
   )
+})
+
+describe("an append that was refused", () => {
+  it.effect("is made again if the thread is back where it should be, and not told as done", () =>
+    Effect.gen(function* () {
+      const thread: SessionStore.Thread = {
+        threadId: "t",
+        leaf: { id: null, step: 0 },
+        createdAt: 0,
+        updatedAt: 0,
+        metadata: {},
+        archived: false,
+        origin: undefined
+      }
+      let asked = 0
+      const store = make({
+        ...absentTables,
+        find: () => Effect.succeed(thread),
+        entry: () => Effect.undefined,
+        append: () => Effect.sync(() => (asked++ === 0 ? { _tag: "Refused", thread } : { _tag: "Done", step: 1 }))
+      })
+      const entries = [{ id: "1", entry: { _tag: "Message", message: Message.human("1") } }] as const
+      assert.deepStrictEqual(yield* store.append("t", { leaf: null, entries }), { id: "1", step: 1 })
+      assert.strictEqual(asked, 2)
+      const nothing = yield* store.append("t", { leaf: null, entries: [] })
+      assert.deepStrictEqual([nothing, asked], [thread.leaf, 2])
+    })
+  )
+})
+
+const absentTables: Tables = {
+  insert: () => Effect.die("absent"),
+  fork: () => Effect.die("absent"),
+  append: () => Effect.die("absent"),
+  hang: () => Effect.die("absent"),
+  move: () => Effect.die("absent"),
+  update: () => Effect.die("absent"),
+  remove: () => Effect.die("absent"),
+  find: () => Effect.die("absent"),
+  entry: () => Effect.die("absent"),
+  path: () => Effect.die("absent"),
+  labels: () => Effect.die("absent"),
+  entries: () => Effect.die("absent"),
+  list: () => Effect.die("absent"),
+  search: () => Effect.die("absent")
+}
+
+describe("SessionError", () => {
+  it("names the thread, if there is one", () => {
+    const error = (threadId: string) => SessionError.make("open", threadId, { _tag: "NotFound" }).message
+    assert.strictEqual(error("t"), 'open "t": there is no such thread; create it first')
+    assert.strictEqual(error(""), "open: there is no such thread; create it first")
+  })
 })

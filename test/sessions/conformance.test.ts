@@ -1,4 +1,4 @@
-import { describe, it } from "@effect/vitest"
+import { describe, it, layer } from "@effect/vitest"
 import { SessionConformance } from "effect-deepagents/testing"
 import * as places from "./places.ts"
 
@@ -17,5 +17,27 @@ hold("JsonlSessions", places.jsonl)
 describe("SqliteSessions on a small disk", () => {
   for (const check of SessionConformance.suite(places.sqliteOnSmallDisk)) {
     if (check.name.includes("full disk")) it.live(check.name, () => check.run, 60_000)
+  }
+})
+
+const servers = { timeout: 60_000, excludeTestServices: true }
+
+layer(places.Postgres.layer, servers)("SqlSessions on Postgres", (it) => {
+  for (const check of SessionConformance.suite(places.postgres)) {
+    const test = check.absent === undefined ? it.effect : it.effect.skip
+    test(check.name, () => check.run, 60_000)
+  }
+
+  for (const check of SessionConformance.suite(places.postgresOnSmallDisk)) {
+    if (!check.name.includes("full disk")) continue
+    if (places.noSmallDisk === undefined) it.effect(check.name, () => check.run, 60_000)
+    else it.effect.skip(`${check.name}: ${places.noSmallDisk}`, () => check.run)
+  }
+})
+
+layer(places.RedisServer.layer, servers)("RedisSessions", (it) => {
+  for (const check of SessionConformance.suite(places.redis)) {
+    const test = check.absent === undefined ? it.effect : it.effect.skip
+    test(check.name, () => check.run, 60_000)
   }
 })

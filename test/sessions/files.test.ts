@@ -9,9 +9,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { Message } from "effect-deepagents"
 import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
+import { SqliteClient, SqliteSessions } from "effect-deepagents/sqlite"
+import { SqlClient } from "effect/sql"
 import * as fc from "fast-check"
-import { SqliteSessions } from "../../src/sessions/sqlite/index.ts"
-import { makeTransaction } from "../../src/sessions/sqlite/internal/database.ts"
 import { folder } from "./places.ts"
 
 const message = (id: string): SessionStore.NewEntry => ({
@@ -179,7 +179,7 @@ describe("SqliteSessions", () => {
       const file = join(at, "sessions.db")
       yield* open(file)
       const database = new DatabaseSync(file)
-      database.exec("INSERT INTO migrations VALUES (99, 0)")
+      database.exec("INSERT INTO session_migrations (migration_id, name) VALUES (99, 'later')")
       database.close()
       const later = yield* Effect.flip(open(file))
       assert.strictEqual(later.reason._tag, "Corrupt")
@@ -199,7 +199,7 @@ describe("SqliteSessions", () => {
         Effect.andThen(store.create({ threadId: "t" }), store.append("t", { leaf: null, entries: [message("0")] }))
       )
       const database = new DatabaseSync(file)
-      database.exec(`UPDATE entries SET body = '{"_tag":"Message","message":{}}'`)
+      database.exec(`UPDATE session_entries SET body = '{"_tag":"Message","message":{}}'`)
       database.close()
       const error = yield* Effect.flip(use(path))
       assert.strictEqual(error.reason._tag, "Corrupt")
@@ -207,16 +207,17 @@ describe("SqliteSessions", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("a transaction that fails in the middle leaves nothing", () =>
+  it.live("a transaction that fails in the middle leaves nothing", () =>
     Effect.gen(function* () {
-      const database = new DatabaseSync(":memory:")
-      database.exec("CREATE TABLE t (x INTEGER UNIQUE)")
-      const insert = database.prepare("INSERT INTO t VALUES (1)")
-      const error = yield* Effect.flip(makeTransaction(database)(() => [insert.run(), insert.run()]))
-      assert.strictEqual(error.reason._tag, "Unavailable")
-      assert.strictEqual(database.prepare("SELECT count(*) AS n FROM t").get()?.["n"], 0)
-      assert.isFalse(database.isTransaction)
-    })
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`CREATE TABLE t (x INTEGER UNIQUE)`
+      const insert = sql`INSERT INTO t VALUES (1)`
+      const error = yield* Effect.flip(sql.withTransaction(Effect.andThen(insert, insert)))
+      assert.strictEqual(error.reason._tag, "UniqueViolation")
+      assert.deepStrictEqual(yield* sql`SELECT count(*) FROM t`.values, [[0]])
+      yield* sql.withTransaction(insert)
+      assert.deepStrictEqual(yield* sql`SELECT count(*) FROM t`.values, [[1]])
+    }).pipe(Effect.provide(SqliteClient.layer({ file: ":memory:" })))
   )
 
   it.live("a lock that somebody else holds is waited for, asleep", () =>

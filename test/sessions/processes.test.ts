@@ -2,13 +2,13 @@
  * What holds when processes end, by themselves or by `kill -9`, and when several write at once.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { readFileSync } from "node:fs"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { readFileSync, writeFileSync } from "node:fs"
+import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
 import { Message } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
-import { layer } from "./children/stores.ts"
-import { folder } from "./places.ts"
+import { type Place, layer as storeOf } from "./children/stores.ts"
+import { aPrefix, aSchema, folder, Postgres, RedisServer } from "./places.ts"
 
 const start = (file: string, args: ReadonlyArray<string>): ChildProcess =>
   spawn(
@@ -38,108 +38,129 @@ const whole = Effect.fnUntraced(function* (store: SessionStore.Service) {
 })
 
 const inStore = <A, E>(kind: string, path: string, body: (store: SessionStore.Service) => Effect.Effect<A, E>) =>
-  Effect.provide(SessionStore.SessionStore.use(body), layer(kind, path))
+  Effect.provide(SessionStore.SessionStore.use(body), storeOf(kind, path))
 
-for (const kind of ["sqlite", "jsonl"]) {
-  describe(`${kind} and processes`, () => {
-    it.live(
-      "kill -9 in the middle of 1,000 appends loses nothing that was acknowledged",
-      Effect.fnUntraced(function* () {
-        const path = yield* folder
-        const { code, lines } = yield* run("append.ts", [kind, path, "a", "1000"], (count, child) => {
-          if (count > 100) child.kill("SIGKILL")
+/** `place` is a folder; what is there tells a process of its store. */
+const hold = <R>(
+  kind: string,
+  place: Effect.Effect<string, never, R | Scope.Scope>,
+  test: Vitest.Tester<R | Scope.Scope>
+) => {
+  test(
+    "kill -9 in the middle of 1,000 appends loses nothing that was acknowledged",
+    Effect.fnUntraced(function* () {
+      const path = yield* place
+      const { code, lines } = yield* run("append.ts", [kind, path, "a", "1000"], (count, child) => {
+        if (count > 100) child.kill("SIGKILL")
+      })
+      assert.strictEqual(code, null, "it was killed")
+      assert.isAbove(lines.length, 100)
+      assert.isBelow(lines.length, 1000)
+      yield* inStore(
+        kind,
+        path,
+        Effect.fnUntraced(function* (store) {
+          const there = yield* whole(store)
+          assert.deepStrictEqual(there.slice(0, lines.length), lines)
+          // The one that was under way may be there or not.
+          assert.isAtMost(there.length, lines.length + 1)
+          const leaf = yield* store.leaf("t")
+          const entry = { _tag: "Message", message: Message.human("on") } as const
+          yield* store.append("t", { leaf: leaf.id, entries: [{ id: "on", entry }] })
+          assert.deepStrictEqual(yield* whole(store), [...there, "on"])
         })
-        assert.strictEqual(code, null, "it was killed")
-        assert.isAbove(lines.length, 100)
-        assert.isBelow(lines.length, 1000)
-        yield* inStore(
-          kind,
-          path,
-          Effect.fnUntraced(function* (store) {
-            const there = yield* whole(store)
-            assert.deepStrictEqual(there.slice(0, lines.length), lines)
-            // The one that was under way may be there or not.
-            assert.isAtMost(there.length, lines.length + 1)
-            const leaf = yield* store.leaf("t")
-            const entry = { _tag: "Message", message: Message.human("on") } as const
-            yield* store.append("t", { leaf: leaf.id, entries: [{ id: "on", entry }] })
-            assert.deepStrictEqual(yield* whole(store), [...there, "on"])
-          })
-        )
-      }, Effect.scoped),
-      60_000
-    )
+      )
+    }, Effect.scoped),
+    60_000
+  )
 
-    it.live(
-      "4 processes write to one thread, one of them is killed: nothing is lost, doubled or interleaved",
-      Effect.fnUntraced(function* () {
-        const path = yield* folder
-        const runs = yield* Effect.forEach(
-          ["a", "b", "c", "d"],
-          (name) =>
-            run("append.ts", [kind, path, name, "60"], (count, child) => {
-              if (name === "a" && count > 20) child.kill("SIGKILL")
-            }),
-          { concurrency: "unbounded" }
-        )
-        assert.deepStrictEqual(
-          runs.slice(1).map(({ code, lines }) => [code, lines.length]),
-          [
-            [0, 60],
-            [0, 60],
-            [0, 60]
-          ]
-        )
-        const there = yield* inStore(kind, path, whole)
-        assert.strictEqual(new Set(there).size, there.length)
-        for (const [index, name] of ["a", "b", "c", "d"].entries()) {
-          const own = there.filter((id) => id.startsWith(name))
-          const acknowledged = runs[index]?.lines ?? []
-          assert.deepStrictEqual(own.slice(0, acknowledged.length), acknowledged)
-          assert.isAtMost(own.length, acknowledged.length + 1)
-        }
-      }, Effect.scoped),
-      60_000
-    )
+  test(
+    "4 processes write to one thread, one of them is killed: nothing is lost, doubled or interleaved",
+    Effect.fnUntraced(function* () {
+      const path = yield* place
+      const runs = yield* Effect.forEach(
+        ["a", "b", "c", "d"],
+        (name) =>
+          run("append.ts", [kind, path, name, "60"], (count, child) => {
+            if (name === "a" && count > 20) child.kill("SIGKILL")
+          }),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(
+        runs.slice(1).map(({ code, lines }) => [code, lines.length]),
+        [
+          [0, 60],
+          [0, 60],
+          [0, 60]
+        ]
+      )
+      const there = yield* inStore(kind, path, whole)
+      assert.strictEqual(new Set(there).size, there.length)
+      for (const [index, name] of ["a", "b", "c", "d"].entries()) {
+        const own = there.filter((id) => id.startsWith(name))
+        const acknowledged = runs[index]?.lines ?? []
+        assert.deepStrictEqual(own.slice(0, acknowledged.length), acknowledged)
+        assert.isAtMost(own.length, acknowledged.length + 1)
+      }
+    }, Effect.scoped),
+    60_000
+  )
 
-    it.live(
-      "a run is suspended in one process, decided on in another, and answers",
-      Effect.fnUntraced(function* () {
-        const path = yield* folder
-        const first = yield* run("agent.ts", [kind, path, "suspend"])
-        assert.deepStrictEqual(first, { code: 0, lines: ['{"stopReason":"suspended","pending":["pay"]}'] })
-        const second = yield* run("agent.ts", [kind, path, "decide"])
-        assert.deepStrictEqual(second, {
-          code: 0,
-          lines: ['{"stopReason":"completed","text":"all done","problems":[]}']
-        })
-        assert.strictEqual(readFileSync(`${path}/did.txt`, "utf8"), "look\npay 7\n")
-      }, Effect.scoped),
-      60_000
-    )
+  test(
+    "a run is suspended in one process, decided on in another, and answers",
+    Effect.fnUntraced(function* () {
+      const path = yield* place
+      const first = yield* run("agent.ts", [kind, path, "suspend"])
+      assert.deepStrictEqual(first, { code: 0, lines: ['{"stopReason":"suspended","pending":["pay"]}'] })
+      const second = yield* run("agent.ts", [kind, path, "decide"])
+      assert.deepStrictEqual(second, {
+        code: 0,
+        lines: ['{"stopReason":"completed","text":"all done","problems":[]}']
+      })
+      assert.strictEqual(readFileSync(`${path}/did.txt`, "utf8"), "look\npay 7\n")
+    }, Effect.scoped),
+    60_000
+  )
 
-    it.live(
-      "a run that was killed in a tool goes on: what reads only runs again, what may have happened does not",
-      Effect.fnUntraced(function* () {
-        const path = yield* folder
-        const first = yield* run("agent.ts", [kind, path, "crash"], (_, child) => child.kill("SIGKILL"))
-        assert.deepStrictEqual(first, { code: null, lines: ['"in the tool"'] })
-        const second = yield* run("agent.ts", [kind, path, "go on"])
-        assert.strictEqual(second.code, 0)
-        assert.deepStrictEqual(JSON.parse(second.lines[0] ?? ""), {
-          text: "all done",
-          rounds: 2,
-          answers: [
-            ["look", false],
-            ["pay", true]
-          ],
-          problems: []
-        })
-        const did = readFileSync(`${path}/did.txt`, "utf8").split("\n")
-        assert.strictEqual(did.filter((line) => line === "pay 7").length, 1)
-        assert.strictEqual(did.filter((line) => line === "look").length, 2)
-      }, Effect.scoped),
-      60_000
-    )
-  })
+  test(
+    "a run that was killed in a tool goes on: what reads only runs again, what may have happened does not",
+    Effect.fnUntraced(function* () {
+      const path = yield* place
+      const first = yield* run("agent.ts", [kind, path, "crash"], (_, child) => child.kill("SIGKILL"))
+      assert.deepStrictEqual(first, { code: null, lines: ['"in the tool"'] })
+      const second = yield* run("agent.ts", [kind, path, "go on"])
+      assert.strictEqual(second.code, 0)
+      assert.deepStrictEqual(JSON.parse(second.lines[0] ?? ""), {
+        text: "all done",
+        rounds: 2,
+        answers: [
+          ["look", false],
+          ["pay", true]
+        ],
+        problems: []
+      })
+      const did = readFileSync(`${path}/did.txt`, "utf8").split("\n")
+      assert.strictEqual(did.filter((line) => line === "pay 7").length, 1)
+      assert.strictEqual(did.filter((line) => line === "look").length, 2)
+    }, Effect.scoped),
+    60_000
+  )
 }
+
+for (const kind of ["sqlite", "jsonl"]) describe(`${kind} and processes`, () => hold(kind, folder, it.live))
+
+/** A folder that tells where on the server to be. */
+const told = <R>(place: Effect.Effect<Place, never, R>) =>
+  Effect.gen(function* () {
+    const path = yield* folder
+    writeFileSync(`${path}/server.json`, JSON.stringify(yield* place))
+    return path
+  })
+
+const servers = { timeout: 60_000, excludeTestServices: true }
+
+layer(Postgres.layer, servers)("postgres and processes", (it) =>
+  hold("postgres", told(Effect.orDie(aSchema)), it.effect)
+)
+
+layer(RedisServer.layer, servers)("redis and processes", (it) => hold("redis", told(aPrefix), it.effect))

@@ -1,8 +1,8 @@
 /**
  * Whatever is done in whatever order, every store answers as the memory store does.
  */
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
+import { Effect, Layer, type Scope, Stream } from "effect"
 import { Message, Usage } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import { TestClock } from "effect/testing"
@@ -44,6 +44,7 @@ const operation = fc.oneof(
       threadId,
       // Most of the time behind the leaf that is there.
       leaf: fc.option(place, { nil: undefined, freq: 4 }),
+      behind: fc.option(place, { nil: undefined, freq: 4 }),
       entries: fc.array(fc.record({ id: fc.constantFrom(...entryIds), entry }), { maxLength: 3 })
     })
   },
@@ -81,7 +82,12 @@ const perform = (store: SessionStore.Service, step: Operation): Effect.Effect<un
     case "append":
       return Effect.flatMap(
         step.leaf === undefined ? store.leaf(step.threadId) : Effect.succeed({ id: step.leaf }),
-        (leaf) => store.append(step.threadId, { leaf: leaf.id, entries: step.entries })
+        (leaf) =>
+          store.append(step.threadId, {
+            leaf: leaf.id,
+            entries: step.entries,
+            ...(step.behind === undefined ? {} : { behind: step.behind })
+          })
       )
     case "rewind":
       return store.rewind(step.threadId, step.to)
@@ -145,36 +151,47 @@ const lasting = Effect.map(Effect.scoped(Layer.build(places.memory.layer())), (c
   Layer.succeedContext(context)
 )
 
-describe("any operations", () => {
-  for (const [name, subject, runs] of [
-    ["SqliteSessions", places.sqlite, 80],
-    ["JsonlSessions", places.jsonl, 60]
-  ] as const) {
-    it.effect(
-      `${name} answers as MemorySessions does, however often it is opened again`,
-      Effect.fnUntraced(function* () {
-        const context = yield* Effect.context<never>()
-        yield* Effect.promise(() =>
-          fc.assert(
-            fc.asyncProperty(
-              fc.array(operation, { minLength: 5, maxLength: 60 }),
-              fc.integer({ min: 3, max: 40 }),
-              (steps, chunk) =>
-                Effect.gen(function* () {
-                  const expected = yield* history(yield* lasting, steps, steps.length + 1)
-                  const at = yield* subject.place
-                  // One of two types that agree in what is used here.
-                  const layer = (
-                    subject.layer as (place: typeof at) => Layer.Layer<SessionStore.SessionStore, unknown>
-                  )(at)
-                  assert.deepStrictEqual(yield* history(layer, steps, chunk), expected)
-                }).pipe(Effect.scoped, Effect.provide(TestClock.layer()), Effect.runPromiseWith(context))
-            ),
-            { numRuns: runs }
-          )
+const alike = <P, E, R>(
+  name: string,
+  subject: {
+    readonly place: Effect.Effect<P, never, R | Scope.Scope>
+    readonly layer: (place: P) => Layer.Layer<SessionStore.SessionStore, E>
+  },
+  runs: number,
+  test: Vitest.Tester<R | Scope.Scope>
+) =>
+  test(
+    `${name} answers as MemorySessions does, however often it is opened again`,
+    Effect.fnUntraced(function* () {
+      const context = yield* Effect.context<R | Scope.Scope>()
+      yield* Effect.promise(() =>
+        fc.assert(
+          fc.asyncProperty(
+            fc.array(operation, { minLength: 5, maxLength: 60 }),
+            fc.integer({ min: 3, max: 40 }),
+            (steps, chunk) =>
+              Effect.gen(function* () {
+                const expected = yield* history(yield* lasting, steps, steps.length + 1)
+                const layer = subject.layer(yield* subject.place)
+                assert.deepStrictEqual(yield* history(layer, steps, chunk), expected)
+              }).pipe(Effect.scoped, Effect.provide(TestClock.layer()), Effect.runPromiseWith(context))
+          ),
+          { numRuns: runs }
         )
-      }),
-      120_000
-    )
-  }
+      )
+    }),
+    120_000
+  )
+
+describe("any operations", () => {
+  alike("SqliteSessions", places.sqlite, 80, it.effect)
+  alike("JsonlSessions", places.jsonl, 60, it.effect)
 })
+
+layer(places.Postgres.layer, { timeout: 60_000 })("any operations on Postgres", (it) =>
+  alike("SqlSessions", places.postgres, 15, it.effect)
+)
+
+layer(places.RedisServer.layer, { timeout: 60_000 })("any operations on Redis", (it) =>
+  alike("RedisSessions", places.redis, 60, it.effect)
+)

@@ -13,3 +13,9 @@ export const threadIdProblem = (id: string): string | undefined => problem(id, 5
 
 /** What is wrong with the id of an entry. */
 export const entryIdProblem = (id: string): string | undefined => problem(id, 128)
+
+/**
+ * A text as a database can have it. One that can't has a zero character or half a pair of surrogates; no id has those,
+ * so it is looked for as the empty text, which no id is either.
+ */
+export const key = (id: string): string => (id.includes("\u0000") || !id.isWellFormed() ? "" : id)

@@ -110,11 +110,17 @@ export const refusal = (
   return taken === undefined ? undefined : { _tag: "Refused", thread: info(memory), taken: taken.id }
 }
 
-/** Appends behind the leaf. */
-export const append = (memory: Memory, leaf: string | null, entries: ReadonlyArray<NewEntry>, at: number): Appended => {
+/** Appends behind an entry, mostly the leaf. */
+export const append = (
+  memory: Memory,
+  leaf: string | null,
+  entries: ReadonlyArray<NewEntry>,
+  at: number,
+  behind: string | null
+): Appended => {
   const refused = refusal(memory, leaf, entries)
   if (refused !== undefined) return refused
-  let node = memory.leaf
+  let node = behind === leaf ? memory.leaf : find(memory, behind ?? "")
   for (const { entry, id } of entries) node = place(memory, id, node, at, entry)
   memory.leaf = node
   memory.updatedAt = at
@@ -187,6 +193,10 @@ const threadOrder = (left: ListCursor, right: ListCursor): number =>
 const hitOrder = (left: HitCursor, right: HitCursor): number =>
   threadOrder(left, right) || compare(left.entryId, right.entryId)
 
+/** Whether a hit comes behind a cursor. */
+export const isHitBehind = (hit: Hit, after: HitCursor | undefined): boolean =>
+  after === undefined || hitOrder(after, hit) < 0
+
 /** Whether a thread is one of a list. */
 export const isListed = (thread: Thread, { after, archived, where }: ListQuery): boolean =>
   thread.archived === archived &&
@@ -212,9 +222,9 @@ export const hits = (memory: Memory, query: SearchQuery): ReadonlyArray<Hit> => 
     const text = searchable(node)
     if (text === undefined || node.entry._tag !== "Message" || !matches(text, query.phrases)) return []
     const { threadId } = memory
-    const isBehind = query.after === undefined || hitOrder(query.after, { at: node.at, threadId, entryId: node.id }) < 0
     const { role } = node.entry.message
-    return isBehind ? [{ threadId, entryId: node.id, at: node.at, role, excerpt: excerpt(text, query.phrases) }] : []
+    const hit: Hit = { threadId, entryId: node.id, at: node.at, role, excerpt: excerpt(text, query.phrases) }
+    return isHitBehind(hit, query.after) ? [hit] : []
   })
 }
 

@@ -75,7 +75,7 @@ export const make = (tables: Tables): Service => {
   /** Where the thread stood when these entries were appended, if they are there already. */
   const already = Effect.fnUntraced(function* (
     threadId: string,
-    leaf: string | null,
+    behind: string | null,
     entries: ReadonlyArray<NewEntry>
   ) {
     const last = entries.at(-1)
@@ -84,7 +84,7 @@ export const make = (tables: Tables): Service => {
     if (there === undefined) return undefined
     const path = yield* tables.path(threadId, last.id, entries.length)
     const isSame =
-      path.at(-1)?.parentId === leaf &&
+      path.at(-1)?.parentId === behind &&
       entries.every((entry, index) => {
         const stored = path[entries.length - 1 - index]
         return stored?.id === entry.id && sameEntry(stored.entry, entry.entry)
@@ -113,18 +113,23 @@ export const make = (tables: Tables): Service => {
     return Effect.succeed(valid)
   }
 
-  const append: Service["append"] = Effect.fnUntraced(function* (threadId, { entries, leaf }) {
+  const append: Service["append"] = Effect.fnUntraced(function* (threadId, { behind: given, entries, leaf }) {
+    const behind = given === undefined ? leaf : given
     const valid = yield* checked(threadId, entries)
+    if (behind !== leaf) {
+      yield* threadOf("append", threadId)
+      yield* pointOf("append", threadId, behind)
+    }
     const last = valid.at(-1)
     const guard = guarded("append", threadId)
     const appended =
       last === undefined
         ? { thread: yield* guard(tables.find(threadId)) }
-        : yield* guard(tables.append(threadId, leaf, valid, yield* Clock.currentTimeMillis))
+        : yield* guard(tables.append(threadId, leaf, valid, yield* Clock.currentTimeMillis, behind))
     if ("step" in appended) return { id: last?.id ?? null, step: appended.step }
     const { thread } = appended
     if (thread === undefined) return yield* failure("append", threadId, { _tag: "NotFound" })
-    const done: Leaf | undefined = yield* guard(already(threadId, leaf, valid))
+    const done: Leaf | undefined = yield* guard(already(threadId, behind, valid))
     if (done !== undefined) return done
     if (thread.archived) return yield* failure("append", threadId, { _tag: "Archived" })
     if (thread.leaf.id !== leaf) {
@@ -134,7 +139,8 @@ export const make = (tables: Tables): Service => {
       const reason = { _tag: "InvalidEntry", entry: appended.taken, problem: "another entry has this id" } as const
       return yield* failure("append", threadId, reason)
     }
-    return thread.leaf
+    // A thread that stood elsewhere for a moment, and is back, takes them.
+    return last === undefined ? thread.leaf : yield* append(threadId, { leaf, behind, entries })
   })
 
   const update = Effect.fnUntraced(function* (

@@ -64,12 +64,16 @@ export interface Tables {
     at: string | null,
     thread: NewThread
   ) => Effect.Effect<"Done" | "Exists" | "Gone", Fault>
-  /** Refused if the leaf is another one, the thread is archived, or an id is taken. */
+  /**
+   * Refused if the leaf is another one than `leaf`, the thread is archived, or an id is taken. The entries go behind
+   * `behind`, which is visible or `null`, and mostly the leaf; the last one becomes the leaf.
+   */
   readonly append: (
     threadId: string,
     leaf: string | null,
     entries: ReadonlyArray<NewEntry>,
-    at: number
+    at: number,
+    behind: string | null
   ) => Effect.Effect<Appended, Fault>
   /** Adds a label beside the path to the leaf. */
   readonly hang: (threadId: string, id: string, label: Label, at: number) => Effect.Effect<Appended, Fault>

@@ -1,9 +1,10 @@
 /**
  * Threads in one SQLite file: the store to begin with, for one machine and any number of its processes.
  *
- * An append is one transaction, durable when it returns: it survives `kill -9`. What survives a power cut depends on
- * `synchronous`: with `"normal"`, the appends of the last moment may be missing, all or none of each; with `"full"`,
- * nothing that was acknowledged is. Put the file on a local disk: network file systems have no reliable locks.
+ * It is {@link SqlSessions} on a {@link SqliteClient} of its own. An append is one transaction, durable when it returns:
+ * it survives `kill -9`. What survives a power cut depends on `synchronous`: with `"normal"`, the appends of the last
+ * moment may be missing, all or none of each; with `"full"`, nothing that was acknowledged is. Put the file on a local
+ * disk: network file systems have no reliable locks.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -20,10 +21,10 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { make as failure, type SessionError } from "../../core/SessionError.ts"
-import { SessionStore } from "../../core/SessionStore.ts"
-import { make } from "../internal/store.ts"
-import { open } from "./internal/database.ts"
-import * as Tables from "./internal/tables.ts"
+import type { SessionStore } from "../../core/SessionStore.ts"
+import { toFault } from "../internal/sql/client.ts"
+import * as SqlSessions from "../sql/SqlSessions.ts"
+import * as SqliteClient from "./SqliteClient.ts"
 
 /**
  * `file` is made if it is not there; its folder is not. `synchronous` (default `"normal"`) says what a power cut may
@@ -36,10 +37,10 @@ export interface Options {
 
 /** A store in a file. A file that can't be opened fails with `Unavailable` or `Corrupt`. */
 export const layer = (options: Options): Layer.Layer<SessionStore, SessionError> =>
-  Layer.effect(
-    SessionStore,
-    Effect.mapBoth(open(options.file, options.synchronous ?? "normal"), {
-      onFailure: ({ cause, reason }) => failure("open", "", reason, cause),
-      onSuccess: (database) => make(Tables.make(database))
+  Layer.provide(
+    SqlSessions.layer,
+    Layer.catch(SqliteClient.layer(options), (error) => {
+      const { cause, reason } = toFault(error)
+      return Layer.effectContext(Effect.fail(failure("open", "", reason, cause)))
     })
   )

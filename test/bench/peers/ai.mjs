@@ -31,24 +31,45 @@ const parts = async function* (source) {
   yield { type: "finish", usage, finishReason: { unified: isCalling ? "tool-calls" : "stop", raw: undefined } }
 }
 
-export const make = (script) => {
-  const model = {
-    specificationVersion: "v4",
-    provider: "scripted",
-    modelId: "scripted",
-    supportedUrls: {},
-    doStream: async ({ prompt }) => ({ stream: ReadableStream.from(parts(script.turn(prompt.length))) })
+const modelOf = (turn) => ({
+  specificationVersion: "v4",
+  provider: "scripted",
+  modelId: "scripted",
+  supportedUrls: {},
+  doStream: async ({ prompt }) => ({ stream: ReadableStream.from(parts(turn(prompt))) })
+})
+
+const consume = async (result) => {
+  let streamed = ""
+  for await (const part of result.stream) {
+    if (part.type === "text-delta") streamed += part.text
+    else if (part.type === "error") throw part.error
   }
+  return streamed
+}
+
+export const make = (script) => {
+  const model = modelOf((prompt) => script.turn(prompt.length))
   const step = tool({ description, inputSchema: z.object({ n: z.number() }), execute: async ({ n }) => script.step(n) })
   const agent = new ToolLoopAgent({ model, instructions: prompt, tools: { step }, stopWhen: isStepCount(100_000) })
 
-  return async (before = []) => {
-    const result = await agent.stream({ messages: [...before, user("go")] })
-    let streamed = ""
-    for await (const part of result.stream) {
-      if (part.type === "text-delta") streamed += part.text
-      else if (part.type === "error") throw part.error
-    }
-    return streamed
-  }
+  return async (before = []) => consume(await agent.stream({ messages: [...before, user("go")] }))
+}
+
+/** A run that has sub-agents work at once: a tool that runs another agent. */
+export const fan = (script) => {
+  const model = modelOf((prompt) => {
+    const { content } = prompt.find(({ role }) => role === "user")
+    // All results of a round are one message.
+    const length = prompt.reduce((sum, { content, role }) => sum + (role === "tool" ? content.length : 1), 0)
+    return script.turn(content[0].text, length)
+  })
+  const child = new ToolLoopAgent({ model, instructions: prompt })
+  const task = tool({
+    description: "Has an agent do a task",
+    inputSchema: z.object({ description: z.string(), subagent_type: z.string() }),
+    execute: async ({ description }) => consume(await child.stream({ messages: [user(description)] }))
+  })
+  const agent = new ToolLoopAgent({ model, instructions: prompt, tools: { task } })
+  return async () => consume(await agent.stream({ messages: [user("go")] }))
 }

@@ -4,13 +4,13 @@ import { ChatGenerationChunk } from "@langchain/core/outputs"
 import { tool } from "@langchain/core/tools"
 import { createDeepAgent } from "deepagents"
 import { z } from "zod"
-import { description, historyOf, prompt } from "../script.mjs"
+import { description, historyOf, longHistoryOf, makeScript, prompt, summary } from "../script.mjs"
 
 // By default LangChain calls its handlers from one background queue, and a stream that ends while that queue is busy
 // loses text: with ten agents at once about half of it. So they are awaited; that is no slower.
 process.env.LANGCHAIN_CALLBACKS_BACKGROUND = "false"
 
-const user = (content) => new HumanMessage(content)
+export const user = (content) => new HumanMessage(content)
 const ai = (content) => new AIMessage(content)
 
 export const history = (length) => historyOf(length, user, ai)
@@ -26,7 +26,7 @@ const chunkOf = (part, index) =>
         })
       })
 
-class ScriptedChatModel extends BaseChatModel {
+export class ScriptedChatModel extends BaseChatModel {
   constructor(script) {
     super({})
     this.script = script
@@ -40,9 +40,13 @@ class ScriptedChatModel extends BaseChatModel {
   _generate() {
     throw new Error("not streamed")
   }
+  /** What the model says to these messages. */
+  turn(messages) {
+    return this.script.turn(messages.length)
+  }
   async *_streamResponseChunks(messages, _options, runManager) {
     let index = 0
-    for await (const part of this.script.turn(messages.length)) {
+    for await (const part of this.turn(messages)) {
       const chunk = chunkOf(part, typeof part === "string" ? 0 : index++)
       yield chunk
       await runManager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, { chunk })
@@ -50,16 +54,64 @@ class ScriptedChatModel extends BaseChatModel {
   }
 }
 
-export const make = (script) => {
-  const step = tool(async ({ n }) => script.step(n), { name: "step", description, schema: z.object({ n: z.number() }) })
-  const agent = createDeepAgent({ model: new ScriptedChatModel(script), tools: [step], systemPrompt: prompt })
+/** The tool of a script. */
+export const stepOf = (script) =>
+  tool(async ({ n }) => script.step(n), { name: "step", description, schema: z.object({ n: z.number() }) })
 
-  return async (before = []) => {
-    const input = { messages: [...before, user("go")] }
-    let streamed = ""
-    for await (const [message] of await agent.stream(input, { streamMode: "messages", recursionLimit: 1_000_000 })) {
-      if (message.tool_call_id === undefined) streamed += message.content
-    }
-    return streamed
+/** Reads a stream of messages to its end. Gives what was streamed. */
+export const consume = async (messages) => {
+  let streamed = ""
+  for await (const [message] of messages) if (message.tool_call_id === undefined) streamed += message.content
+  return streamed
+}
+
+/** How an agent is run: its messages are streamed, however many rounds it takes. */
+export const streaming = { streamMode: "messages", recursionLimit: 1_000_000 }
+
+export const make = (script) => {
+  const agent = createDeepAgent({ model: new ScriptedChatModel(script), tools: [stepOf(script)], systemPrompt: prompt })
+
+  return async (before = []) => consume(await agent.stream({ messages: [...before, user("go")] }, streaming))
+}
+
+const isSummary = (messages) =>
+  messages.length === 1 && messages[0].text.startsWith("You are a conversation summarizer")
+
+class SummarisingChatModel extends ScriptedChatModel {
+  summaries = 0
+  turn(messages) {
+    if (!isSummary(messages)) return super.turn(messages)
+    this.summaries++
+    return [summary]
   }
+  async _generate(messages) {
+    const [text] = this.turn(messages)
+    return { generations: [{ text, message: new AIMessage(text) }] }
+  }
+}
+
+/** A run on a conversation that does not fit: its old part is summarised first. Gives how often that was. */
+export const compaction = (length) => {
+  const before = longHistoryOf(length, user, ai)
+  return async () => {
+    const script = makeScript()
+    const model = new SummarisingChatModel(script)
+    const agent = createDeepAgent({ model, systemPrompt: prompt })
+    // The summary is streamed among the messages, too.
+    const text = await consume(await agent.stream({ messages: [...before, user("go")] }, streaming))
+    script.verify(text.replace(summary, ""))
+    return model.summaries
+  }
+}
+
+class FanChatModel extends ScriptedChatModel {
+  turn(messages) {
+    return this.script.turn(messages.find((message) => message.type === "human").text, messages.length)
+  }
+}
+
+/** A run that has sub-agents work at once. */
+export const fan = (script) => {
+  const agent = createDeepAgent({ model: new FanChatModel(script), systemPrompt: prompt })
+  return async () => consume(await agent.stream({ messages: [user("go")] }, streaming))
 }

@@ -57,37 +57,55 @@ const onError = (cause) => {
   throw cause
 }
 
-export const make = (script) => {
+/** A turn of what an iterable says. */
+export const fromTurn = (said) => parts(ChatModel.fromAsyncIterable(said, onError))
+
+/** The model of a script. */
+export const modelOf = (script) => {
   const nextTurn = ({ messages }) =>
     script.batch === 0
-      ? parts(ChatModel.fromAsyncIterable(() => script.turn(messages.length), onError))
+      ? fromTurn(() => script.turn(messages.length))
       : Stream.flattenArray(ChatModel.fromAsyncIterable(() => batches(script.batches()), onError))
-  const model = {
+  return {
     modelId: "scripted",
     provider: "scripted",
     supportsVision: true,
     contextWindowTokens: undefined,
     makeSession: Effect.succeed({ nextTurn })
   }
-  const step = Tool.make("step", {
+}
+
+/** The tool of a script. */
+export const stepOf = (script) =>
+  Tool.make("step", {
     description,
     parameters: { n: Schema.Finite },
     execute: ({ n }) => (script.toolTime > 0 ? Effect.promise(() => script.step(n)) : Effect.succeed(script.step(n)))
   })
-  const agent = Agent.make({ name: "bench", prompt, tools: [step], maxIterations: 100_000, toolConcurrency: 50 })
 
-  return async (before = []) => {
-    let streamed = ""
-    let end
-    const run = Stream.runForEachArray(Agent.stream(agent, "go", { history: before }), (events) => {
-      for (const event of events) {
-        if (event._tag === "TextDelta") streamed += event.text
-        else if (event._tag === "RunCompleted") end = event.stopReason
-      }
-      return Effect.void
-    })
-    await Effect.runPromise(Effect.provideService(run, ChatModel.ChatModel, model))
-    if (end !== "completed") throw new Error(`the run ended with ${end}`)
-    return streamed
-  }
+/** Reads the events of a run to their end. Gives what was streamed. */
+export const consume = (events) => {
+  let streamed = ""
+  let end
+  const read = Stream.runForEachArray(events, (events) => {
+    for (const event of events) {
+      if (event._tag === "TextDelta") streamed += event.text
+      else if (event._tag === "RunCompleted") end = event.stopReason
+    }
+    return Effect.void
+  })
+  return Effect.flatMap(read, () =>
+    end === "completed" ? Effect.succeed(streamed) : Effect.die(new Error(`the run ended with ${end}`))
+  )
+}
+
+export const make = (script) => {
+  const model = modelOf(script)
+  const tools = [stepOf(script)]
+  const agent = Agent.make({ name: "bench", prompt, tools, maxIterations: 100_000, toolConcurrency: 50 })
+
+  return (before = []) =>
+    Effect.runPromise(
+      Effect.provideService(consume(Agent.stream(agent, "go", { history: before })), ChatModel.ChatModel, model)
+    )
 }

@@ -7,7 +7,7 @@ import { Usage } from "../../../core/Usage.ts"
 import { isOpen, Status, type Task } from "../../BackgroundTasks.ts"
 
 /** How many tasks a thread remembers; the oldest that is over goes first. */
-export const maxRecords = 64
+const maxRecords = 64
 
 /** How many characters of a task's description a thread remembers. */
 const maxDescription = 300

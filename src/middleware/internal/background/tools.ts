@@ -22,7 +22,7 @@ export const toolNames = {
 } as const
 
 /** The longest that `check_task` waits, in seconds. */
-export const maxWait = 600
+const maxWait = 600
 
 type Needs = ToolContext | BackgroundTasks
 

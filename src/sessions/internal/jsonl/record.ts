@@ -23,7 +23,11 @@ const Change = Schema.Union([
       Schema.Struct({ threadId: Schema.String, by: Schema.String, entryId: Id, count: Schema.Finite })
     )
   }),
-  record("Append", { leaf: Id, entries: Schema.Array(Schema.Struct({ id: Schema.String, entry: Journal.Entry })) }),
+  record("Append", {
+    leaf: Id,
+    behind: Schema.optionalKey(Id),
+    entries: Schema.Array(Schema.Struct({ id: Schema.String, entry: Journal.Entry }))
+  }),
   record("Hang", { id: Schema.String, label: codec.Label }),
   record("Move", { from: Id, to: Id }),
   record("Describe", { metadata: JsonObject }),
@@ -50,8 +54,11 @@ export type Effected = "Done" | "Void" | "Broken"
 export const apply = (memory: Memory.Memory, change: Exclude<Change, Create>): Effected => {
   switch (change._tag) {
     case "Append": {
-      if (Memory.append(memory, change.leaf, change.entries, change.at)._tag === "Done") return "Done"
-      return change.leaf === null || Memory.find(memory, change.leaf) !== undefined ? "Void" : "Broken"
+      const { at, behind = change.leaf, entries, leaf } = change
+      const isThere = (id: string | null) => id === null || Memory.find(memory, id) !== undefined
+      if (behind !== leaf && !isThere(behind)) return "Broken"
+      if (Memory.append(memory, leaf, entries, at, behind)._tag === "Done") return "Done"
+      return isThere(leaf) ? "Void" : "Broken"
     }
     case "Hang":
       return Memory.hang(memory, change.id, change.label, change.at)._tag === "Done" ? "Done" : "Void"

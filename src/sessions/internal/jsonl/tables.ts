@@ -202,12 +202,13 @@ export const make = Effect.fnUntraced(function* (
         return (yield* create({ ...thread, ...content })) ? "Done" : "Exists"
       }).pipe(structure.withPermits(1)),
 
-    append: (threadId, leaf, entries, at) =>
+    append: (threadId, leaf, entries, at, behind) =>
       within(threadId, gone, (log) => {
         const refused = Memory.refusal(log.memory, leaf, entries)
         if (refused !== undefined) return Effect.succeed(refused)
         const last = entries.at(-1)?.id ?? ""
-        const change: Change = { _tag: "Append", by: makeId(), at, leaf, entries }
+        const elsewhere = behind === leaf ? {} : { behind }
+        const change: Change = { _tag: "Append", by: makeId(), at, leaf, entries, ...elsewhere }
         return changed(log, change, (memory) => Memory.find(memory, last)?.step ?? 0)
       }),
 

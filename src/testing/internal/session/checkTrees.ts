@@ -75,6 +75,34 @@ const rewinds = Effect.fnUntraced(function* (store: Service) {
   yield* same(yield* ids(store, "t"), ["z"], "a second beginning")
 })
 
+const branches = Effect.fnUntraced(function* (store: Service) {
+  yield* store.create({ threadId: "t" })
+  yield* add(store, "t", ...turn("w"), ...turn("x"))
+  const before = yield* all(store, "t")
+  const leaf = "x-answered"
+  const batch = { leaf, behind: "w-3", entries: [said("y", "another way"), step("y-1")] }
+  const inside = store.append("t", { ...batch, behind: "x-called" })
+  yield* fails(inside, "InvalidPoint", "an append inside of a group")
+  yield* fails(store.append("t", { ...batch, behind: "none" }), "InvalidPoint", "an append behind what is not there")
+  yield* fails(store.append("t", { ...batch, leaf: "x-3" }), "Conflict", "an append elsewhere with another leaf")
+  yield* fails(store.append("none", batch), "NotFound", "an append elsewhere in no thread")
+  yield* same(yield* all(store, "t"), before, "what was refused moves nothing")
+  const there = yield* store.append("t", batch)
+  yield* same(there, { id: "y-1", step: 9 }, "an append elsewhere gives the new leaf")
+  yield* same(yield* store.leaf("t"), there, "… and moves the leaf there")
+  yield* same((yield* ids(store, "t")).slice(-3), ["w-3", "y", "y-1"], "the path goes by where it was put")
+  yield* same(yield* store.append("t", batch), there, "appending the same again gives the same")
+  const other = store.append("t", { ...batch, behind: "w-answered" })
+  yield* fails(other, "Conflict", "what is there, but elsewhere")
+  yield* same((yield* store.load("t", { from: leaf })).entries, before, "the branch that was left is still there")
+  yield* store.append("t", { leaf: "y-1", behind: null, entries: [said("z", "anew")] })
+  yield* same(yield* store.leaf("t"), { id: "z", step: 1 }, "a second beginning")
+  yield* store.fork("t", { threadId: "f" })
+  const shared = yield* store.append("f", { leaf: "z", behind: leaf, entries: [said("more", "in the fork")] })
+  yield* same(shared, { id: "more", step: 17 }, "a fork goes on behind what it shares")
+  yield* same(yield* store.leaf("t"), { id: "z", step: 1 }, "… without the other")
+})
+
 const forks = Effect.fnUntraced(function* (store: Service) {
   yield* store.create({ threadId: "t", metadata: { user: "ada" } })
   yield* add(store, "t", ...turn("x"))
@@ -208,6 +236,7 @@ const exports = Effect.fnUntraced(function* (store: Service) {
 export const treeRules: Rules = [
   ["pages go backwards from the leaf, and are the path", pages],
   ["a thread is rewound to where a turn ends, and branches", rewinds],
+  ["what is appended elsewhere moves the leaf there, at once", branches],
   ["a fork shares the past, and nothing after", forks],
   ["labels name entries, and do not move the leaf", labels],
   ["an archived thread is read only, and a removed one gone", archives],

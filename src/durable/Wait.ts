@@ -1,0 +1,66 @@
+/**
+ * A tool by which an agent waits for minutes or for weeks, without a process that waits with it.
+ *
+ * The run is suspended, as for an approval. A `DurableAgent` and an `AgentEntity` go on with it when the time has come; a
+ * plain run ends with `stopReason: "suspended"`, and goes on with `Approval.approve` whenever its caller wants.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { Wait } from "effect-deepagents/durable"
+ *
+ * const watcher = Agent.make({
+ *   name: "watcher",
+ *   prompt: "Look whether the build is done. If it is not, wait ten minutes and look again.",
+ *   middleware: [Wait.make({ max: "7 days" })]
+ * })
+ * ```
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { Request } from "../core/Approval.ts"
+import * as Middleware from "../core/Middleware.ts"
+import * as Tool from "../core/Tool.ts"
+
+/** The name of the tool. */
+export const toolName = "wait"
+
+const defaultMax = Duration.days(30)
+
+/** `max` (30 days) is the longest that an agent may wait at once. */
+export interface Options {
+  readonly max?: Duration.Input
+}
+
+const secondsOf = (args: Request["arguments"]): number => {
+  const { seconds } = args
+  return typeof seconds === "number" ? seconds : 0
+}
+
+/** When the wait of a request is over (milliseconds since the epoch); `undefined` for a request that is about something else. */
+export const until = (request: Request): number | undefined =>
+  request.toolName === toolName ? request.at + secondsOf(request.arguments) * 1_000 : undefined
+
+/** The tool, and the gate that suspends the run. A person may cut a wait short with any decision on it. */
+export const make = (options?: Options): Middleware.Suspending => {
+  const max = Math.floor(Duration.toSeconds(Duration.fromInputUnsafe(options?.max ?? defaultMax)))
+  const tool = Tool.make(toolName, {
+    description: `Waits, then tells the time. Nothing else happens meanwhile. At most ${max} seconds.`,
+    parameters: { seconds: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: max })) },
+    annotations: { readOnly: true },
+    execute: () => Effect.map(Clock.currentTimeMillis, (now) => `It is ${new Date(now).toISOString()} now.`)
+  })
+  return Middleware.suspending({
+    name: "Wait",
+    tools: [tool],
+    gateToolCalls: (_, calls) =>
+      Effect.succeed(
+        calls.map((call) =>
+          call.name === toolName
+            ? ({ _tag: "Suspend", description: `Wait for ${secondsOf(call.arguments)} seconds` } as const)
+            : Middleware.allow
+        )
+      )
+  })
+}

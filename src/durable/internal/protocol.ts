@@ -1,0 +1,70 @@
+import * as ClusterSchema from "effect/cluster/ClusterSchema"
+import * as DeliverAt from "effect/cluster/DeliverAt"
+import * as Entity from "effect/cluster/Entity"
+import * as DateTime from "effect/DateTime"
+import * as PrimaryKey from "effect/PrimaryKey"
+import * as Rpc from "effect/rpc/Rpc"
+import * as Schema from "effect/Schema"
+import { Decision } from "../../core/Approval.ts"
+import { HumanMessage, Message } from "../../core/Message.ts"
+import { SessionError } from "../../core/SessionError.ts"
+import { NotRunning } from "../NotRunning.ts"
+import { ThreadEvent } from "../ThreadEvent.ts"
+import type { Codecs } from "./terms.ts"
+
+/** When a message is due; at once, if it says nothing. */
+const due = (at: number | undefined): DateTime.DateTime => DateTime.makeUnsafe(at ?? 0)
+
+/** An input. `at` is in milliseconds since the epoch. */
+export class Send extends Schema.Class<Send>("effect-deepagents/durable/Send")({
+  inputId: Schema.String,
+  message: HumanMessage,
+  at: Schema.optionalKey(Schema.Finite)
+}) {
+  [PrimaryKey.symbol](): string {
+    return this.inputId
+  }
+  [DeliverAt.symbol](): DateTime.DateTime {
+    return due(this.at)
+  }
+}
+
+/** Decisions. `id` is what makes them one however often they come. */
+export class Decide extends Schema.Class<Decide>("effect-deepagents/durable/Decide")({
+  id: Schema.String,
+  decisions: Schema.Array(Decision),
+  at: Schema.optionalKey(Schema.Finite)
+}) {
+  [PrimaryKey.symbol](): string {
+    return this.id
+  }
+  [DeliverAt.symbol](): DateTime.DateTime {
+    return due(this.at)
+  }
+}
+
+/** Part of a conversation, oldest message first; `next` is where the part before it ends. */
+const Page = Schema.Struct({ messages: Schema.Array(Message), next: Schema.NullOr(Schema.String) })
+
+/** The requests that a thread answers. Those that bring it on are kept until they are, and who sent them may leave. */
+const protocol = <O, E>({ failure, outcome }: Codecs<O, E>) =>
+  [
+    Rpc.make("Send", { payload: Send, success: outcome, error: failure })
+      .annotate(ClusterSchema.Persisted, true)
+      .annotate(ClusterSchema.Uninterruptible, "client"),
+    Rpc.make("Decide", { payload: Decide, success: outcome, error: failure })
+      .annotate(ClusterSchema.Persisted, true)
+      .annotate(ClusterSchema.Uninterruptible, "client"),
+    Rpc.make("Steer", { payload: { message: HumanMessage }, error: NotRunning }),
+    Rpc.make("Interrupt", { success: Schema.Boolean }),
+    Rpc.make("History", {
+      payload: { from: Schema.NullOr(Schema.String), limit: Schema.Finite },
+      success: Page,
+      error: SessionError
+    }),
+    Rpc.make("Events", { payload: { after: Schema.Finite }, success: ThreadEvent, error: SessionError, stream: true })
+  ] as const
+
+/** The entity of all threads of an agent. */
+export const makeEntity = <O, E>(name: string, codecs: Codecs<O, E>) => Entity.make(`Agent/${name}`, protocol(codecs))
+export type ThreadEntity<O, E> = ReturnType<typeof makeEntity<O, E>>

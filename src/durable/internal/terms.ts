@@ -1,0 +1,49 @@
+import * as Schema from "effect/Schema"
+import { AgentError } from "../../core/AgentError.ts"
+import { ModelError } from "../../core/ModelError.ts"
+import { type Outcome, schema as outcomeSchema } from "../Outcome.ts"
+
+/** What an agent answers with when it answers. */
+export type Answer<O> = Exclude<O, undefined>
+
+/** The failures of an agent that only its middleware and its prompt know. */
+export type Own<E> = Exclude<E, ModelError | AgentError>
+
+/**
+ * What has to be said of an agent beside its value, since it goes over the wire: the schema of its output, unless that is
+ * text, and the schema of what its middleware fails with, if it does.
+ */
+export type Terms<O, E> = ([string] extends [Answer<O>]
+  ? { readonly output?: undefined }
+  : { readonly output: Schema.ConstraintCodec<Answer<O>, unknown> }) &
+  ([Own<E>] extends [never]
+    ? { readonly error?: undefined }
+    : { readonly error: Schema.ConstraintCodec<Own<E>, unknown> })
+
+/** Terms as they are used. `outcome` is of a run that may have no answer, `done` of one that has. */
+export interface Codecs<O, E> {
+  readonly output: Schema.Codec<Answer<O>, unknown>
+  readonly isText: boolean
+  readonly outcome: Schema.Codec<Outcome<Answer<O> | undefined>, unknown>
+  readonly done: Schema.Codec<Outcome<Answer<O>>, unknown>
+  readonly failure: Schema.Codec<E | ModelError | AgentError, unknown>
+}
+
+/** The schemas that an agent's outcomes and failures are stored with. */
+export const codecs = <O, E>(terms: {
+  readonly output?: Schema.ConstraintCodec<Answer<O>, unknown> | undefined
+  readonly error?: Schema.ConstraintCodec<Own<E>, unknown> | undefined
+}): Codecs<O, E> => {
+  const known = Schema.Union([ModelError, AgentError])
+  // `Terms` lets `output` and `error` be left out only where these are all that there can be.
+  const output = (terms.output ?? Schema.String) as Schema.Codec<Answer<O>, unknown>
+  const failure: Schema.Codec<unknown, unknown> = terms.error === undefined ? known : Schema.Union([known, terms.error])
+  return {
+    output,
+    isText: terms.output === undefined,
+    outcome: outcomeSchema(Schema.UndefinedOr(output)),
+    done: outcomeSchema(output),
+    // As with `output`.
+    failure: failure as Schema.Codec<E | ModelError | AgentError, unknown>
+  }
+}

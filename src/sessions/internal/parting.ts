@@ -1,0 +1,71 @@
+import * as Effect from "effect/Effect"
+import type { SessionError } from "../../core/SessionError.ts"
+import type { Service, Stored } from "../../core/SessionStore.ts"
+
+const limit = 1_000
+
+/** A way back from an entry, as far as it was gone. `entries` come newest first; `next` is where it goes on. */
+interface Way {
+  readonly entries: Array<Stored>
+  readonly ids: Set<string>
+  next: string | null
+}
+
+const wayFrom = (id: string | null): Way => ({ entries: [], ids: new Set(), next: id })
+
+/** Goes on by a page. Gives what it came by. */
+const goOn = Effect.fnUntraced(function* (
+  store: Service,
+  threadId: string,
+  way: Way
+): Effect.fn.Return<ReadonlyArray<Stored>, SessionError> {
+  if (way.next === null) return []
+  const page = yield* store.load(threadId, { from: way.next, limit })
+  const newest = page.entries.toReversed()
+  for (const entry of newest) {
+    way.entries.push(entry)
+    way.ids.add(entry.id)
+  }
+  way.next = page.next
+  return newest
+})
+
+/** What is on the path to one entry and not on the path to another, oldest first. It goes back no further than it must. */
+export const leftBehind = Effect.fnUntraced(function* (
+  store: Service,
+  threadId: string,
+  from: string | null,
+  to: string | null
+): Effect.fn.Return<ReadonlyArray<Stored>, SessionError> {
+  const left = wayFrom(from)
+  const kept = wayFrom(to)
+  while (left.next !== null || kept.next !== null) {
+    const passed = yield* goOn(store, threadId, left)
+    const others = yield* goOn(store, threadId, kept)
+    if (passed.some(({ id }) => kept.ids.has(id)) || others.some(({ id }) => left.ids.has(id))) break
+  }
+  const common = left.entries.findIndex(({ id }) => kept.ids.has(id))
+  return (common === -1 ? left.entries : left.entries.slice(0, common)).toReversed()
+})
+
+/** The last entry of a kind on the path to an entry. */
+export const lastOf = Effect.fnUntraced(function* <T extends Stored["entry"]["_tag"]>(
+  store: Service,
+  threadId: string,
+  from: string | null,
+  tag: T
+) {
+  const isWanted = (entry: Stored["entry"]): entry is Extract<Stored["entry"], { readonly _tag: T }> =>
+    entry._tag === tag
+  let next = from
+  while (next !== null) {
+    const page: { readonly entries: ReadonlyArray<Stored>; readonly next: string | null } = yield* store.load(
+      threadId,
+      { from: next, limit: 64 }
+    )
+    const found = page.entries.map(({ entry }) => entry).findLast(isWanted)
+    if (found !== undefined) return found
+    next = page.next
+  }
+  return undefined
+})

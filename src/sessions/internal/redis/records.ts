@@ -1,0 +1,82 @@
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { Entry, Stored, Thread } from "../../../core/SessionStore.ts"
+import * as codec from "../codec.ts"
+
+/** An id that may be absent, as scripts take it. */
+export const mark = (id: string | null): string => (id === null ? "-" : `+${id}`)
+
+const unmark = (value: string | undefined): string | null =>
+  value === undefined || value === "" || value === "-" ? null : value.slice(1)
+
+/** What a script gave: texts, where absent ones are empty. */
+export const texts = (reply: unknown): ReadonlyArray<string> =>
+  Array.isArray(reply)
+    ? reply.map((part: unknown) => (Predicate.isString(part) || Predicate.isNumber(part) ? String(part) : ""))
+    : []
+
+/** Lists of texts. */
+export const lists = (reply: unknown): ReadonlyArray<ReadonlyArray<string>> =>
+  Array.isArray(reply) ? reply.map(texts) : []
+
+/** The fields of a thread, in the order of `scripts.ts`. */
+export const toThread = (fields: ReadonlyArray<string>): Result.Result<Thread, string> => {
+  const [threadId = "", created, updated, metadata = "", archived, leaf, step, origin, originThread = "", entry] =
+    fields
+  return Result.map(codec.decodeObject(metadata), (decoded) => ({
+    threadId,
+    leaf: { id: unmark(leaf), step: Number(step) },
+    createdAt: Number(created),
+    updatedAt: Number(updated),
+    metadata: decoded,
+    archived: archived === "1",
+    origin: origin === "" ? undefined : { threadId: originThread, entryId: unmark(entry) }
+  }))
+}
+
+/** What a client writes of an entry: a line of what it is, and its JSON. */
+export const toPart = ({ at, entry, id, parentId }: Stored): string =>
+  `${JSON.stringify([id, parentId, at, entry._tag])}\n${codec.toJson(entry)}`
+
+/** A record as a script would write it. */
+export const toRecord = (stored: Stored, place: string, step: number): string => `${place} ${step} ${toPart(stored)}`
+
+const Line = Schema.Tuple([Schema.String, Schema.NullOr(Schema.String), Schema.Finite, Schema.String])
+const decodeLine = Schema.decodeUnknownResult(Line)
+
+/** A record, with its entry as JSON. */
+export interface Record {
+  readonly id: string
+  readonly parentId: string | null
+  readonly at: number
+  readonly step: number
+  readonly tag: string
+  readonly body: string
+}
+
+export const toRecordOf = (text: string): Result.Result<Record, string> => {
+  const [end, first] = [text.indexOf("\n"), text.indexOf(" ")]
+  const second = text.indexOf(" ", first + 1)
+  const problem = () => "a record is not as this library writes it"
+  return Result.map(
+    Result.mapError(Result.flatMap(codec.parse(text.slice(second + 1, end)), decodeLine), problem),
+    ([id, parentId, at, tag]) => ({
+      id,
+      parentId,
+      at,
+      tag,
+      step: Number(text.slice(first + 1, second)),
+      body: text.slice(end + 1)
+    })
+  )
+}
+
+export const toStored = ({ at, body, id, parentId }: Record): Result.Result<Stored, string> =>
+  Result.mapBoth(
+    Result.flatMap(codec.parse(body), (value): Result.Result<Entry, string> => codec.decode(value)),
+    {
+      onFailure: (problem) => `entry ${id}: ${problem}`,
+      onSuccess: (entry) => ({ id, parentId, at, entry })
+    }
+  )

@@ -1,0 +1,331 @@
+import * as Redis from "effect/persistence/Redis"
+
+/**
+ * What every script begins with. All keys begin with `KEYS[1]`:
+ *
+ * - `ids`: ids of threads, and the number of each
+ * - `listed:0`, `listed:1`: ids of threads and of archived ones, what changed last first
+ * - `said`: numbers of threads by their newest entry
+ * - `t:<number>`: a thread; `e:`, `i:`, `l:` its own entries, the places of their ids, the places of its labels
+ *
+ * Ids that may be absent are `-`, or `+` and the id. The place of an entry is `<number>:<index>`. A record is the place of
+ * the parent, the step, and what the client wrote. Nothing is written before all is checked.
+ */
+const shared = `
+local P = KEYS[1]
+local call = redis.call
+local function thread(k) return P .. 't:' .. k end
+local function keyOf(id) return call('HGET', P .. 'ids', id) end
+local function originOf(k)
+  local o = call('HMGET', thread(k), 'origin', 'originCount')
+  if not o[1] or o[1] == '' then return nil end
+  return o[1], tonumber(o[2])
+end
+local function find(k, id)
+  local upto
+  while k do
+    local n = call('HGET', P .. 'i:' .. k, id)
+    if n and (not upto or tonumber(n) < upto) then return k, n end
+    k, upto = originOf(k)
+  end
+end
+local function line(k)
+  local parts, upto = {}, tonumber(call('HGET', thread(k), 'count'))
+  while k do
+    table.insert(parts, 1, { k, upto })
+    k, upto = originOf(k)
+  end
+  return parts
+end
+local function recordAt(place)
+  local k, n = string.match(place, '^(.*):(.*)$')
+  return call('HGET', P .. 'e:' .. k, n)
+end
+local function placeOf(k, mark)
+  if mark == '-' then return '-', 0 end
+  local at, n = find(k, string.sub(mark, 2))
+  if not at then return nil end
+  local place = at .. ':' .. n
+  return place, tonumber(string.match(recordAt(place), '^%S+ (%d+) '))
+end
+local function put(k, n, id, place, step, part)
+  call('HSET', P .. 'e:' .. k, n, place .. ' ' .. step .. ' ' .. part)
+  call('HSET', P .. 'i:' .. k, id, n)
+end
+local function listed(id, archived, at)
+  call('ZADD', P .. 'listed:' .. archived, '-' .. at, id)
+end
+local function drop(k)
+  while k do
+    local origin = originOf(k)
+    call('UNLINK', thread(k), P .. 'e:' .. k, P .. 'i:' .. k, P .. 'l:' .. k)
+    call('ZREM', P .. 'said', k)
+    if not origin then return end
+    local forks = call('HINCRBY', thread(origin), 'forks', -1)
+    if forks > 0 or call('HGET', thread(origin), 'id') ~= '' then return end
+    k = origin
+  end
+end
+`
+
+const fields = `'id', 'created', 'updated', 'metadata', 'archived', 'leaf', 'step', 'origin', 'originThread', 'originEntry'`
+
+const script = (lua: string) =>
+  Redis.script((prefix: string, ...args: ReadonlyArray<string | number>) => [prefix, ...args], {
+    lua: shared + lua,
+    numberOfKeys: 1
+  }).withReturnType<unknown>()
+
+/** Id. */
+export const find = script(`
+local k = keyOf(ARGV[1])
+if not k then return {} end
+return call('HMGET', thread(k), ${fields})
+`)
+
+/** Id, time, metadata. */
+export const create = script(`
+if keyOf(ARGV[1]) then return 0 end
+local k = call('INCR', P .. 'next')
+call('HSET', thread(k), 'id', ARGV[1], 'created', ARGV[2], 'updated', ARGV[2], 'metadata', ARGV[3], 'archived', 0,
+  'leaf', '-', 'place', '-', 'step', 0, 'count', 0, 'forks', 0, 'origin', '')
+call('HSET', P .. 'ids', ARGV[1], k)
+listed(ARGV[1], 0, ARGV[2])
+return 1
+`)
+
+/** A number for a thread that is not there yet. */
+export const number = script("return tostring(call('INCR', P .. 'next'))")
+
+/** Number, index of the first, then of each entry: its id, its record, whether it is a label. Gone in an hour. */
+export const stage = script(`
+local k, n = ARGV[1], tonumber(ARGV[2])
+for i = 3, #ARGV, 3 do
+  call('HSET', P .. 'e:' .. k, n, ARGV[i + 1])
+  call('HSET', P .. 'i:' .. k, ARGV[i], n)
+  if ARGV[i + 2] == '1' then call('RPUSH', P .. 'l:' .. k, n) end
+  n = n + 1
+end
+for _, kind in ipairs({ 'e:', 'i:', 'l:' }) do call('EXPIRE', P .. kind .. k, 3600) end
+return 1
+`)
+
+/** Number, id, time, metadata, archived, leaf, its place, its step, count, newest time of an entry. */
+export const publish = script(`
+local k = ARGV[1]
+if keyOf(ARGV[2]) then
+  call('UNLINK', P .. 'e:' .. k, P .. 'i:' .. k, P .. 'l:' .. k)
+  return 0
+end
+if call('HLEN', P .. 'e:' .. k) ~= tonumber(ARGV[9]) then return -1 end
+for _, kind in ipairs({ 'e:', 'i:', 'l:' }) do call('PERSIST', P .. kind .. k) end
+call('HSET', thread(k), 'id', ARGV[2], 'created', ARGV[3], 'updated', ARGV[3], 'metadata', ARGV[4], 'archived', ARGV[5],
+  'leaf', ARGV[6], 'place', ARGV[7], 'step', ARGV[8], 'count', ARGV[9], 'forks', 0, 'origin', '')
+call('HSET', P .. 'ids', ARGV[2], k)
+listed(ARGV[2], ARGV[5], ARGV[3])
+call('ZADD', P .. 'said', '-' .. ARGV[10], k)
+return 1
+`)
+
+/** Source, entry, id, time, metadata. */
+export const fork = script(`
+local source = keyOf(ARGV[1])
+if not source then return 'Gone' end
+if keyOf(ARGV[3]) then return 'Exists' end
+local place, step = placeOf(source, ARGV[2])
+if not place then return 'Gone' end
+local k = call('INCR', P .. 'next')
+call('HSET', thread(k), 'id', ARGV[3], 'created', ARGV[4], 'updated', ARGV[4], 'metadata', ARGV[5], 'archived', 0,
+  'leaf', ARGV[2], 'place', place, 'step', step, 'count', 0, 'forks', 0, 'origin', source,
+  'originCount', call('HGET', thread(source), 'count'), 'originThread', ARGV[1], 'originEntry', ARGV[2])
+call('HINCRBY', thread(source), 'forks', 1)
+call('HSET', P .. 'ids', ARGV[3], k)
+listed(ARGV[3], 0, ARGV[4])
+return 'Done'
+`)
+
+/** Id, leaf, where to (`=` for the leaf), time, then of each entry: its id, and what the client writes of it. */
+export const append = script(`
+local k = keyOf(ARGV[1])
+if not k then return {} end
+local t = call('HMGET', thread(k), 'archived', 'leaf', 'place', 'step', 'count')
+if t[1] == '1' or t[2] ~= ARGV[2] then return {} end
+for i = 5, #ARGV, 2 do
+  if find(k, ARGV[i]) then return { '', ARGV[i] } end
+end
+local place, step = t[3], tonumber(t[4])
+if ARGV[3] ~= '=' then place, step = placeOf(k, ARGV[3]) end
+if not place then return {} end
+local n = tonumber(t[5])
+for i = 5, #ARGV, 2 do
+  step = step + 1
+  put(k, n, ARGV[i], place, step, ARGV[i + 1])
+  place = k .. ':' .. n
+  n = n + 1
+end
+call('HSET', thread(k), 'leaf', '+' .. ARGV[#ARGV - 1], 'place', place, 'step', step, 'count', n, 'updated', ARGV[4])
+listed(ARGV[1], 0, ARGV[4])
+call('ZADD', P .. 'said', 'LT', '-' .. ARGV[4], k)
+return { tostring(step) }
+`)
+
+/** Id, target, time, id of the label, and what the client writes of it. */
+export const hang = script(`
+local k = keyOf(ARGV[1])
+if not k then return {} end
+local t = call('HMGET', thread(k), 'archived', 'count')
+if t[1] == '1' then return {} end
+if find(k, ARGV[4]) then return { '', ARGV[4] } end
+local place, step = placeOf(k, ARGV[2])
+if not place then return {} end
+put(k, t[2], ARGV[4], place, step + 1, ARGV[5])
+call('RPUSH', P .. 'l:' .. k, t[2])
+call('HSET', thread(k), 'count', tonumber(t[2]) + 1, 'updated', ARGV[3])
+listed(ARGV[1], 0, ARGV[3])
+return { tostring(step + 1) }
+`)
+
+/** Id, from, to, time. */
+export const move = script(`
+local k = keyOf(ARGV[1])
+if not k then return 0 end
+local t = call('HMGET', thread(k), 'archived', 'leaf')
+if t[1] == '1' or t[2] ~= ARGV[2] then return 0 end
+local place, step = placeOf(k, ARGV[3])
+if not place then return 0 end
+call('HSET', thread(k), 'leaf', ARGV[3], 'place', place, 'step', step, 'updated', ARGV[4])
+listed(ARGV[1], 0, ARGV[4])
+return 1
+`)
+
+/** Id, field, its value, time. */
+export const update = script(`
+local k = keyOf(ARGV[1])
+if not k then return 0 end
+call('HSET', thread(k), ARGV[2], ARGV[3], 'updated', ARGV[4])
+local archived = call('HGET', thread(k), 'archived')
+call('ZREM', P .. 'listed:' .. (archived == '1' and '0' or '1'), ARGV[1])
+listed(ARGV[1], archived, ARGV[4])
+return 1
+`)
+
+/** Id. What others were forked from is kept without its id. */
+export const remove = script(`
+local k = keyOf(ARGV[1])
+if not k then return 0 end
+call('HDEL', P .. 'ids', ARGV[1])
+call('ZREM', P .. 'listed:0', ARGV[1])
+call('ZREM', P .. 'listed:1', ARGV[1])
+call('ZREM', P .. 'said', k)
+if tonumber(call('HGET', thread(k), 'forks')) > 0 then
+  call('HSET', thread(k), 'id', '', 'metadata', '{}')
+else
+  drop(k)
+end
+return 1
+`)
+
+/** Id, id of an entry. */
+export const entry = script(`
+local k = keyOf(ARGV[1])
+if not k then return {} end
+local place = placeOf(k, '+' .. ARGV[2])
+if not place then return {} end
+return { recordAt(place) }
+`)
+
+/** Id, id of an entry or `@` and its place, how many. Gives the place of the next one and the records. */
+export const path = script(`
+local k, place = keyOf(ARGV[1]), nil
+if string.sub(ARGV[2], 1, 1) == '@' then place = string.sub(ARGV[2], 2)
+elseif k then place = placeOf(k, ARGV[2]) end
+if not place then return {} end
+local out = { '-' }
+while place ~= '-' and #out <= tonumber(ARGV[3]) do
+  local record = recordAt(place)
+  if not record then return {} end
+  table.insert(out, record)
+  place = string.match(record, '^%S+')
+end
+out[1] = place
+return out
+`)
+
+/** Id. */
+export const labels = script(`
+local out, k = {}, keyOf(ARGV[1])
+if not k then return out end
+for _, part in ipairs(line(k)) do
+  for _, n in ipairs(call('LRANGE', P .. 'l:' .. part[1], 0, -1)) do
+    if tonumber(n) < part[2] then table.insert(out, call('HGET', P .. 'e:' .. part[1], n)) end
+  end
+end
+return out
+`)
+
+/** Id, how many come before, how many at most. */
+export const entries = script(`
+local out, k = {}, keyOf(ARGV[1])
+if not k then return out end
+local skip, left = tonumber(ARGV[2]), tonumber(ARGV[3])
+for _, part in ipairs(line(k)) do
+  for n = skip, part[2] - 1 do
+    if left == 0 then return out end
+    table.insert(out, call('HGET', P .. 'e:' .. part[1], n))
+    left = left - 1
+  end
+  skip = math.max(0, skip - part[2])
+end
+return out
+`)
+
+/** The members of a set behind one of a score (`-inf`: from the first), so many of them. */
+const behind = `
+local function behind(set, score, member, count)
+  local out, offset = {}, 0
+  while #out < count do
+    local part = call('ZRANGE', set, score, '+inf', 'BYSCORE', 'LIMIT', offset, 100, 'WITHSCORES')
+    if #part == 0 then return out end
+    offset = offset + #part / 2
+    for i = 1, #part, 2 do
+      local isBefore = score ~= '-inf' and tonumber(part[i + 1]) == tonumber(score) and part[i] <= member
+      if not isBefore and #out < count then table.insert(out, { part[i], part[i + 1] }) end
+    end
+  end
+  return out
+end
+`
+
+/** Archived, score, id, how many. */
+export const list = script(`${behind}
+local out = {}
+for _, found in ipairs(behind(P .. 'listed:' .. ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]))) do
+  table.insert(out, call('HMGET', thread(keyOf(found[1])), ${fields}))
+end
+return out
+`)
+
+/** Score, number, how many. Gives numbers and scores of threads, the one with the newest entry first. */
+export const said = script(`${behind}
+local out = {}
+for _, found in ipairs(behind(P .. 'said', ARGV[1], ARGV[2], tonumber(ARGV[3]))) do
+  table.insert(out, found[1])
+  table.insert(out, found[2])
+end
+return out
+`)
+
+/** Id. */
+export const numberOf = script("return keyOf(ARGV[1]) or ''")
+
+/** Number, index to end before (`-`: the end), how many. Gives id, archived, the index to go on with, and records. */
+export const talk = script(`
+local k = ARGV[1]
+local t = call('HMGET', thread(k), 'id', 'archived', 'count')
+if not t[1] or t[1] == '' then return {} end
+local stop = ARGV[2] == '-' and tonumber(t[3]) or tonumber(ARGV[2])
+local start = math.max(0, stop - tonumber(ARGV[3]))
+local out = { t[1], t[2], tostring(start) }
+for n = start, stop - 1 do table.insert(out, call('HGET', P .. 'e:' .. k, n)) end
+return out
+`)

@@ -1,0 +1,68 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { text as messageText } from "../../../core/Message.ts"
+import type { Hit } from "../../../core/SessionStore.ts"
+import { key } from "../ids.ts"
+import { firstHits, isHitBehind } from "../memory.ts"
+import type { Fault, SearchQuery, Tables } from "../tables.ts"
+import { excerpt, matches } from "../words.ts"
+import { texts, toRecordOf, toStored } from "./records.ts"
+import * as scripts from "./scripts.ts"
+
+/** How many entries are read at once. */
+const batch = 200
+
+/** How many threads are looked up at once. */
+const threads = 100
+
+/** What a record has of what is looked for. An entry that can't be read is found by nobody. */
+const hitsOf = (threadId: string, record: string, { after, phrases }: SearchQuery): ReadonlyArray<Hit> => {
+  const known = Result.getOrUndefined(toRecordOf(record))
+  const stored = known?.tag === "Message" ? Result.getOrUndefined(toStored(known)) : undefined
+  if (stored?.entry._tag !== "Message") return []
+  const { message } = stored.entry
+  const content = messageText(message)
+  if (!matches(content, phrases)) return []
+  const { at, id: entryId } = stored
+  const hit: Hit = { threadId, entryId, at, role: message.role, excerpt: excerpt(content, phrases) }
+  return isHitBehind(hit, after) ? [hit] : []
+}
+
+/**
+ * Reads messages until those that are left are older than all that was found: threads by their newest entry, each
+ * wholly.
+ */
+export const makeSearch = (
+  run: (script: typeof scripts.find, ...args: ReadonlyArray<string | number>) => Effect.Effect<unknown, Fault>
+): Tables["search"] => {
+  const within = Effect.fnUntraced(function* (thread: string, query: SearchQuery) {
+    let [found, stop]: [ReadonlyArray<Hit>, string] = [[], "-"]
+    while (stop !== "0") {
+      const [threadId, archived, start = "0", ...records] = texts(yield* run(scripts.talk, thread, stop, batch))
+      if (threadId === undefined || (archived === "1") !== query.archived) return []
+      found = firstHits([...found, ...records.flatMap((record) => hitsOf(threadId, record, query))], query.limit)
+      stop = start
+    }
+    return found
+  })
+
+  return Effect.fnUntraced(function* (query) {
+    if (query.threadId !== undefined) {
+      const thread = String(yield* run(scripts.numberOf, key(query.threadId)))
+      return thread === "" ? [] : yield* within(thread, query)
+    }
+    let found: ReadonlyArray<Hit> = []
+    let [score, member] = ["-inf", ""]
+    while (true) {
+      const page = texts(yield* run(scripts.said, score, member, threads))
+      for (let index = 0; index < page.length; index += 2) {
+        member = page[index] ?? ""
+        score = page[index + 1] ?? ""
+        const oldest = found[query.limit - 1]
+        if (oldest !== undefined && -Number(score) < oldest.at) return found
+        found = firstHits([...found, ...(yield* within(member, query))], query.limit)
+      }
+      if (page.length < 2 * threads) return found
+    }
+  })
+}

@@ -1,0 +1,94 @@
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { Row } from "effect/sql/SqlConnection"
+import type { Label } from "../../../core/SessionStore.ts"
+import { key } from "../ids.ts"
+import type { Fault, Tables } from "../tables.ts"
+import { decoded, first, rows } from "./client.ts"
+import { entryColumns, number, toStored } from "./rows.ts"
+
+/** An entry that a thread sees. */
+export interface Visible {
+  readonly pk: number
+  readonly step: number
+  readonly row: Row
+}
+
+/** Reads entries. What they find depends on nothing but what is stored. */
+export const makeEntries = (sql: SqlClient) => {
+  const columns = sql.literal(entryColumns)
+  const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
+  /**
+   * The threads that a thread sees entries of, and the last one of each. What it is joined with comes second: SQLite would
+   * go through all entries otherwise.
+   */
+  const line = (threadId: string) => sql`line (thread, last) AS (
+    SELECT key, 9007199254740991 FROM session_threads WHERE id = ${key(threadId)}
+    UNION ALL
+    SELECT t.origin, t.origin_last FROM line JOIN session_threads t ON t.key = line.thread WHERE t.origin IS NOT NULL
+  )`
+
+  const visible = (threadId: string, id: string): Effect.Effect<Visible | undefined, Fault> =>
+    Effect.map(
+      first(
+        isPostgres
+          ? sql`SELECT ${columns} FROM session_threads t CROSS JOIN LATERAL session_visible(t.key, ${key(id)}::text) v
+              JOIN session_entries e ON e.pk = v.pk WHERE t.id = ${key(threadId)}`
+          : sql`WITH RECURSIVE ${line(threadId)}
+              SELECT ${columns} FROM line CROSS JOIN session_entries e
+              WHERE e.thread = line.thread AND e.id = ${key(id)} AND e.pk <= line.last LIMIT 1`
+      ),
+      (row) => (row === undefined ? undefined : { pk: number(row, "pk"), step: number(row, "step"), row })
+    )
+
+  const byFunction = (threadId: string, from: string, limit: number) =>
+    sql`SELECT * FROM session_path(${key(threadId)}::text, ${key(from)}::text, ${limit}::bigint) ORDER BY distance`
+
+  const byQuery = (threadId: string, from: string, limit: number) =>
+    sql`WITH RECURSIVE ${line(threadId)},
+        start (pk, parent) AS (
+          SELECT e.pk, e.parent FROM line CROSS JOIN session_entries e
+          WHERE e.thread = line.thread AND e.id = ${key(from)} AND e.pk <= line.last LIMIT 1
+        ),
+        back (pk, parent, distance) AS (
+          SELECT pk, parent, 1 FROM start
+          UNION ALL
+          SELECT e.pk, e.parent, back.distance + 1 FROM back JOIN session_entries e ON e.pk = back.parent
+          WHERE back.distance < ${limit}
+        )
+        SELECT ${columns} FROM back JOIN session_entries e ON e.pk = back.pk ORDER BY back.distance`
+
+  const pathTo: Tables["path"] = (threadId, from, limit) =>
+    Effect.flatMap(rows(isPostgres ? byFunction(threadId, from, limit) : byQuery(threadId, from, limit)), (found) =>
+      decoded(found.map(toStored))
+    )
+
+  const labels: Tables["labels"] = (threadId) =>
+    Effect.flatMap(
+      rows(sql`WITH RECURSIVE ${line(threadId)}
+        SELECT ${columns} FROM line CROSS JOIN session_entries e
+        WHERE e.thread = line.thread AND e.tag = 'Label' AND e.pk <= line.last ORDER BY e.pk`),
+      (found) =>
+        Effect.map(decoded(found.map(toStored)), (stored) =>
+          stored.flatMap(({ entry }): ReadonlyArray<Label> => (entry._tag === "Label" ? [entry] : []))
+        )
+    )
+
+  const page: Tables["entries"] = Effect.fnUntraced(function* (threadId, cursor, limit) {
+    const parts = yield* rows(sql`WITH RECURSIVE ${line(threadId)} SELECT thread, last FROM line`)
+    const found: Array<Row> = []
+    for (const part of parts.toReversed()) {
+      const left = limit + 1 - found.length
+      if (left <= 0) break
+      const more = yield* rows(sql`SELECT ${columns} FROM session_entries e
+        WHERE e.thread = ${number(part, "thread")} AND e.pk > ${cursor} AND e.pk <= ${number(part, "last")}
+        ORDER BY e.pk LIMIT ${left}`)
+      found.push(...more)
+    }
+    const entries = yield* decoded(found.slice(0, limit).map(toStored))
+    const last = found[limit - 1]
+    return { entries, next: found.length > limit && last !== undefined ? number(last, "pk") : undefined }
+  })
+
+  return { visible, pathTo, labels, page }
+}

@@ -1,0 +1,29 @@
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { canonical } from "../../../core/Json.ts"
+import { key } from "../ids.ts"
+import type { Tables } from "../tables.ts"
+import { decoded, rows } from "./client.ts"
+import { threadColumns, toThread } from "./rows.ts"
+
+/** Lists threads: what changed last first, then by id. */
+export const makeList =
+  (sql: SqlClient): Tables["list"] =>
+  ({ after, archived, limit, where }) => {
+    const conditions = [
+      sql`id IS NOT NULL`,
+      sql`archived = ${archived ? 1 : 0}`,
+      ...(after === undefined
+        ? []
+        : [sql`(updated_at < ${after.at} OR (updated_at = ${after.at} AND id > ${key(after.threadId)}))`]),
+      ...Object.entries(where).map(
+        ([name, value]) => sql`EXISTS (SELECT 1 FROM session_metadata m
+          WHERE m.thread = t.key AND m.name = ${JSON.stringify(name)} AND m.value = ${canonical(value)})`
+      )
+    ]
+    return Effect.flatMap(
+      rows(sql`SELECT ${sql.literal(threadColumns)} FROM session_threads t WHERE ${sql.and(conditions)}
+        ORDER BY updated_at DESC, id LIMIT ${limit}`),
+      (found) => decoded(found.map(toThread))
+    )
+  }

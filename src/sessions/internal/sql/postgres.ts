@@ -1,0 +1,146 @@
+/** What is known of a table that grows fast is out of date: what goes by an index must not become a scan. */
+const byIndex = "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"
+
+/**
+ * What is in a Postgres database, version by version: each a list of statements. A version is never changed, only
+ * followed by another one. Ids are compared byte by byte, as everywhere else.
+ */
+export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [
+  [
+    // A thread that was removed while others go on from it has no id any more. `origin` is what it was forked from, and
+    // `origin_last` the last of its own entries that was there then.
+    `CREATE TABLE session_threads (
+      key BIGSERIAL PRIMARY KEY,
+      id TEXT COLLATE "C" UNIQUE,
+      created_at BIGINT NOT NULL,
+      updated_at BIGINT NOT NULL,
+      metadata TEXT NOT NULL,
+      archived INTEGER NOT NULL,
+      leaf BIGINT,
+      leaf_id TEXT COLLATE "C",
+      step BIGINT NOT NULL,
+      origin BIGINT,
+      origin_last BIGINT,
+      origin_thread TEXT,
+      origin_entry TEXT
+    )`,
+    "CREATE INDEX session_threads_listed ON session_threads (archived, updated_at DESC, id)",
+    "CREATE INDEX session_threads_origin ON session_threads (origin) WHERE origin IS NOT NULL",
+
+    "CREATE TABLE session_metadata (thread BIGINT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL)",
+    "CREATE INDEX session_metadata_thread ON session_metadata (thread)",
+
+    // Bodies are JSON as text: Postgres' own JSON has no place for a zero character.
+    `CREATE TABLE session_entries (
+      pk BIGSERIAL PRIMARY KEY,
+      thread BIGINT NOT NULL,
+      id TEXT COLLATE "C" NOT NULL,
+      parent BIGINT,
+      step BIGINT NOT NULL,
+      at BIGINT NOT NULL,
+      tag TEXT NOT NULL,
+      body TEXT NOT NULL
+    )`,
+    "CREATE UNIQUE INDEX session_entries_id ON session_entries (thread, id)",
+    "CREATE INDEX session_entries_thread ON session_entries (thread, pk)",
+    "CREATE INDEX session_entries_labels ON session_entries (thread, pk) WHERE tag = 'Label'",
+
+    // Words of messages are put in when somebody searches; until then a message is among the pending ones. A message of
+    // more words than a tsvector can hold has none, and is looked at each time.
+    "CREATE TABLE session_texts (pk BIGINT PRIMARY KEY, words TSVECTOR)",
+    "CREATE INDEX session_texts_words ON session_texts USING gin (words)",
+    "CREATE INDEX session_texts_long ON session_texts (pk) WHERE words IS NULL",
+    "CREATE TABLE session_pending (pk BIGINT PRIMARY KEY)",
+
+    // The threads that a thread sees entries of, and the last one of each.
+    `CREATE FUNCTION session_line (of_thread BIGINT) RETURNS TABLE (thread BIGINT, last BIGINT) LANGUAGE sql STABLE AS $$
+      WITH RECURSIVE line (thread, last) AS (
+        SELECT of_thread, 9007199254740991
+        UNION ALL
+        SELECT t.origin, t.origin_last FROM line JOIN session_threads t ON t.key = line.thread WHERE t.origin IS NOT NULL
+      )
+      SELECT line.thread, line.last FROM line
+    $$`,
+
+    // An entry that a thread sees.
+    `CREATE FUNCTION session_visible (of_thread BIGINT, entry_id TEXT) RETURNS session_entries LANGUAGE plpgsql STABLE
+    ${byIndex} AS $$
+    DECLARE
+      part RECORD;
+      seen session_entries%ROWTYPE;
+    BEGIN
+      FOR part IN SELECT * FROM session_line(of_thread) LOOP
+        -- Told of the last one as well, the planner may go through all entries up to it.
+        SELECT * INTO seen FROM session_entries e WHERE e.thread = part.thread AND e.id = entry_id;
+        IF seen.pk <= part.last THEN
+          RETURN seen;
+        END IF;
+      END LOOP;
+      RETURN NULL;
+    END
+    $$`,
+
+    // The path to an entry that a thread sees, backwards.
+    `CREATE FUNCTION session_path (thread_id TEXT, entry_id TEXT, most BIGINT)
+    RETURNS TABLE (pk BIGINT, id TEXT, step BIGINT, at BIGINT, body TEXT, parent_id TEXT, distance BIGINT)
+    LANGUAGE sql STABLE ${byIndex} AS $$
+      WITH RECURSIVE back (pk, parent, distance) AS (
+        SELECT v.pk, v.parent, 1::BIGINT
+        FROM session_threads t, session_visible(t.key, entry_id) v WHERE t.id = thread_id AND v.pk IS NOT NULL
+        UNION ALL
+        SELECT e.pk, e.parent, back.distance + 1 FROM back JOIN session_entries e ON e.pk = back.parent
+        WHERE back.distance < most
+      )
+      SELECT e.pk, e.id, e.step, e.at, e.body, p.id, back.distance
+      FROM back JOIN session_entries e ON e.pk = back.pk LEFT JOIN session_entries p ON p.pk = e.parent
+    $$`,
+
+    // An append in one round trip: no row if the thread does not stand where it should, `clash` if a fork shares an
+    // entry of that id; one of the thread's own violates the index. What goes elsewhere goes behind `place_id`, or to the
+    // beginning.
+    `CREATE FUNCTION session_append
+      (thread_id TEXT, expected TEXT, moment BIGINT, added JSONB, elsewhere BOOLEAN, place_id TEXT)
+    RETURNS TABLE (reached BIGINT, clash TEXT) LANGUAGE plpgsql ${byIndex} AS $$
+    DECLARE
+      owner session_threads%ROWTYPE;
+      item RECORD;
+      place BIGINT;
+      depth BIGINT := 0;
+      name TEXT;
+    BEGIN
+      SELECT * INTO owner FROM session_threads t WHERE t.id = thread_id FOR UPDATE;
+      IF owner.key IS NULL OR owner.archived = 1 OR owner.leaf_id IS DISTINCT FROM expected THEN
+        RETURN;
+      END IF;
+      IF owner.origin IS NOT NULL THEN
+        FOR item IN SELECT j->>0 AS id FROM jsonb_array_elements(added) j LOOP
+          IF (session_visible(owner.key, item.id)).pk IS NOT NULL THEN
+            RETURN QUERY SELECT NULL::BIGINT, item.id;
+            RETURN;
+          END IF;
+        END LOOP;
+      END IF;
+      IF NOT elsewhere THEN
+        place := owner.leaf;
+        depth := owner.step;
+      ELSIF place_id IS NOT NULL THEN
+        SELECT v.pk, v.step INTO place, depth FROM session_visible(owner.key, place_id) v;
+        IF place IS NULL THEN
+          RETURN;
+        END IF;
+      END IF;
+      FOR item IN SELECT j->>0 AS id, j->>1 AS tag, j->>2 AS body FROM jsonb_array_elements(added) WITH ORDINALITY x (j, n) ORDER BY n LOOP
+        depth := depth + 1;
+        INSERT INTO session_entries (thread, id, parent, step, at, tag, body)
+        VALUES (owner.key, item.id, place, depth, moment, item.tag, item.body) RETURNING pk INTO place;
+        IF item.tag = 'Message' THEN
+          INSERT INTO session_pending VALUES (place);
+        END IF;
+        name := item.id;
+      END LOOP;
+      UPDATE session_threads t SET leaf = place, leaf_id = name, step = depth, updated_at = moment WHERE t.key = owner.key;
+      RETURN QUERY SELECT depth, NULL::TEXT;
+    END
+    $$`
+  ]
+]

@@ -1,0 +1,277 @@
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { canonical, type JsonObject } from "../../../core/Json.ts"
+import type { NewEntry, Stored } from "../../../core/SessionStore.ts"
+import { toJson } from "../codec.ts"
+import { key } from "../ids.ts"
+import type { Appended, Fault, NewThread, Tables } from "../tables.ts"
+import { appendPostgres, appendSqlite, type Outcome } from "./append.ts"
+import { decoded, first, insertAll, rows, transaction } from "./client.ts"
+import { makeEntries } from "./entries.ts"
+import { makeList } from "./list.ts"
+import { nullable, number, threadColumns, toStored, toThread } from "./rows.ts"
+import { searchPostgres } from "./searchPostgres.ts"
+import { searchSqlite } from "./searchSqlite.ts"
+
+/** Tables in a database that has been migrated. */
+export const make = (sql: SqlClient): Tables => {
+  const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
+  const append = isPostgres ? appendPostgres(sql) : appendSqlite(sql)
+  const search = isPostgres ? searchPostgres(sql) : searchSqlite(sql)
+  const atOnce = transaction(sql)
+  const columns = sql.literal(threadColumns)
+  // SQLite has one writer at a time anyway.
+  const locked = sql.literal(isPostgres ? "FOR UPDATE" : "")
+  const { labels, page, pathTo, visible } = makeEntries(sql)
+
+  const find: Tables["find"] = (threadId) =>
+    Effect.flatMap(first(sql`SELECT ${columns} FROM session_threads WHERE id = ${key(threadId)}`), (row) =>
+      row === undefined ? Effect.undefined : Effect.map(decoded([toThread(row)]), ([thread]) => thread)
+    )
+
+  /** A thread that nobody else changes until the transaction ends. */
+  const hold = (threadId: string) =>
+    first(sql`SELECT key, leaf, leaf_id, step, archived FROM session_threads WHERE id = ${key(threadId)} ${locked}`)
+
+  const describe = (thread: number, metadata: JsonObject): Effect.Effect<void, Fault> => {
+    // Names are JSON too: any text can be one.
+    const described = Object.entries(metadata).map(([name, value]) => ({
+      thread,
+      name: JSON.stringify(name),
+      value: canonical(value)
+    }))
+    return insertAll(sql, "session_metadata", described)
+  }
+
+  /** A thread of a new id; `undefined`: there is one. */
+  const insertThread = (thread: Record<string, string | number | null>) =>
+    Effect.map(
+      first(sql`INSERT INTO session_threads ${sql.insert(thread)} ON CONFLICT (id) DO NOTHING RETURNING key`),
+      (row) => (row === undefined ? undefined : number(row, "key"))
+    )
+
+  /** Numbers for so many entries, in the order of time. */
+  const numbers = (count: number): Effect.Effect<ReadonlyArray<number>, Fault> =>
+    isPostgres
+      ? Effect.map(
+          rows(sql`SELECT nextval('session_entries_pk_seq') AS pk FROM generate_series(1, ${count}) ORDER BY 1`),
+          (found) => found.map((row) => number(row, "pk"))
+        )
+      : Effect.map(first(sql`SELECT coalesce(max(pk), 0) AS pk FROM session_entries`), (row) =>
+          Array.from({ length: count }, (_, index) => number(row ?? { pk: 0 }, "pk") + 1 + index)
+        )
+
+  const setLeaf = (thread: number, leaf: number | null, leafId: string | null, step: number, at: number) =>
+    rows(sql`UPDATE session_threads SET leaf = ${leaf}, leaf_id = ${leafId}, step = ${step}, updated_at = ${at}
+      WHERE key = ${thread}`)
+
+  const refused = (threadId: string, taken?: string): Effect.Effect<Appended, Fault> =>
+    Effect.map(find(threadId), (thread) => ({
+      _tag: "Refused",
+      thread,
+      ...(taken === undefined ? {} : { taken })
+    }))
+
+  /** Which of the ids is one of an entry that the thread sees. */
+  const takenOf = Effect.fnUntraced(function* (threadId: string, entries: ReadonlyArray<NewEntry>) {
+    for (const { id } of entries) if ((yield* visible(threadId, id)) !== undefined) return id
+    return undefined
+  })
+
+  const settle = Effect.fnUntraced(function* (
+    threadId: string,
+    entries: ReadonlyArray<NewEntry>,
+    outcome: Outcome
+  ): Effect.fn.Return<Appended, Fault> {
+    if (typeof outcome === "number") return { _tag: "Done", step: outcome }
+    return yield* refused(threadId, outcome.taken ?? (yield* takenOf(threadId, entries)))
+  })
+
+  const forksOf = (thread: number) =>
+    first(sql`SELECT 1 AS there FROM session_threads WHERE origin = ${thread} LIMIT 1`)
+
+  /** A thread that nothing goes on from; and what it went on from, if that was only kept for it. */
+  const drop = (thread: number): Effect.Effect<void, Fault> =>
+    Effect.gen(function* () {
+      yield* search.forget(thread)
+      yield* rows(sql`DELETE FROM session_entries WHERE thread = ${thread}`)
+      yield* search.forgotten
+      yield* rows(sql`DELETE FROM session_metadata WHERE thread = ${thread}`)
+      const row = yield* first(sql`DELETE FROM session_threads WHERE key = ${thread} RETURNING origin`)
+      if (row === undefined || nullable(row, "origin") === null) return
+      const origin = number(row, "origin")
+      // Others may drop the last forks of it at the same moment: they wait here for each other.
+      const hidden = yield* first(sql`SELECT key FROM session_threads WHERE key = ${origin} AND id IS NULL ${locked}`)
+      if (hidden !== undefined && (yield* forksOf(origin)) === undefined) yield* drop(origin)
+    })
+
+  return {
+    find,
+    list: makeList(sql),
+    search: search.search,
+    path: pathTo,
+    labels,
+    entries: page,
+
+    insert: ({ at, metadata, threadId }, { archived, entries, leaf }) =>
+      atOnce(
+        Effect.gen(function* () {
+          const thread = yield* insertThread({
+            ...fresh({ threadId, at, metadata }),
+            archived: archived ? 1 : 0,
+            step: 0
+          })
+          if (thread === undefined) return false
+          yield* describe(thread, metadata)
+          if (entries.length === 0) return true
+          const placed = new Map<string, { readonly pk: number; readonly step: number }>()
+          const pks = yield* numbers(entries.length)
+          yield* insertAll(
+            sql,
+            "session_entries",
+            entries.map((stored, index) => toRow(thread, stored, pks[index] ?? 0, placed))
+          )
+          yield* search.await(thread)
+          const last = placed.get(leaf ?? "")
+          yield* setLeaf(thread, last?.pk ?? null, last === undefined ? null : leaf, last?.step ?? 0, at)
+          return true
+        })
+      ),
+
+    fork: (source, entryId, { at, metadata, threadId }) =>
+      atOnce(
+        Effect.gen(function* () {
+          const row = yield* hold(source)
+          if (row === undefined) return "Gone"
+          const entry = entryId === null ? undefined : yield* visible(source, entryId)
+          if (entryId !== null && entry === undefined) return "Gone"
+          const origin = number(row, "key")
+          const last = yield* first(
+            sql`SELECT coalesce(max(pk), 0) AS pk FROM session_entries WHERE thread = ${origin}`
+          )
+          const thread = yield* insertThread({
+            ...fresh({ threadId, at, metadata }),
+            archived: 0,
+            leaf: entry?.pk ?? null,
+            leaf_id: entryId,
+            step: entry?.step ?? 0,
+            origin,
+            origin_last: number(last ?? { pk: 0 }, "pk"),
+            origin_thread: source,
+            origin_entry: entryId
+          })
+          if (thread === undefined) return "Exists"
+          yield* describe(thread, metadata)
+          return "Done"
+        })
+      ),
+
+    append: (threadId, leaf, entries, at, behind) =>
+      Effect.flatMap(append({ threadId, leaf, entries, at, behind }), (outcome) =>
+        typeof outcome === "number"
+          ? Effect.succeed<Appended>({ _tag: "Done", step: outcome })
+          : settle(threadId, entries, outcome)
+      ),
+
+    hang: (threadId, id, label, at) =>
+      Effect.flatMap(
+        atOnce(
+          Effect.gen(function* (): Effect.fn.Return<Outcome, Fault> {
+            const row = yield* hold(threadId)
+            if (row === undefined || number(row, "archived") === 1) return { taken: undefined }
+            if ((yield* visible(threadId, id)) !== undefined) return { taken: id }
+            const thread = number(row, "key")
+            const target = label.target === null ? undefined : yield* visible(threadId, label.target)
+            const placed = new Map(target === undefined ? [] : [[label.target ?? "", target]])
+            const [pk = 0] = yield* numbers(1)
+            yield* insertAll(sql, "session_entries", [
+              toRow(thread, { id, parentId: label.target, at, entry: label }, pk, placed)
+            ])
+            yield* rows(sql`UPDATE session_threads SET updated_at = ${at} WHERE key = ${thread}`)
+            return (target?.step ?? 0) + 1
+          })
+        ),
+        (outcome) =>
+          typeof outcome === "number"
+            ? Effect.succeed<Appended>({ _tag: "Done", step: outcome })
+            : refused(threadId, outcome.taken)
+      ),
+
+    move: (threadId, from, to, at) =>
+      atOnce(
+        Effect.gen(function* () {
+          const row = yield* hold(threadId)
+          if (row === undefined || number(row, "archived") === 1 || nullable(row, "leaf_id") !== from) return false
+          const entry = to === null ? undefined : yield* visible(threadId, to)
+          if (to !== null && entry === undefined) return false
+          yield* setLeaf(number(row, "key"), entry?.pk ?? null, to, entry?.step ?? 0, at)
+          return true
+        })
+      ),
+
+    update: (threadId, change, at) =>
+      "archived" in change
+        ? Effect.map(
+            first(sql`UPDATE session_threads SET archived = ${change.archived ? 1 : 0}, updated_at = ${at}
+              WHERE id = ${key(threadId)} RETURNING key`),
+            (row) => row !== undefined
+          )
+        : atOnce(
+            Effect.gen(function* () {
+              const row = yield* first(sql`UPDATE session_threads
+                SET metadata = ${toJson(change.metadata)}, updated_at = ${at} WHERE id = ${key(threadId)} RETURNING key`)
+              if (row === undefined) return false
+              const thread = number(row, "key")
+              yield* rows(sql`DELETE FROM session_metadata WHERE thread = ${thread}`)
+              yield* describe(thread, change.metadata)
+              return true
+            })
+          ),
+
+    remove: (threadId) =>
+      atOnce(
+        Effect.gen(function* () {
+          const row = yield* hold(threadId)
+          if (row === undefined) return false
+          const thread = number(row, "key")
+          if ((yield* forksOf(thread)) === undefined) {
+            yield* drop(thread)
+            return true
+          }
+          yield* search.forget(thread)
+          yield* rows(sql`DELETE FROM session_metadata WHERE thread = ${thread}`)
+          yield* rows(sql`UPDATE session_threads SET id = NULL, metadata = '{}' WHERE key = ${thread}`)
+          return true
+        })
+      ),
+
+    entry: (threadId, id) =>
+      Effect.flatMap(visible(threadId, id), (entry) =>
+        entry === undefined
+          ? Effect.undefined
+          : Effect.map(decoded([toStored(entry.row)]), ([stored]) =>
+              stored === undefined ? undefined : { ...stored, step: entry.step }
+            )
+      )
+  }
+}
+
+const fresh = ({ at, metadata, threadId }: NewThread) => ({
+  id: threadId,
+  created_at: at,
+  updated_at: at,
+  metadata: toJson(metadata)
+})
+
+/** An entry as a row behind its parent, which is among what was placed already. */
+const toRow = (
+  thread: number,
+  { at, entry, id, parentId }: Stored,
+  pk: number,
+  placed: Map<string, { readonly pk: number; readonly step: number }>
+) => {
+  const parent = placed.get(parentId ?? "")
+  const step = (parent?.step ?? 0) + 1
+  placed.set(id, { pk, step })
+  return { pk, thread, id, parent: parent?.pk ?? null, step, at, tag: entry._tag, body: toJson(entry) }
+}

@@ -1,0 +1,4 @@
+/**
+ * Threads in Redis.
+ */
+export * as RedisSessions from "./RedisSessions.ts"

@@ -1,0 +1,4 @@
+/**
+ * Threads in a SQL database: Postgres, or SQLite.
+ */
+export * as SqlSessions from "./SqlSessions.ts"

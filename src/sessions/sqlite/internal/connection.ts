@@ -1,0 +1,124 @@
+import { closeSync, openSync } from "node:fs"
+import { resolve } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import { SafeIntegers } from "effect/sql/SqlClient"
+import type { Connection } from "effect/sql/SqlConnection"
+import type { SqlError } from "effect/sql/SqlError"
+import * as Stream from "effect/Stream"
+import { isBusy, toOpenError } from "./errors.ts"
+import { iterate, makeCache, prepare, type Row, run, runRaw, runValues, take } from "./statements.ts"
+
+/** The name of a database that is in memory, and of this connection only. */
+export const inMemory = ":memory:"
+
+/** A connection, with what SQLite says of its transaction. */
+export interface SqliteConnection extends Connection {
+  readonly isTransaction: () => boolean
+}
+
+/** A lock of the file is waited for asleep: SQLite's own waiting would stop the whole process. */
+const waiting = Schedule.spaced("5 millis").pipe(Schedule.jittered, Schedule.upTo({ duration: "10 seconds" }))
+
+const isLocked = ({ reason }: SqlError): boolean => isBusy(reason.cause)
+
+/** Does what touches the file; again, while somebody else has its lock. */
+const touch = <A>(body: (safe: boolean) => Result.Result<A, SqlError>): Effect.Effect<A, SqlError> =>
+  Effect.withFiber((fiber) => {
+    const safe = fiber.getRef(SafeIntegers)
+    const first = body(safe)
+    if (Result.isSuccess(first)) return Effect.succeed(first.success)
+    if (!isLocked(first.failure)) return Effect.fail(first.failure)
+    return Effect.retry(
+      Effect.suspend(() => Effect.fromResult(body(safe))),
+      { schedule: waiting, while: isLocked }
+    )
+  })
+
+const pageSize = 128
+
+const stream = (
+  database: DatabaseSync,
+  sql: string,
+  params: ReadonlyArray<unknown>,
+  transformRows: ((rows: ReadonlyArray<Row>) => ReadonlyArray<object>) | undefined
+): Stream.Stream<object, SqlError> => {
+  const shown = (rows: ReadonlyArray<Row>) => (transformRows === undefined ? rows : transformRows(rows))
+  const opened = touch((safe) =>
+    // A statement of its own: others may run the same text while this one is read.
+    Result.flatMap(prepare(database, sql), (prepared) =>
+      Result.flatMap(iterate(prepared, params), (rows) =>
+        Result.map(take(rows, pageSize, safe), (first) => ({ rows, first, safe }))
+      )
+    )
+  )
+  const closing = ({ rows }: { readonly rows: Iterator<Row, unknown> }) => Effect.sync(() => rows.return?.())
+  return Stream.unwrap(
+    Effect.map(Effect.acquireRelease(opened, closing), ({ first, rows, safe }) =>
+      Stream.paginate(first, (page) =>
+        page.length < pageSize
+          ? Effect.succeed([shown(page), Option.none()] as const)
+          : Effect.map(
+              Effect.suspend(() => Effect.fromResult(take(rows, pageSize, safe))),
+              (next) => [shown(page), Option.some(next)] as const
+            )
+      )
+    )
+  )
+}
+
+/** What `effect/sql` asks of a connection, on an open database. */
+const fromDatabase = (database: DatabaseSync): SqliteConnection => {
+  const cached = makeCache(database)
+  return {
+    isTransaction: () => database.isTransaction,
+    execute: (sql, params, transformRows) => {
+      const rows = touch((safe) => Result.flatMap(cached(sql), (prepared) => run(prepared, params, safe)))
+      return transformRows === undefined ? rows : Effect.map(rows, transformRows)
+    },
+    executeUnprepared: (sql, params, transformRows) => {
+      const rows = touch((safe) => Result.flatMap(prepare(database, sql), (prepared) => run(prepared, params, safe)))
+      return transformRows === undefined ? rows : Effect.map(rows, transformRows)
+    },
+    executeRaw: (sql, params) =>
+      touch((safe) => Result.flatMap(cached(sql), (prepared) => runRaw(prepared, params, safe))),
+    executeValues: (sql, params) =>
+      touch((safe) => Result.flatMap(cached(sql), (prepared) => runValues(prepared, params, safe))),
+    executeValuesUnprepared: (sql, params) =>
+      touch((safe) => Result.flatMap(prepare(database, sql), (prepared) => runValues(prepared, params, safe))),
+    executeStream: (sql, params, transformRows) => stream(database, sql, params, transformRows)
+  }
+}
+
+/** SQLite makes its files readable for everybody; those that it makes beside this one are like this one. */
+const openPrivately = (file: string): DatabaseSync => {
+  if (file === inMemory) return new DatabaseSync(inMemory)
+  // An absolute path is never taken for a URI.
+  const path = resolve(file)
+  closeSync(openSync(path, "a", 0o600))
+  return new DatabaseSync(path, { timeout: 0 })
+}
+
+/** Opens a database, and closes it with the scope. */
+export const open = Effect.fnUntraced(function* (
+  file: string,
+  synchronous: "normal" | "full"
+): Effect.fn.Return<SqliteConnection, SqlError, Scope.Scope> {
+  const attempt = <A>(body: () => A) =>
+    touch(() => Result.try({ try: body, catch: (cause) => toOpenError(cause, file) }))
+  const database = yield* Effect.acquireRelease(
+    attempt(() => openPrivately(file)),
+    (opened) => Effect.sync(() => opened.close())
+  )
+  yield* attempt(() => {
+    database.exec("PRAGMA journal_mode = WAL")
+    database.exec(`PRAGMA synchronous = ${synchronous === "full" ? "FULL" : "NORMAL"}`)
+    // Pages that every append touches are written back once in so many: 16 MiB of log at most.
+    database.exec("PRAGMA wal_autocheckpoint = 4096")
+  })
+  return fromDatabase(database)
+})

@@ -1,0 +1,70 @@
+import * as Predicate from "effect/Predicate"
+import { classifySqliteError, ConnectionError, SqlError, SqlSyntaxError, UniqueViolation } from "effect/sql/SqlError"
+
+const codes = { error: 1, busy: 5, cannotOpen: 14, notADatabase: 26, staleSnapshot: 517, primaryKey: 1555, rowId: 2579 }
+
+/** SQLite's own code of a failure, its details included; 0 if it is none of SQLite's. */
+const codeOf = (cause: unknown): number =>
+  Predicate.hasProperty(cause, "errcode") && typeof cause.errcode === "number" ? cause.errcode : 0
+
+const messageOf = (cause: unknown): string =>
+  Predicate.hasProperty(cause, "message") && typeof cause.message === "string" ? cause.message : String(cause)
+
+/** Somebody else has the file's lock. A snapshot that is too old to write on stays so, however long one waits. */
+export const isBusy = (cause: unknown): boolean => {
+  const code = codeOf(cause)
+  return (code & 0xff) === codes.busy && code !== codes.staleSnapshot
+}
+
+/** A number that JavaScript's numbers can't hold. */
+export const isOutOfRange = (cause: unknown): boolean =>
+  Predicate.hasProperty(cause, "code") && cause.code === "ERR_OUT_OF_RANGE"
+
+/** Effect looks for the number by the name that other drivers give it. */
+const numbered = (cause: unknown): unknown =>
+  Predicate.isObject(cause) ? Object.assign(cause, { errno: codeOf(cause) }) : cause
+
+/** The failure of a statement, with the reason that the same failure has on other databases. */
+export const toSqlError = (cause: unknown, operation: "prepare" | "execute"): SqlError => {
+  const code = codeOf(cause)
+  const message = messageOf(cause)
+  if (operation === "prepare" && (code & 0xff) === codes.error) {
+    return new SqlError({ reason: new SqlSyntaxError({ cause, message, operation }) })
+  }
+  if (code === codes.primaryKey || code === codes.rowId) {
+    const constraint = message.split("constraint failed:")[1]?.trim() ?? "PRIMARY KEY"
+    return new SqlError({ reason: new UniqueViolation({ cause, message, operation, constraint }) })
+  }
+  return new SqlError({ reason: classifySqliteError(numbered(cause), { message, operation }) })
+}
+
+const refused = (message: string, operation: string): SqlError =>
+  new SqlError({ reason: new SqlSyntaxError({ cause: message, message, operation }) })
+
+/** Said of a text with several statements. */
+export const manyStatements = refused("there is more than one statement; run them one by one", "prepare")
+
+/** Said of a value that SQLite can't keep; it is counted from 1. */
+export const invalidValue = (place: number, value: unknown): SqlError =>
+  refused(
+    `value ${place} is a ${Predicate.isDate(value) ? "Date" : typeof value}; give text, a number, a bigint, a boolean, bytes or null`,
+    "execute"
+  )
+
+const advice = (cause: unknown): string => {
+  const code = codeOf(cause) & 0xff
+  if (code === codes.notADatabase) return "; the file is there, and no SQLite file: choose another name"
+  return code === 0 || code === codes.cannotOpen
+    ? "; its folder must exist, and this process must be allowed to write there"
+    : ""
+}
+
+/** The failure to open a file: it names the file, and says what to do. */
+export const toOpenError = (cause: unknown, file: string): SqlError => {
+  const message = `can't open the SQLite file ${JSON.stringify(file)}: ${messageOf(cause)}${advice(cause)}`
+  const reason =
+    codeOf(cause) === 0
+      ? new ConnectionError({ cause, message, operation: "open" })
+      : classifySqliteError(numbered(cause), { message, operation: "open" })
+  return new SqlError({ reason })
+}

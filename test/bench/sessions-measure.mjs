@@ -1,0 +1,131 @@
+// Measures one scenario of one store, in a process of its own:
+// `node --expose-gc sessions-measure.mjs <store> <scenario> [effort]`.
+// The last line it prints is the result as JSON.
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { makeScript } from "./script.mjs"
+import { median } from "./workloads.mjs"
+
+const [name, scenario, effort = 1] = process.argv.slice(2)
+const isPeer = name.startsWith("lg-")
+const { open } = await import(`./peers/sessions-${isPeer ? "langgraph" : "ours"}.mjs`)
+const folder = mkdtempSync(join(tmpdir(), "bench-sessions-"))
+const store = await open(name, folder)
+let threads = 0
+/** Another run may have used the same server. */
+const newId = () => `${process.pid}-${Date.now()}-${++threads}`
+
+/** What is on the disk, with SQLite's log written back. */
+const bytes = () => {
+  const files = readdirSync(folder)
+  if (files.includes("threads.db")) {
+    const database = new DatabaseSync(join(folder, "threads.db"))
+    database.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+  }
+  return files.reduce((sum, file) => sum + (statSync(join(folder, file), { throwIfNoEntry: false })?.size ?? 0), 0)
+}
+
+/** A script that notes when the model was first asked, and when each call came. */
+const noting = (options) => {
+  const script = makeScript(options)
+  const marks = []
+  const asked = []
+  const noted = {
+    ...script,
+    turn: (length) => {
+      asked.push(performance.now())
+      return script.turn(length)
+    },
+    step: (n) => {
+      marks.push(performance.now())
+      return script.step(n)
+    }
+  }
+  return { script: noted, marks, asked }
+}
+
+/** A thread that has so many messages. */
+const filled = async (length) => {
+  const threadId = newId()
+  await store.fill(threadId, length, makeScript({ rounds: 0 }))
+  return threadId
+}
+
+/** Milliseconds a round on a thread of a length, without what it takes to begin. */
+const rounds = async (length, count) => {
+  const threadId = await filled(length)
+  const { asked, marks, script } = noting({ rounds: count, before: length })
+  const run = store.make(script)
+  const before = bytes()
+  // What it took to make the thread is not the run's.
+  globalThis.gc?.()
+  const began = performance.now()
+  script.verify(await run(threadId))
+  const skipped = Math.floor(count / 5)
+  return {
+    round: (marks.at(-1) - marks[skipped]) / (count - 1 - skipped),
+    first: asked[0] - began,
+    bytes: (bytes() - before) / count
+  }
+}
+
+/** Rounds that are measured: a peer writes all of the thread at each step. */
+const countOf = (length) => Math.ceil((isPeer ? (length >= 10_000 ? 10 : 30) : 300) * (effort < 1 ? 0.5 : 1))
+
+const atLength = async (length) => {
+  for (let spent = 0, began = performance.now(); spent < 1_500 * effort; spent = performance.now() - began) {
+    await rounds(10, isPeer ? 30 : 300)
+  }
+  const samples = []
+  for (let time = 0; time < (effort < 1 || (isPeer && length >= 1_000) ? 1 : 3); time++) {
+    samples.push(await rounds(length, countOf(length)))
+  }
+  const of = (key) => median(samples.map((sample) => sample[key]))
+  return { value: of("round") * 1_000, first: of("first"), bytes: of("bytes") }
+}
+
+const timed = async (work, times) => {
+  const measured = []
+  for (let time = 0; time < times; time++) {
+    const began = performance.now()
+    await work()
+    measured.push(performance.now() - began)
+  }
+  return median(measured)
+}
+
+/** A thread of 10,000 messages is loaded, and forked; and one of 10 is. */
+const long = async () => {
+  const [threadId, short] = [await filled(10_000), await filled(10)]
+  const times = effort < 1 ? 5 : 20
+  const load = await timed(() => store.load(threadId), Math.ceil(times / 4))
+  if (store.fork === undefined) return { value: load }
+  await timed(() => store.fork(short), times)
+  const fork = await timed(() => store.fork(threadId), times)
+  return { value: load, fork, growth: fork / (await timed(() => store.fork(short), times)) }
+}
+
+/** 1,000 threads at once, five rounds each, a model that waits 20 ms: 120 ms at best. */
+const many = async () => {
+  const make = (latency) => {
+    const script = makeScript({ rounds: 5, latency })
+    const run = store.make(script)
+    return async (threadId) => script.verify(await run(threadId))
+  }
+  await Promise.all(Array.from({ length: 50 }, () => make(0)(newId())))
+  const agents = Array.from({ length: 1_000 }, () => make(20))
+  const began = performance.now()
+  await Promise.all(agents.map((run) => run(newId())))
+  const ms = performance.now() - began
+  return { value: ms / (6 * 20), perSecond: (1_000 * 5 * 1_000) / ms, memory: process.resourceUsage().maxRSS / 1_000 }
+}
+
+const measure = { L10: () => atLength(10), L100: () => atLength(100), L1000: () => atLength(1_000) }
+const result = await { ...measure, L10000: () => atLength(10_000), long, many }[scenario]()
+await store.close()
+rmSync(folder, { recursive: true, force: true })
+console.log(JSON.stringify(result))
+process.exit(0)

@@ -1,0 +1,33 @@
+/** A machine of its own, all in one SQLite file: `argv` is the folder, and whether it only posts or waits for the outcome. */
+import { NodeCrypto, NodeRuntime } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import { AgentClient, AgentEntity } from "effect-deepagents/durable"
+import { SqlSessions } from "effect-deepagents/sql"
+import { SqliteClient } from "effect-deepagents/sqlite"
+import { SingleRunner } from "effect/cluster"
+import { teller } from "./agents.ts"
+
+const [folder = "", what = ""] = process.argv.slice(2)
+
+const machine = AgentEntity.layer(teller(folder)).pipe(
+  Layer.provideMerge(
+    SingleRunner.layer({
+      runnerStorage: "memory",
+      shardingConfig: { entityMessagePollInterval: "200 millis", refreshAssignmentsInterval: "200 millis" }
+    })
+  ),
+  Layer.provideMerge(SqlSessions.layer),
+  Layer.provide([SqliteClient.layer({ file: `${folder}/all.db` }), NodeCrypto.layerDigest])
+)
+
+const program = Effect.gen(function* () {
+  const client = yield* AgentClient.of(teller(folder), "t")
+  if (what === "post") {
+    yield* client.post("pay 1", { id: "1" })
+    return yield* Effect.never
+  }
+  const { text } = yield* client.send("pay 1", { id: "1" })
+  process.stdout.write(`${JSON.stringify({ text, history: (yield* client.history).map(({ role }) => role) })}\n`)
+})
+
+NodeRuntime.runMain(Effect.provide(program, machine))

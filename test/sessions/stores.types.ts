@@ -1,0 +1,26 @@
+/** What each store needs, and how opening it fails. */
+import type { Layer } from "effect"
+import type { SessionError } from "effect-deepagents"
+import { RedisSessions } from "effect-deepagents/redis"
+import type { SessionStore } from "effect-deepagents/sessions"
+import type { SqlSessions } from "effect-deepagents/sql"
+import { SqliteClient, SqliteSessions } from "effect-deepagents/sqlite"
+import type { Redis } from "effect/persistence"
+import type { SqlClient, SqlError } from "effect/sql"
+
+type Is<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+const is = <A, B>(_: Is<A, B>) => {}
+
+type Store = SessionStore.SessionStore
+
+const sqlite = SqliteSessions.layer({ file: "x.db" })
+is<typeof sqlite, Layer.Layer<Store, SessionError.SessionError>>(true)
+is<typeof SqlSessions.layer, Layer.Layer<Store, SessionError.SessionError, SqlClient.SqlClient>>(true)
+const redis = RedisSessions.layer()
+is<typeof redis, Layer.Layer<Store, never, Redis.Redis>>(true)
+const client = SqliteClient.layer({ file: "x.db" })
+is<typeof client, Layer.Layer<SqlClient.SqlClient | SqliteClient.SqliteClient, SqlError.SqlError>>(true)
+// @ts-expect-error a file is needed
+SqliteClient.layer({})
+// @ts-expect-error there are two ways only
+SqliteSessions.layer({ file: "x.db", synchronous: "off" })
