@@ -9,9 +9,20 @@ export const redis = Effect.gen(function* () {
   const port = yield* freePort
   yield* Effect.acquireRelease(
     Effect.promise(async () => {
-      const server = spawn("redis-server", ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+      const server = spawn("redis-server", [
+        "--port",
+        String(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no"
+      ])
       const failed = once(server, "error").then(() => {
-        throw new Error("these tests need a redis-server on the PATH: apt-get install redis-server, or brew install redis")
+        throw new Error(
+          "these tests need a redis-server on the PATH: apt-get install redis-server, or brew install redis"
+        )
       })
       const ready = (async () => {
         for await (const chunk of server.stdout) if (String(chunk).includes("Ready to accept connections")) return
