@@ -1,4 +1,3 @@
-import * as Cause from "effect/Cause"
 /**
  * A thread of an agent that runs anywhere in the cluster, as one talks to it.
  *
@@ -18,6 +17,7 @@ import * as Cause from "effect/Cause"
  * })
  * ```
  */
+import * as Cause from "effect/Cause"
 import type {
   AlreadyProcessingMessage,
   EntityNotAssignedToRunner,
