@@ -30,6 +30,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Rpc from "effect/rpc/Rpc"
+import * as Schedule from "effect/Schedule"
 import type * as Agent from "../core/Agent.ts"
 import { approve } from "../core/Approval.ts"
 import { SessionStore } from "../core/SessionStore.ts"
@@ -73,6 +74,13 @@ const wakeUps = (outcome: Outcome<unknown>): ReadonlyArray<Decide> =>
     return at === undefined ? [] : [new Decide({ id: `wait:${request.id}`, decisions: [approve(request)], at })]
   })
 
+/** While the storage is not there: a wait that is not written down would never end. */
+const stored = <A, E extends { readonly _tag: string }>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.retry(effect, {
+    schedule: Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("1 minute")]),
+    while: (error) => error._tag === "PersistenceError"
+  })
+
 /** Has this process be a runner of the agent's threads. */
 export const layer = <O, E, R>(
   { agent, codecs: known, entity }: AgentEntity<O, E, R>,
@@ -89,9 +97,13 @@ export const layer = <O, E, R>(
       const thread = Thread.make(store, agent, known, threadId, () => sharding.hasShardId(address.shardId))
       const turn = (push: Push) =>
         Effect.tap(Effect.provideContext(thread.turn(push), services), (outcome) =>
-          Effect.forEach(wakeUps(outcome), (wakeUp) => Effect.orDie(self(threadId).Decide(wakeUp, { discard: true })), {
-            discard: true
-          })
+          Effect.forEach(
+            wakeUps(outcome),
+            (wakeUp) => Effect.orDie(stored(self(threadId).Decide(wakeUp, { discard: true }))),
+            {
+              discard: true
+            }
+          )
         )
       return entity.of({
         Send: ({ payload }) => turn({ _tag: "Input", message: payload.message }),

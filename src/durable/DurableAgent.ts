@@ -129,6 +129,7 @@ const attempt = Effect.fnUntraced(function* <O, E, R>(
 export const layer = <O, E, R>(
   durable: DurableAgent<O, E, R>
 ): Layer.Layer<never, never, WorkflowEngine | SessionStore | Exclude<R, WorkflowEngine | WorkflowInstance>> =>
+  // The engine and the instance are given to whatever a workflow executes, so the agent may need them.
   durable.workflow.toLayer(({ input, threadId }) => fenced(attempt(durable, input, threadId))) as Layer.Layer<
     never,
     never,
