@@ -71,7 +71,7 @@ it.effect("what is recalled can't leave its quotes, whatever is in it", () =>
     const [, head = "", ...lines] = said?.text.split(/\n\n|\n/) ?? []
     assert.match(head, /^\[[0-9a-f]{16}\] a\] b: c, 1970-01-01:$/)
     assert.isAbove(lines.length, 4)
-    for (const line of lines) assert.match(line, /^> /)
+    for (const line of lines) assert.match(line, /^>( |$)/)
     assert.notMatch(said?.text ?? "", /[\u2028\u0085\u202e\u200b\v\r]/)
   }).pipe(Effect.provide(memory))
 )
