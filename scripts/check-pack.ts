@@ -1,11 +1,13 @@
 /**
  * Uses the package the way a user does: packs the build, installs it in an empty folder with nothing but Effect beside
- * it, type-checks and runs the README's example there, and imports every subpath.
+ * it, type-checks and runs the README's example there, imports every subpath, and bundles them.
  */
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
+import { buildSync } from "esbuild"
+import webpack from "webpack"
 import manifest from "../package.json" with { type: "json" }
 import { codeBlocks } from "./markdown.ts"
 
@@ -35,6 +37,33 @@ const imports = (subpaths: ReadonlyArray<string>) =>
   subpaths
     .map((path) => `import * as ${path.replaceAll(/\W+/g, "_")} from "${path.replace(".", manifest.name)}"\n`)
     .join("") + `\nconsole.log(${subpaths.map((path) => `Object.keys(${path.replaceAll(/\W+/g, "_")})`).join(", ")})\n`
+/** Bundles a module with esbuild and with webpack, and runs both bundles. */
+const bundles = async (entry: string) => {
+  buildSync({
+    absWorkingDir: folder,
+    entryPoints: [entry],
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    outfile: "esbuild.cjs",
+    logLevel: "warning"
+  })
+  run(process.execPath, "esbuild.cjs")
+  const { promise, reject, resolve } = Promise.withResolvers<void>()
+  webpack(
+    {
+      mode: "development",
+      devtool: false,
+      target: "node22",
+      context: folder,
+      entry: `./${entry}`,
+      output: { path: folder, filename: "webpack.cjs" }
+    },
+    (cause, stats) => (cause === null && stats?.hasErrors() === false ? resolve() : reject(cause ?? stats?.toString()))
+  )
+  await promise
+  run(process.execPath, "webpack.cjs")
+}
 
 try {
   execFileSync("npm", ["pack", "--silent", "--pack-destination", folder])
@@ -63,6 +92,10 @@ try {
   // An SDK is loaded when its model is asked for: importing a provider's module needs none.
   writeFileSync(join(folder, "lazy.mjs"), imports(nameLazyPeers))
   run(process.execPath, "lazy.mjs")
+
+  // No SDK is installed: a bundler must not want one before it is used.
+  writeFileSync(join(folder, "bundle.mjs"), imports(alone))
+  await bundles("bundle.mjs")
 
   // node-llama-cpp is left out: hundreds of megabytes of binaries for its types alone.
   install(...["minisearch", "openai"].map(installed))
