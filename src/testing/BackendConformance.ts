@@ -45,6 +45,7 @@ import { foldingRules, pathRules } from "./internal/backend/checkPaths.ts"
 import * as random from "./internal/backend/checkRandom.ts"
 import { readRules } from "./internal/backend/checkReads.ts"
 import { type Pair, processRules, sandboxRules, secretRules, streamRules } from "./internal/backend/checkSandbox.ts"
+import { againRules, counterRules } from "./internal/backend/checkShared.ts"
 import { sizeRules, transferRules } from "./internal/backend/checkTransfers.ts"
 import { treeRules } from "./internal/backend/checkTrees.ts"
 import { writeRules } from "./internal/backend/checkWrites.ts"
@@ -63,6 +64,12 @@ export type Host<H> = subjects.Host<H>
 /** How files are made that are too large to be uploaded. */
 export type Huge<H> = subjects.Huge<H>
 
+/** Another backend over the same files, as a second layer of this process has it. */
+export type Again<H> = subjects.Again<H>
+
+/** Another process that counts in a file, with a backend of its own over the same files. */
+export type Counter<H> = subjects.Counter<H>
+
 /** How the files of a large folder are made. */
 export type ManyFiles<H> = subjects.ManyFiles<H>
 
@@ -71,6 +78,8 @@ export type Found = subjects.Found
 
 /** Says why something can't be done with a subject. */
 export const absent = (reason: string): Absent => ({ _tag: "Absent", reason })
+
+const notGiven = absent("it was not given")
 
 /** A backend under test. The layer is built anew for each check, and empty; `H` is what it gives beside the backend. */
 export interface Subject<H, E, R> extends subjects.Abilities<H> {
@@ -139,6 +148,8 @@ export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>
     ...group(subject.maxFileSize, sizeRules),
     ...group(subject.manyFiles, manyRules<H>()),
     ...group(subject.atomicWrites, atomicRules),
+    ...group(subject.again ?? notGiven, againRules<H>()),
+    ...group(subject.counter ?? notGiven, counterRules<H>()),
     ...group(subject.host, [...linkRules<H>(), ...hostRules<H>()]),
     ...group(
       isAbsent(subject.host) || !isAbsent(subject.host.resistsRaces) ? subject.host : subject.host.resistsRaces,

@@ -64,6 +64,7 @@ describe.concurrent("by a shell", () => {
       layer: shell(false),
       ...onDiskAgain,
       host: { ...subjects.host, resistsRaces: machine },
+      again: absent("what else happens on a machine does not wait"),
       deny: subjects.denyShell,
       maxFileSize: tenMebibytes
     })

@@ -4,8 +4,8 @@
 import { NodeServices } from "@effect/platform-node"
 import { describe, it } from "@effect/vitest"
 import { rgPath } from "@vscode/ripgrep"
-import { Effect, Layer } from "effect"
-import type { Backend } from "effect-deepagents"
+import { Context, Effect, Layer } from "effect"
+import { Backend } from "effect-deepagents"
 import { CompositeBackend, MemoryBackend, Permissions, StoreBackend } from "effect-deepagents/backends"
 import { FilesystemBackend } from "effect-deepagents/local"
 import { BackendConformance } from "effect-deepagents/testing"
@@ -38,11 +38,19 @@ const storedInFolder = (root: string) =>
 holds("memory", BackendConformance.suite({ layer: MemoryBackend.layer(), ...inMemory(20_000) }))
 
 describe("memory in the state of a run", () => {
-  for (const check of BackendConformance.suite({ layer: MemoryBackend.layerState, ...inMemory(1000) }))
+  const again = Effect.map(Layer.build(Layer.fresh(MemoryBackend.layerState)), Context.get(Backend.Backend))
+  for (const check of BackendConformance.suite({ layer: MemoryBackend.layerState, ...inMemory(1000), again }))
     (check.absent === undefined ? it.live : it.live.skip)(check.name, () => inRun(check.run), 60_000)
 })
 
-holds("a store in memory", BackendConformance.suite({ layer: stored, ...inMemory(2000) }))
+holds(
+  "a store in memory",
+  BackendConformance.suite({
+    layer: store.pipe(Layer.provideMerge(KeyValueStore.layerMemory)),
+    ...inMemory(2000),
+    again: StoreBackend.make({ namespace: ["tenants", "one"] })
+  })
+)
 holds(
   "a store in files",
   BackendConformance.suite({

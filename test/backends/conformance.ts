@@ -17,6 +17,8 @@ export const inMemory = (count?: number) => {
   const none = absent("there are no files of this machine behind it")
   return {
     host: none,
+    again: absent("the files are this layer's own"),
+    counter: none,
     deny: none,
     fillDisk: none,
     huge: none,
@@ -30,6 +32,8 @@ export const inMemory = (count?: number) => {
 /** For a layer that has the files of a folder. */
 export const onDisk = {
   host: subjects.host,
+  again: subjects.again,
+  counter: subjects.counter,
   deny: subjects.deny,
   fillDisk: absent("this takes a disk of its own: see the small disk"),
   huge: subjects.huge,
@@ -40,7 +44,7 @@ export const onDisk = {
 }
 
 /** What is made of others, and has nothing of its own to do with large files or folders. */
-export const onDiskAgain = { ...onDisk, huge: elsewhere, manyFiles: elsewhere }
+export const onDiskAgain = { ...onDisk, counter: elsewhere, huge: elsewhere, manyFiles: elsewhere }
 
 export const holds = <E>(name: string, checks: ReadonlyArray<BackendConformance.Check<E, never>>) =>
   describe(name, () => {

@@ -1,13 +1,15 @@
 /**
  * The layers that are held to the conformance suite, and what can be done behind their backs.
  */
-import { execFileSync, spawn } from "node:child_process"
+import { execFile, execFileSync, spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
+import { promisify } from "node:util"
 import { Context, Effect, Layer, Queue, type Scope, Stream } from "effect"
 import { Sandbox } from "effect-deepagents"
 import { BaseSandbox } from "effect-deepagents/backends"
+import { FilesystemBackend } from "effect-deepagents/local"
 import type { BackendConformance } from "effect-deepagents/testing"
 
 /** Runs a program of the machine. */
@@ -100,6 +102,27 @@ export const host: BackendConformance.Host<Folder> = {
   list: (at) => Effect.sync(() => fs.readdirSync(at)),
   resistsRaces: true
 }
+
+const counting = path.join(import.meta.dirname, "children/count.ts")
+
+/** Another process that counts. */
+export const counter: BackendConformance.Counter<Folder> = (at, times) =>
+  Effect.flatMap(Folder, ({ root }) =>
+    Effect.promise(() =>
+      promisify(execFile)(process.execPath, [
+        "--conditions=@effect-deepagents/source",
+        counting,
+        root,
+        at,
+        String(times)
+      ])
+    )
+  )
+
+/** Another layer over the same folder. */
+export const again: BackendConformance.Again<Folder> = Effect.flatMap(Folder, ({ root }) =>
+  Effect.orDie(FilesystemBackend.make({ root: `${root}/../root/`, ripgrep: false }))
+)
 
 const nobody = 65_534
 

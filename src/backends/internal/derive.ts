@@ -9,9 +9,8 @@ import type { Child, Options, Primitives } from "../DerivedBackend.ts"
 import * as Files from "./deriveFiles.ts"
 import * as Move from "./deriveMove.ts"
 import * as Search from "./deriveSearch.ts"
-import type { Source } from "./deriveTarget.ts"
+import type { Exclusive, Source } from "./deriveTarget.ts"
 import * as Transfer from "./deriveTransfer.ts"
-import type { Locks } from "./locks.ts"
 import * as Path from "./path.ts"
 
 export { suspend } from "./deriveSuspend.ts"
@@ -53,8 +52,8 @@ const realPathsBy = (resolve: NonNullable<Primitives["resolve"]>): NonNullable<B
     return Result.isSuccess(normal) ? realPath(resolve, normal.success) : Effect.undefined
   })
 
-/** Makes a backend whose paths are locked among `locks`: two backends over the same files need the same. */
-export const make = (primitives: Primitives, locks: Locks, options: Options = {}): Backend.Service => {
+/** Makes a backend. Two over the same files need the same `locks`. */
+export const make = (primitives: Primitives, locks: Exclusive, options: Options = {}): Backend.Service => {
   const source: Source = {
     primitives: guarded(primitives),
     locks,

@@ -7,7 +7,6 @@ import * as Result from "effect/Result"
 import * as BackendError from "../../core/BackendError.ts"
 import type { Content, Primitives, Stat } from "../DerivedBackend.ts"
 import { versionOf } from "./deriveVersion.ts"
-import type { Locks } from "./locks.ts"
 import * as Path from "./path.ts"
 import { utf8Length } from "./utf8.ts"
 
@@ -20,9 +19,15 @@ export interface Searched {
   readonly atHand?: (path: string) => Content | undefined
 }
 
+/** Changes of one path, one at a time. */
+export interface Exclusive {
+  /** Runs what changes some paths (real ones) when nobody else changes them, nor what they are in or what is in them. */
+  readonly hold: (paths: ReadonlyArray<string>) => <A>(change: Failing<A>) => Failing<A>
+}
+
 /** What the operations of one backend are made from. `maxFileSize` is in bytes. */
 export interface Source extends Searched {
-  readonly locks: Locks
+  readonly locks: Exclusive
 }
 
 /** An operation on a path: `normal` is how results name it, `real` where it is when links are followed. */

@@ -10,8 +10,13 @@
  * Writes are atomic: the content goes to a hidden file beside the old one, which takes its place by a rename. What
  * replaces a file is flushed to the disk before (fdatasync): after a power cut there is the old file or the new one,
  * whole. A file that was not there before is not flushed, nor are folders. Mode and owner are kept, extended attributes
- * are not. `version` is made of the file's times, size and inode: it also changes when a file is only touched, and is as
- * exact as the file system's clock.
+ * are not. `version` is made of the file's times, size and inode: it also changes when a file is only touched. What is
+ * written here has its time to the microsecond; what others write, as exactly as the file system's clock has it.
+ *
+ * Changes of one file are made one after the other, by whichever layer of this process and in whichever process of this
+ * machine: no edit is lost, and of two that write on the same version one is told `Conflict`. Who waits for another
+ * process for more than 10 seconds fails with `Unavailable`. Other machines on a network's file system, other network
+ * namespaces (containers) and commands of a shell are not waited for.
  *
  * `grep` asks ripgrep, if there is one, which files to look into, and looks by itself: the results are the same without.
  * A search takes at most 25 seconds, mostly far less.

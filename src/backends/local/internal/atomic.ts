@@ -68,6 +68,7 @@ export const write = ({ held, name, old }: Target, content: Uint8Array): Effect.
       System.open(held.at(temporary), flags, old === undefined ? 0o666 : ownerOnly),
       Effect.fnUntraced(function* (fd: number) {
         yield* System.write(fd, content)
+        yield* Effect.ignore(System.touch(fd))
         const fresh = yield* System.fstat(fd)
         if (old !== undefined) {
           yield* keepOwner(fd, old, fresh)

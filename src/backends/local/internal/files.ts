@@ -4,12 +4,12 @@ import type * as Backend from "../../../core/Backend.ts"
 import { type BackendError, make as makeError } from "../../../core/BackendError.ts"
 import * as Derive from "../../internal/derive.ts"
 import { fail, find, on as inTarget, type Source } from "../../internal/deriveTarget.ts"
-import * as Locks from "../../internal/locks.ts"
 import * as Path from "../../internal/path.ts"
 import type { Options } from "../FilesystemBackend.ts"
 import { on, told } from "./failure.ts"
 import * as Folder from "./folder.ts"
 import * as Jail from "./jail.ts"
+import * as Locks from "./locks.ts"
 import * as Ripgrep from "./ripgrep.ts"
 import * as Search from "./search.ts"
 
@@ -53,7 +53,7 @@ export const inJail = (jail: Jail.Jail, options: Options): Effect.Effect<Backend
     const primitives = Folder.primitives(jail, maxFileSize)
     const ripgrep = yield* on("open", options.ripgrep || "rg", Ripgrep.find(jail, options.ripgrep))
     const searched: Search.Searched = { jail, primitives, maxFileSize, ripgrep }
-    const locks = Locks.make()
+    const locks = Locks.make(jail)
     const source: Source = { primitives, locks, maxFileSize, concurrency: 1 }
     const derived = Derive.make(primitives, locks, { maxFileSize })
     return {

@@ -69,6 +69,15 @@ export const open = (path: RealPath, flags: number, mode = 0o666): Effect.Effect
 export const closeWritten = (fd: number) => command((done) => NodeFs.close(fd, done))
 /** Closes what was only read. */
 export const close = (fd: number): Effect.Effect<void> => Effect.ignore(now(() => NodeFs.closeSync(fd)))
+/**
+ * Says that a file was changed now, to the microsecond. The clock of a file system may stand still for milliseconds, in
+ * which two changes have the same time.
+ */
+export const touch = (fd: number): Effect.Effect<void, Fault> =>
+  now(() => {
+    const seconds = Date.now() / 1000 + Number(process.hrtime.bigint() % 1_000_000n) / 1e9
+    NodeFs.futimesSync(fd, seconds, seconds)
+  })
 export const fdatasync = (fd: number) => command((done) => NodeFs.fdatasync(fd, done))
 export const fchmod = (fd: number, mode: number) => command((done) => NodeFs.fchmod(fd, mode, done))
 export const fchown = (fd: number, uid: number, gid: number) => command((done) => NodeFs.fchown(fd, uid, gid, done))

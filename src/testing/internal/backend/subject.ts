@@ -3,6 +3,7 @@
  */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { Service } from "../../../core/Backend.ts"
 
 /** What a subject can't do, and why: the checks that need it are listed with this reason, and not run. */
 export interface Absent {
@@ -59,6 +60,16 @@ export interface ManyFiles<out H> {
   readonly plant?: (files: Readonly<Record<string, string>>) => Effect.Effect<void, never, H>
 }
 
+/** Another backend over the same files, as a second layer of this process has it, until the scope is closed. */
+export type Again<H> = Effect.Effect<Service, never, H | Scope.Scope>
+
+/**
+ * Another process, with a backend of its own over the same files, that counts: so many times it reads the number in a
+ * file, and writes the next one on the condition that the file has still the version that was read; after a `Conflict`
+ * it begins anew. `path` is one of the backend.
+ */
+export type Counter<out H> = (path: string, times: number) => Effect.Effect<void, never, H | Scope.Scope>
+
 /** What a subject of {@link Absent} parts may have. All of it lasts until the scope is closed. */
 export interface Abilities<out H> {
   /** What is behind the backend is files of this machine. */
@@ -71,6 +82,10 @@ export interface Abilities<out H> {
   /** How many bytes a file of an upload or a download may have. */
   readonly maxFileSize: number | Absent
   readonly manyFiles: ManyFiles<H> | Absent
+  /** Other layers of this process may work on the same files. */
+  readonly again?: Again<H> | Absent | undefined
+  /** Other processes may work on the same files. */
+  readonly counter?: Counter<H> | Absent | undefined
   /** Who reads a file while it is written gets the old one or the new one. */
   readonly atomicWrites: true | Absent
   /** Names that differ in case or in Unicode normal form are different names. */

@@ -1,0 +1,123 @@
+/**
+ * Locks between the processes of one machine, that the system takes back by itself from a process that ends, however it
+ * does.
+ *
+ * On Linux a lock is a socket's name in the abstract namespace: only one can have it, nothing of it is in any folder,
+ * and it is gone with its process. Processes in other network namespaces (containers that share nothing but a folder)
+ * have other names. Elsewhere it is one of a few hundred files of the user's in the folder for temporary files, opened
+ * under a lock. Where the system gives neither, nothing is locked.
+ */
+import { createHash } from "node:crypto"
+import { constants, mkdirSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import { type Fault, fault } from "./failure.ts"
+import * as System from "./system.ts"
+
+const waitMillis = 10_000
+const firstLookMillis = 1
+const longestLookMillis = 16
+
+/** Gives a lock back. `undefined`: somebody else has it. */
+type Taken = Effect.Effect<void> | undefined
+
+const bound = (name: string): Effect.Effect<Taken> =>
+  Effect.callback((resume) => {
+    const server = createServer((socket) => socket.destroy())
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      resume(Effect.succeed(cause.code === "EADDRINUSE" ? undefined : Effect.void))
+    })
+    // Exclusive: workers of a cluster would share it.
+    server.listen({ path: `\0effect-deepagents/${name}`, exclusive: true }, () => {
+      server.unref()
+      resume(Effect.succeed(Effect.sync(() => void server.close())))
+    })
+  })
+
+// Node has no name for it: the BSDs, macOS among them, lock a file as they open it.
+const exclusiveLock = 0x20
+const opening = constants.O_RDWR | constants.O_CREAT | constants.O_NONBLOCK | constants.O_NOFOLLOW | exclusiveLock
+
+const lockedFile = (name: string): Effect.Effect<Taken> =>
+  Effect.suspend(() => {
+    const folder = join(tmpdir(), `effect-deepagents-locks-${process.getuid?.() ?? 0}`)
+    System.attempt(() => mkdirSync(folder, { recursive: true, mode: 0o700 }))
+    return Effect.match(System.open(join(folder, name), opening, 0o600), {
+      onSuccess: (fd): Taken => System.close(fd),
+      onFailure: ({ cause }): Taken =>
+        cause instanceof Error && "code" in cause && cause.code === "EAGAIN" ? undefined : Effect.void
+    })
+  })
+
+const byFile = process.platform === "darwin" || process.platform.endsWith("bsd")
+
+const take: (name: string) => Effect.Effect<Taken> =
+  process.platform === "linux" ? bound : byFile ? lockedFile : () => Effect.succeed(Effect.void)
+
+/** What a lock is called. Files would stay, so there are not many. */
+const nameOf = (what: string): string =>
+  createHash("sha256")
+    .update(what)
+    .digest("hex")
+    .slice(0, byFile ? 2 : 40)
+
+/** Real time, whatever the clock: it is another process that is waited for. */
+const pause = (milliseconds: number): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const timer = setTimeout(() => resume(Effect.void), milliseconds)
+    return Effect.sync(() => clearTimeout(timer))
+  })
+
+const busy = fault(
+  { _tag: "Unavailable" },
+  `another process has been changing this file for ${waitMillis / 1000} seconds; try again`
+)
+
+/** Takes a lock as soon as it is free, and says whether it was not at first. */
+const acquire = (name: string): Effect.Effect<boolean, Fault, Scope.Scope> => {
+  const attempt = Effect.uninterruptible(
+    Effect.flatMap(take(name), (giveBack) =>
+      giveBack === undefined
+        ? Effect.succeed(false)
+        : Effect.as(
+            Effect.addFinalizer(() => giveBack),
+            true
+          )
+    )
+  )
+  return Effect.gen(function* () {
+    const until = performance.now() + waitMillis
+    let next = firstLookMillis
+    let waited = false
+    while (!(yield* attempt)) {
+      waited = true
+      if (performance.now() > until) return yield* Effect.fail(busy)
+      yield* pause(next * (0.5 + Math.random()))
+      next = Math.min(longestLookMillis, next * 2)
+    }
+    return waited
+  })
+}
+
+/**
+ * Takes the locks of some things for as long as the scope is open, and says whether it had to wait for one.
+ *
+ * Who wants a lock stands in a door before it, which only one can, until it has the lock: so a process that has much to
+ * do with one thing lets others have their turn.
+ */
+export const locking = (things: ReadonlyArray<string>): Effect.Effect<boolean, Fault, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    let waited = false
+    // All take them in one order: no two wait for each other.
+    for (const name of [...new Set(things.map(nameOf))].sort()) {
+      const inTurn = Effect.scoped(
+        Effect.zipWith(acquire(`${name}-door`), Scope.provide(acquire(name), scope), (door, lock) => door || lock)
+      )
+      waited = (yield* inTurn) || waited
+    }
+    return waited
+  })
