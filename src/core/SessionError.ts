@@ -5,11 +5,12 @@ import * as Schema from "effect/Schema"
 
 /**
  * - `NotFound`, `AlreadyExists`: no thread, or one already, with this id
- * - `InvalidId`: the id can't name a thread
+ * - `InvalidId`: the id can't name a thread, or what is sent to it
  * - `InvalidEntry`: an entry does not decode, or can't follow where it was to be put; `entry` is its id
  * - `InvalidPoint`: there is no such entry to go to, or it is inside of a group of calls and results
  * - `Conflict`: somebody else wrote meanwhile; `expected` and `found` are the leaves
  * - `Archived`: the thread takes no more entries until it is unarchived
+ * - `TooLarge`: `what` was to be stored has more bytes, as JSON, than `limit`; nothing was stored
  * - `Corrupt`: what is stored can't be read
  * - `Unavailable`: the disk is full, the connection is lost; try again later
  */
@@ -21,6 +22,7 @@ export const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidPoint", { entry: Schema.String, problem: Schema.String }),
   Schema.TaggedStruct("Conflict", { expected: Schema.NullOr(Schema.String), found: Schema.NullOr(Schema.String) }),
   Schema.TaggedStruct("Archived", {}),
+  Schema.TaggedStruct("TooLarge", { what: Schema.String, bytes: Schema.Finite, limit: Schema.Finite }),
   Schema.TaggedStruct("Corrupt", { problem: Schema.String }),
   Schema.TaggedStruct("Unavailable", { problem: Schema.String })
 ])
@@ -33,7 +35,7 @@ const explain = (reason: Reason): string => {
     case "AlreadyExists":
       return "there is such a thread already; choose another id"
     case "InvalidId":
-      return `this is no id for a thread: ${reason.problem}`
+      return `this can't be an id: ${reason.problem}`
     case "InvalidEntry":
       return `entry ${reason.entry}: ${reason.problem}`
     case "InvalidPoint":
@@ -42,6 +44,8 @@ const explain = (reason: Reason): string => {
       return `somebody else wrote meanwhile (expected the leaf ${reason.expected ?? "none"}, found ${reason.found ?? "none"}); load it again and go on from there`
     case "Archived":
       return "the thread is archived; unarchive it to go on"
+    case "TooLarge":
+      return `${reason.what} has ${reason.bytes} bytes as JSON, and ${reason.limit} are the limit; put large content into a file, and give its path, URL or fileId`
     case "Corrupt":
       return `what is stored can't be read: ${reason.problem}`
     case "Unavailable":

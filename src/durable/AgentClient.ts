@@ -31,11 +31,13 @@ import * as Stream from "effect/Stream"
 import type { AgentError } from "../core/AgentError.ts"
 import type { Decision } from "../core/Approval.ts"
 import { canonical } from "../core/Json.ts"
-import { makeId, type Message } from "../core/Message.ts"
+import { type HumanMessage, makeId, type Message } from "../core/Message.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import type { AgentEntity } from "./AgentEntity.ts"
+import type { Conflict } from "./Conflict.ts"
 import { type Input, toMessage, toWord } from "./internal/inputs.ts"
+import { checkMessage, checkThreadId } from "./internal/limits.ts"
 import { Decide, Send } from "./internal/protocol.ts"
 import type { Answer } from "./internal/terms.ts"
 import type { NotRunning } from "./NotRunning.ts"
@@ -45,7 +47,14 @@ import type { ThreadEvent } from "./ThreadEvent.ts"
 /** The cluster could not take a message, or its storage is not available. */
 export type ClusterFailure = MailboxFull | AlreadyProcessingMessage | PersistenceError | EntityNotAssignedToRunner
 
-/** `id` makes an input one: a second one with it is not taken, and gets the outcome of the first. Random by default. */
+/** What an input or a decision can fail with. */
+export type Failure<E> = E | ModelError | AgentError | Conflict | SessionError | ClusterFailure
+
+/**
+ * `id` makes an input one: it is not taken again, and gets the outcome that it had; other words with the id of another
+ * input fail with `Conflict`. Random by default. Any text without a zero character or half of a surrogate pair
+ * (`InvalidId`).
+ */
 export interface Identified {
   readonly id?: string
 }
@@ -57,7 +66,9 @@ export interface Identified {
  *   (`at`). Inputs queue. Both give it once, if it has an `id`. Who waits may leave: the run goes on.
  * - `decide` answers what the thread waits for, and waits for what comes of that. The same decisions are taken once.
  * - `steer` puts a word into the run that goes on; it is lost if the runner dies before it is delivered.
- * - `interrupt` ends the run that goes on, with what it has (`stopReason: "interrupted"`). `false` if there was none.
+ * - `interrupt` ends the run that goes on, or is about to begin, with what it has (`stopReason: "interrupted"`). `false` if
+ *   there was none: an input that waits behind another one, or that no runner has taken yet, is not stopped by it.
+ * - What is sent may have 15 MiB as JSON (`TooLarge`): put a larger file where the agent can read it, and send its path.
  * - `history` is the conversation as it is stored.
  * - `events` are what was stored behind the step `after` (0: from the beginning), then what comes, from whichever runner
  *   has the thread: `Stored` ones whole, in order and once.
@@ -68,12 +79,12 @@ export interface AgentClient<out Output, out E> {
   readonly post: (
     input: Input,
     options?: Identified & { readonly at?: DateTime.DateTime }
-  ) => Effect.Effect<void, ClusterFailure>
+  ) => Effect.Effect<void, SessionError | ClusterFailure>
   readonly decide: (
     decisions: ReadonlyArray<Decision>,
     options?: Identified
   ) => Effect.Effect<Outcome<Output | undefined>, E>
-  readonly steer: (input: Input) => Effect.Effect<void, NotRunning | ClusterFailure>
+  readonly steer: (input: Input) => Effect.Effect<void, NotRunning | SessionError | ClusterFailure>
   readonly interrupt: Effect.Effect<boolean, ClusterFailure>
   readonly history: Effect.Effect<ReadonlyArray<Message>, SessionError | ClusterFailure>
   readonly events: (options?: { readonly after?: number }) => Stream.Stream<ThreadEvent, SessionError | ClusterFailure>
@@ -92,14 +103,37 @@ const streamWherever = <A, E, R>(stream: Stream.Stream<A, E, R>): Stream.Stream<
     Stream.unwrap(Effect.as(Effect.sleep(pause), streamWherever(stream)))
   )
 
-/** A thread of an agent, of any id that a session store takes, of at most 255 characters. */
+/** An id as it is told of: of a long one, the beginning. */
+const shown = (id: string): string => JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id)
+
+/** The hash of what an input says. */
+const digestOf = (content: HumanMessage["content"]): Effect.Effect<string> =>
+  Effect.map(
+    Effect.promise(() => globalThis.crypto.subtle.digest("SHA-256", new TextEncoder().encode(JSON.stringify(content)))),
+    (digest) => Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("")
+  )
+
+/**
+ * A thread of an agent. Fails with `InvalidId` for an id that is empty, has more than 255 characters, control characters or
+ * half of a surrogate pair.
+ */
 export const of = Effect.fnUntraced(function* <O, E, R>(
   { entity }: AgentEntity<O, E, R>,
   threadId: string
-): Effect.fn.Return<AgentClient<Answer<O>, E | ModelError | AgentError | ClusterFailure>, never, Sharding.Sharding> {
+): Effect.fn.Return<AgentClient<Answer<O>, Failure<E>>, SessionError, Sharding.Sharding> {
+  yield* checkThreadId(threadId)
   const thread = (yield* entity.client)(threadId)
-  const toSend = (input: Input, id: string = makeId(), at?: number) =>
-    new Send({ inputId: id, message: toMessage(input, id), ...(at === undefined ? {} : { at }) })
+  const toSend = Effect.fnUntraced(function* (operation: string, input: Input, id: string = makeId(), at?: number) {
+    const message = toMessage(input, id)
+    yield* checkMessage(operation, threadId, `the input ${shown(id)}`, id, { id, message })
+    const digest = yield* digestOf(message.content)
+    return new Send({ inputId: id, digest, message, ...(at === undefined ? {} : { at }) })
+  })
+  const toDecide = Effect.fnUntraced(function* (decisions: ReadonlyArray<Decision>, given: string | undefined) {
+    const id = given ?? canonical(decisions.map((decision) => ({ ...decision })))
+    yield* checkMessage("decide", threadId, "the decision", id, { id, decisions })
+    return new Decide({ id, decisions })
+  })
 
   const history = Effect.gen(function* () {
     const pages: Array<ReadonlyArray<Message>> = []
@@ -116,23 +150,20 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
 
   return {
     threadId,
-    send: (input, options) => Effect.suspend(() => thread.Send(toSend(input, options?.id))),
-    post: (input, options) =>
-      Effect.suspend(() =>
-        thread.Send(
-          toSend(input, options?.id, options?.at === undefined ? undefined : DateTime.toEpochMillis(options.at)),
-          {
-            discard: true
-          }
+    send: (input, options) => Effect.flatMap(toSend("send", input, options?.id), (send) => thread.Send(send)),
+    post: (input, options) => {
+      const at = options?.at === undefined ? undefined : DateTime.toEpochMillis(options.at)
+      return Effect.flatMap(toSend("post", input, options?.id, at), (send) => thread.Send(send, { discard: true }))
+    },
+    decide: (decisions, options) => Effect.flatMap(toDecide(decisions, options?.id), (decide) => thread.Decide(decide)),
+    steer: (input) =>
+      Effect.suspend(() => {
+        const message = toWord(input)
+        return Effect.andThen(
+          checkMessage("steer", threadId, "the word", message.id, { message }),
+          wherever(thread.Steer({ message }))
         )
-      ),
-    decide: (decisions, options) =>
-      Effect.suspend(() =>
-        thread.Decide(
-          new Decide({ id: options?.id ?? canonical(decisions.map((decision) => ({ ...decision }))), decisions })
-        )
-      ),
-    steer: (input) => Effect.suspend(() => wherever(thread.Steer({ message: toWord(input) }))),
+      }),
     interrupt: Effect.suspend(() => wherever(thread.Interrupt())),
     history,
     events: (options) =>

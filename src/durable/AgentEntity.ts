@@ -30,11 +30,14 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Rpc from "effect/rpc/Rpc"
-import * as Schedule from "effect/Schedule"
 import type * as Agent from "../core/Agent.ts"
 import { approve } from "../core/Approval.ts"
+import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
+import type { ClusterFailure } from "./AgentClient.ts"
 import * as Feed from "./internal/feed.ts"
+import { untilThere } from "./internal/fence.ts"
+import { answerable } from "./internal/limits.ts"
 import type { Push } from "./internal/plan.ts"
 import { Decide, makeEntity, type ThreadEntity } from "./internal/protocol.ts"
 import { codecs, type Codecs, type Terms } from "./internal/terms.ts"
@@ -67,18 +70,11 @@ export interface Options {
   readonly maxIdleTime?: Duration.Input
 }
 
-/** When a wait is over, the thread tells itself. */
-const wakeUps = (outcome: Outcome<unknown>): ReadonlyArray<Decide> =>
+/** When the waits of an outcome are over. */
+const waitsOf = (outcome: Outcome<unknown>) =>
   outcome.pending.flatMap((request) => {
     const at = Wait.until(request)
-    return at === undefined ? [] : [new Decide({ id: `wait:${request.id}`, decisions: [approve(request)], at })]
-  })
-
-/** While the storage is not there: a wait that is not written down would never end. */
-const stored = <A, E extends { readonly _tag: string }>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  Effect.retry(effect, {
-    schedule: Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("1 minute")]),
-    while: (error) => error._tag === "PersistenceError"
+    return at === undefined ? [] : [{ request, at }]
   })
 
 /** Has this process be a runner of the agent's threads. */
@@ -95,16 +91,23 @@ export const layer = <O, E, R>(
       const self = yield* entity.client
       const threadId = address.entityId
       const thread = Thread.make(store, agent, known, threadId, () => sharding.hasShardId(address.shardId))
-      const turn = (push: Push) =>
-        Effect.tap(Effect.provideContext(thread.turn(push), services), (outcome) =>
-          Effect.forEach(
-            wakeUps(outcome),
-            (wakeUp) => Effect.orDie(stored(self(threadId).Decide(wakeUp, { discard: true }))),
-            {
-              discard: true
-            }
-          )
-        )
+      /**
+       * When a wait is over, the thread tells itself. What it tells has the step at which it waits in its id: a wake-up
+       * that came to nothing is not the one that comes next. A wait that is not written down would never end.
+       */
+      const wakeUp = Effect.fnUntraced(function* (outcome: Outcome<unknown>) {
+        const waits = waitsOf(outcome)
+        if (waits.length === 0) return
+        const isAway = ({ _tag }: SessionError | ClusterFailure) =>
+          _tag === "PersistenceError" || _tag === "SessionError"
+        const { step } = yield* untilThere(store.leaf(threadId), isAway)
+        for (const { at, request } of waits) {
+          const decide = new Decide({ id: `wait:${request.id}:${step}`, decisions: [approve(request)], at })
+          yield* untilThere(self(threadId).Decide(decide, { discard: true }), isAway)
+        }
+      }, Effect.orDie)
+      const answered = answerable(agent.name, threadId, known)
+      const turn = (push: Push) => Effect.tap(answered(Effect.provideContext(thread.turn(push), services)), wakeUp)
       return entity.of({
         Send: ({ payload }) => turn({ _tag: "Input", message: payload.message }),
         Decide: ({ payload }) => turn({ _tag: "Decisions", decisions: payload.decisions }),

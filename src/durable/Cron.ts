@@ -75,6 +75,6 @@ export const layer = <O, E, R>(
       const post = thread.post(typeof input === "function" ? input(at) : input, {
         id: `cron/${name}/${DateTime.formatIso(at)}`
       })
-      yield* Effect.retry(post, patiently)
+      yield* Effect.retry(post, { schedule: patiently, while: ({ _tag }) => _tag !== "SessionError" })
     })
   })

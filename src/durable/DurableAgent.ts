@@ -40,10 +40,12 @@ import { HumanMessage } from "../core/Message.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
+import { Conflict } from "./Conflict.ts"
 import { activities } from "./internal/activities.ts"
 import { decisionsOn, deferredFor } from "./internal/decisions.ts"
-import { fenced } from "./internal/fence.ts"
+import { owned } from "./internal/fence.ts"
 import * as inputs from "./internal/inputs.ts"
+import { answerable, checkMessage } from "./internal/limits.ts"
 import { pendingOf, plan, type Push } from "./internal/plan.ts"
 import { outputOf } from "./internal/stored.ts"
 import { type Answer, codecs, type Codecs, type Terms } from "./internal/terms.ts"
@@ -109,8 +111,13 @@ const attempt = Effect.fnUntraced(function* <O, E, R>(
   const agent = Agent.around(durable.agent, activities)
   let push: Push = { _tag: "Input", message: sent }
   for (;;) {
-    const todo = yield* plan(store, agent, durable.codecs, threadId, push, (turn) =>
+    const planned = plan(store, agent, durable.codecs, threadId, push, (turn) =>
       turn === undefined ? "tell" : (call) => Effect.provideContext(outputOf(turn.id, call.id), services)
+    )
+    const todo = yield* Effect.catchIf(
+      planned,
+      (error) => error instanceof Conflict,
+      ({ message }) => Effect.fail(invalid(durable, message))
     )
     const outcome: Outcome<O> =
       todo._tag === "Settled"
@@ -130,11 +137,18 @@ export const layer = <O, E, R>(
   durable: DurableAgent<O, E, R>
 ): Layer.Layer<never, never, WorkflowEngine | SessionStore | Exclude<R, WorkflowEngine | WorkflowInstance>> =>
   // The engine and the instance are given to whatever a workflow executes, so the agent may need them.
-  durable.workflow.toLayer(({ input, threadId }) => fenced(attempt(durable, input, threadId))) as Layer.Layer<
-    never,
-    never,
-    WorkflowEngine | SessionStore | Exclude<R, WorkflowEngine | WorkflowInstance>
-  >
+  durable.workflow.toLayer(({ input, threadId }) =>
+    answerable(durable.name, threadId, durable.codecs)(owned(attempt(durable, input, threadId), () => true))
+  ) as Layer.Layer<never, never, WorkflowEngine | SessionStore | Exclude<R, WorkflowEngine | WorkflowInstance>>
+
+const invalid = (durable: { readonly name: string }, problem: string): AgentError =>
+  new AgentError({ agent: durable.name, reason: { _tag: "InvalidInput", problem } })
+
+const inThread = <A, R>(
+  durable: { readonly name: string },
+  effect: Effect.Effect<A, SessionError, R>
+): Effect.Effect<A, AgentError, R> =>
+  Effect.mapError(effect, (error) => new AgentError({ agent: durable.name, reason: { _tag: "Thread", error } }))
 
 const toPayload = ({ input, inputId, threadId }: Sent) => ({
   threadId,
@@ -142,17 +156,31 @@ const toPayload = ({ input, inputId, threadId }: Sent) => ({
   input: inputs.toMessage(input, inputId)
 })
 
-/** Brings an input to its outcome and waits for it, however long that takes. */
+const checked = <O, E, R>(durable: DurableAgent<O, E, R>, operation: string, sent: Sent) =>
+  Effect.suspend(() => {
+    const payload = toPayload(sent)
+    return Effect.as(
+      inThread(durable, checkMessage(operation, sent.threadId, "the input", sent.inputId, payload)),
+      payload
+    )
+  })
+
+/**
+ * Brings an input to its outcome and waits for it, however long that takes. An input may have 15 MiB as JSON (an
+ * `AgentError` with `TooLarge`): put a larger file where the agent can read it, and send its path.
+ */
 export const execute = <O, E, R>(
   durable: DurableAgent<O, E, R>,
   sent: Sent
-): Effect.Effect<Outcome<Answer<O>>, Failure<E>, WorkflowEngine> => durable.workflow.execute(toPayload(sent))
+): Effect.Effect<Outcome<Answer<O>>, Failure<E>, WorkflowEngine> =>
+  Effect.flatMap(checked(durable, "execute", sent), (payload) => durable.workflow.execute(payload))
 
 /** Has an input worked on and does not wait. Gives the id of the execution, for {@link poll} and {@link interrupt}. */
 export const start = <O, E, R>(
   durable: DurableAgent<O, E, R>,
   sent: Sent
-): Effect.Effect<string, never, WorkflowEngine> => durable.workflow.execute(toPayload(sent), { discard: true })
+): Effect.Effect<string, AgentError, WorkflowEngine> =>
+  Effect.flatMap(checked(durable, "start", sent), (payload) => durable.workflow.execute(payload, { discard: true }))
 
 /** How an execution stands: nothing known yet, suspended, or complete. */
 export const poll = <O, E, R>(
@@ -178,15 +206,15 @@ export const decide = Effect.fnUntraced(function* <O, E, R>(
   decisions: ReadonlyArray<Decision>
 ): Effect.fn.Return<void, AgentError | SessionError | InvalidEncoding, WorkflowEngine | SessionStore> {
   const waiting = yield* pending(threadId)
-  const invalid = (problem: string) =>
-    new AgentError({ agent: durable.name, reason: { _tag: "InvalidInput", problem } })
   for (const decision of decisions) {
     const request = waiting.find(({ id }) => id === decision.id)
     const choice = choiceOf(decision)
-    if (request === undefined) return yield* invalid(`nothing waits for a decision with the id "${decision.id}"`)
+    if (request === undefined)
+      return yield* invalid(durable, `nothing waits for a decision with the id "${decision.id}"`)
     if (!request.allow.includes(choice)) {
-      return yield* invalid(`"${choice}" is not allowed here; choose one of ${request.allow.join(", ")}`)
+      return yield* invalid(durable, `"${choice}" is not allowed here; choose one of ${request.allow.join(", ")}`)
     }
+    yield* checkMessage("decide", threadId, "the decision", decision.id, decision)
   }
   const executionId = yield* durable.workflow.executionId(toPayload({ threadId, inputId, input: "" }))
   for (const decision of decisions) {

@@ -3,6 +3,7 @@
  */
 export * as AgentClient from "./AgentClient.ts"
 export * as AgentEntity from "./AgentEntity.ts"
+export * as Conflict from "./Conflict.ts"
 export * as Cron from "./Cron.ts"
 export * as DurableAgent from "./DurableAgent.ts"
 export * as NotRunning from "./NotRunning.ts"

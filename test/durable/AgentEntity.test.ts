@@ -3,25 +3,11 @@ import { DateTime, Effect, Exit, Fiber, Latch, Layer, Schema, Stream } from "eff
 import { Agent, Approval, Message, Middleware, Tool } from "effect-deepagents"
 import { AgentClient, AgentEntity, type ThreadEvent, Wait } from "effect-deepagents/durable"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
-import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import { SessionStore } from "effect-deepagents/sessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
-import { Sharding, TestRunner } from "effect/cluster"
+import { Sharding } from "effect/cluster"
 import { TestClock } from "effect/testing"
-
-/** A runner in this process, with all threads of the agent. */
-const runner = <O, E, R>(entity: AgentEntity.AgentEntity<O, E, R>) =>
-  AgentEntity.layer(entity).pipe(Layer.provideMerge(TestRunner.layer), Layer.provideMerge(MemorySessions.layer))
-
-/** Lets the runner take its shards, and the clock go on while something is waited for. */
-const ticking = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const fiber = yield* Effect.forkChild(effect)
-    while (fiber.pollUnsafe() === undefined) {
-      yield* TestClock.adjust("100 millis")
-      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
-    }
-    return yield* Fiber.join(fiber)
-  })
+import { runner, ticking } from "./entities.ts"
 
 const pay = (ran: Array<number>) =>
   Tool.make("pay", {

@@ -6,11 +6,13 @@ import {
   type ChatModel,
   type Message,
   type Middleware,
-  type ModelError
+  type ModelError,
+  type SessionError
 } from "effect-deepagents"
 import {
   AgentClient,
   AgentEntity,
+  type Conflict,
   Cron,
   DurableAgent,
   type NotRunning,
@@ -58,7 +60,7 @@ expectTypeOf(DurableAgent.execute(total, sent)).toEqualTypeOf<
   >
 >()
 expectTypeOf(DurableAgent.start(text, sent)).toEqualTypeOf<
-  Effect.Effect<string, never, WorkflowEngine.WorkflowEngine>
+  Effect.Effect<string, AgentError.AgentError, WorkflowEngine.WorkflowEngine>
 >()
 
 // A workflow waits until there is an answer; an entity tells that it waits.
@@ -80,11 +82,15 @@ declare const ada: Effect.Success<typeof client>
 expectTypeOf(ada.send("x")).toEqualTypeOf<
   Effect.Effect<
     Outcome.Outcome<string | undefined>,
-    ModelError.ModelError | AgentError.AgentError | AgentClient.ClusterFailure
+    | ModelError.ModelError
+    | AgentError.AgentError
+    | Conflict.Conflict
+    | SessionError.SessionError
+    | AgentClient.ClusterFailure
   >
 >()
 expectTypeOf<Effect.Error<ReturnType<typeof ada.steer>>>().toEqualTypeOf<
-  NotRunning.NotRunning | AgentClient.ClusterFailure
+  NotRunning.NotRunning | SessionError.SessionError | AgentClient.ClusterFailure
 >()
 expectTypeOf<Effect.Success<typeof ada.history>>().toEqualTypeOf<ReadonlyArray<Message.Message>>()
 expectTypeOf<Stream.Success<ReturnType<typeof ada.events>>>().toEqualTypeOf<ThreadEvent.ThreadEvent>()

@@ -9,6 +9,9 @@ const prefix = "input:"
 /** The id of the message that an input is in its thread: what makes it one however often it comes. */
 const messageId = (inputId: string): string => prefix + inputId
 
+/** The id that an input was sent with. */
+export const inputIdOf = ({ id }: HumanMessage): string => id.slice(prefix.length)
+
 /** An input as the message that goes into the thread. */
 export const toMessage = (input: Input, inputId: string): HumanMessage =>
   typeof input === "string" || !("role" in input)

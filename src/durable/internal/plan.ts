@@ -1,19 +1,24 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import type * as Agent from "../../core/Agent.ts"
 import { AgentError } from "../../core/AgentError.ts"
 import type { Decision, Request } from "../../core/Approval.ts"
 import * as Checkpoint from "../../core/Checkpoint.ts"
 import type { InvalidEncoding } from "../../core/InvalidEncoding.ts"
 import type { Journal, Thread } from "../../core/Journal.ts"
-import type { AiMessage, HumanMessage, Message } from "../../core/Message.ts"
+import { canonical, Json } from "../../core/Json.ts"
+import { type AiMessage, type HumanMessage, makeId, type Message } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Service } from "../../core/SessionStore.ts"
 import { StopReason } from "../../core/StopReason.ts"
 import { zero } from "../../core/Usage.ts"
 import { load } from "../../sessions/internal/checkpoint.ts"
+import { persistent } from "../../sessions/internal/write.ts"
 import { makeJournal } from "../../sessions/SessionStore.ts"
+import { Conflict } from "../Conflict.ts"
 import type { Ended, Outcome } from "../Outcome.ts"
-import { isInput } from "./inputs.ts"
+import { inputIdOf, isInput } from "./inputs.ts"
 import { settled, unanswered } from "./settled.ts"
 import type { Codecs } from "./terms.ts"
 
@@ -23,12 +28,18 @@ import type { Codecs } from "./terms.ts"
  */
 export type Push =
   | { readonly _tag: "Input"; readonly message: HumanMessage }
-  | { readonly _tag: "Decisions"; readonly decisions: ReadonlyArray<Decision>; readonly message?: HumanMessage }
+  | {
+      readonly _tag: "Decisions"
+      readonly decisions: ReadonlyArray<Decision>
+      readonly message?: HumanMessage | undefined
+    }
 
 /** What is left to do: a run, which begins with what was read already, or nothing. */
 export type Plan<O> =
   | { readonly _tag: "Run"; readonly input: Agent.Input; readonly journal: Journal["Service"] }
   | { readonly _tag: "Settled"; readonly outcome: Outcome<O> }
+
+const parseJson = Schema.decodeUnknownResult(Schema.fromJsonString(Json))
 
 const stopReasons: ReadonlySet<string> = new Set(StopReason.literals)
 
@@ -37,9 +48,40 @@ const isStopReason = (outcome: string): outcome is StopReason => stopReasons.has
 /** The name of the entry at which a person stopped a thread: a runner that stops leaves none, since another goes on. */
 const stoppedAt = "interrupted"
 
-/** Writes down that a person stopped the thread where it is. */
-export const markStopped = (store: Service, threadId: string): Effect.Effect<void, SessionError> =>
-  Effect.flatMap(store.leaf(threadId), ({ id }) => store.label(threadId, stoppedAt, id))
+/** The end of a run, if that is what was written down last. */
+const lastEnd = Effect.fnUntraced(function* (store: Service, threadId: string) {
+  const { entries } = yield* persistent(store.load(threadId, { limit: 2 }))
+  const end = entries.find(({ entry }) => entry._tag === "RunSettled")?.entry
+  return { end: end?._tag === "RunSettled" ? end.outcome : undefined, leaf: entries.at(-1)?.id }
+})
+
+/**
+ * Writes down that a person stopped the thread where it is. A run that was stopped before it wrote anything is written
+ * down as well, with its input: neither is begun again.
+ */
+export const markStopped = Effect.fnUntraced(function* (
+  store: Service,
+  agent: string,
+  threadId: string,
+  push: Push
+): Effect.fn.Return<void, SessionError> {
+  const { append, checkpoint } = yield* makeJournal(store).open(threadId)
+  const { end } = yield* lastEnd(store, threadId)
+  const { message } = push
+  const isNew = message !== undefined && !(checkpoint?.messages ?? []).some(({ id }) => id === message.id)
+  if (isNew || end !== "interrupted") {
+    const runId = makeId()
+    const { rounds, usage } = isNew || checkpoint === undefined ? { usage: zero, rounds: 0 } : checkpoint
+    yield* append([
+      { _tag: "RunStarted", runId, agent },
+      ...(isNew ? [{ _tag: "Message", message } as const] : []),
+      { _tag: "RunSettled", runId, outcome: "interrupted" },
+      { _tag: "Step", usage, rounds }
+    ])
+  }
+  const { id } = yield* persistent(store.leaf(threadId))
+  yield* persistent(store.label(threadId, stoppedAt, id))
+})
 
 /**
  * How the last run of a thread ended, if it is over: the last thing but one that it wrote down. One that failed, or was
@@ -49,13 +91,11 @@ const ending = Effect.fnUntraced(function* (
   store: Service,
   threadId: string
 ): Effect.fn.Return<Ended | undefined, SessionError> {
-  const { entries } = yield* store.load(threadId, { limit: 2 })
-  const end = entries.find(({ entry }) => entry._tag === "RunSettled")?.entry
-  if (end?._tag !== "RunSettled") return undefined
-  if (isStopReason(end.outcome)) return end.outcome
-  if (end.outcome !== "interrupted") return undefined
-  const labels = yield* store.labels(threadId)
-  return labels.get(stoppedAt) === entries.at(-1)?.id ? "interrupted" : undefined
+  const { end, leaf } = yield* lastEnd(store, threadId)
+  if (end === undefined || isStopReason(end)) return end
+  if (end !== "interrupted") return undefined
+  const labels = yield* persistent(store.labels(threadId))
+  return labels.get(stoppedAt) === leaf ? "interrupted" : undefined
 })
 
 /** Whether a request with this id was ever made in a thread: then a decision on it is late, not wrong. */
@@ -63,19 +103,30 @@ const wasAsked = Effect.fnUntraced(function* (store: Service, threadId: string, 
   const missing = new Set(ids)
   let from: string | undefined
   for (;;) {
-    const { entries, next } = yield* store.load(threadId, from === undefined ? {} : { from })
+    const { entries, next } = yield* persistent(store.load(threadId, from === undefined ? {} : { from }))
     for (const { entry } of entries) if (entry._tag === "Request") missing.delete(entry.request.id)
     if (missing.size === 0 || next === null) return missing
     from = next
   }
 })
 
-/** What a thread waits for. A suspension that something else was said after is over. */
+/**
+ * What a thread waits for. A suspension that something else was said after is over. One whose run was cut off is not: what
+ * was decided is only written down when the first call begins.
+ */
 const pendingIn = (
   checkpoint: Checkpoint.Checkpoint | undefined,
   stopReason: Ended | undefined
 ): Effect.Effect<ReadonlyArray<Request>, InvalidEncoding> =>
-  checkpoint === undefined || stopReason !== "suspended" ? Effect.succeed([]) : Checkpoint.pending(checkpoint)
+  checkpoint === undefined || (stopReason !== undefined && stopReason !== "suspended")
+    ? Effect.succeed([])
+    : Checkpoint.pending(checkpoint)
+
+/** What a message says, as it is stored. */
+const contentOf = ({ content }: Message): Json => Result.getOrElse(parseJson(JSON.stringify(content)), () => null)
+
+/** Whether two messages say the same. */
+const isSame = (left: Message, right: Message): boolean => canonical(contentOf(left)) === canonical(contentOf(right))
 
 const lastTurn = (messages: ReadonlyArray<Message>): AiMessage | undefined =>
   messages.findLast((message) => message.role === "ai")
@@ -91,7 +142,7 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
   threadId: string,
   push: Push,
   unknownOutcome?: (turn: AiMessage | undefined) => Checkpoint.UnknownOutcome
-): Effect.fn.Return<Plan<O>, AgentError> {
+): Effect.fn.Return<Plan<O>, AgentError | Conflict> {
   const invalid = (problem: string) => new AgentError({ agent: agent.name, reason: { _tag: "InvalidInput", problem } })
   const inThread = <A>(effect: Effect.Effect<A, SessionError>) =>
     Effect.mapError(effect, (error) => new AgentError({ agent: agent.name, reason: { _tag: "Thread", error } }))
@@ -126,7 +177,9 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
   if (behind !== -1) return yield* done(index, behind, "completed")
 
   if (push._tag === "Input") {
-    if (index === -1) return run(push.message)
+    const taken = messages[index]
+    if (taken === undefined) return run(push.message)
+    if (!isSame(taken, push.message)) return yield* new Conflict({ threadId, inputId: inputIdOf(push.message) })
     return stopReason === undefined ? resume([]) : yield* done(index, messages.length, stopReason)
   }
 
@@ -152,9 +205,11 @@ export const pendingOf = Effect.fnUntraced(function* (
   const stopReason = yield* Effect.catchIf(
     ending(store, threadId),
     (error) => error.reason._tag === "NotFound",
-    () => Effect.undefined
+    () => Effect.succeed("completed" as const)
   )
-  if (stopReason !== "suspended") return []
-  const { checkpoint } = yield* load(store, threadId)
+  const { checkpoint } =
+    stopReason === undefined || stopReason === "suspended"
+      ? yield* persistent(load(store, threadId))
+      : { checkpoint: undefined }
   return yield* pendingIn(checkpoint, stopReason)
 })

@@ -8,6 +8,7 @@ import * as Schema from "effect/Schema"
 import { Decision } from "../../core/Approval.ts"
 import { HumanMessage, Message } from "../../core/Message.ts"
 import { SessionError } from "../../core/SessionError.ts"
+import { Conflict } from "../Conflict.ts"
 import { NotRunning } from "../NotRunning.ts"
 import { ThreadEvent } from "../ThreadEvent.ts"
 import type { Codecs } from "./terms.ts"
@@ -15,14 +16,21 @@ import type { Codecs } from "./terms.ts"
 /** When a message is due; at once, if it says nothing. */
 const due = (at: number | undefined): DateTime.DateTime => DateTime.makeUnsafe(at ?? 0)
 
-/** An input. `at` is in milliseconds since the epoch. */
+/**
+ * An id as a part of a key. The cluster puts the kind of a thread, its id and that of a message in a row with `/` between
+ * them: what has one itself could pass for another.
+ */
+const part = (id: string): string => id.replaceAll("%", "%25").replaceAll("/", "%2F")
+
+/** An input. `digest` is of what it says: another one with its id is told so. `at` is in milliseconds since the epoch. */
 export class Send extends Schema.Class<Send>("effect-deepagents/durable/Send")({
   inputId: Schema.String,
+  digest: Schema.String,
   message: HumanMessage,
   at: Schema.optionalKey(Schema.Finite)
 }) {
   [PrimaryKey.symbol](): string {
-    return this.inputId
+    return `${part(this.inputId)}:${this.digest}`
   }
   [DeliverAt.symbol](): DateTime.DateTime {
     return due(this.at)
@@ -36,7 +44,7 @@ export class Decide extends Schema.Class<Decide>("effect-deepagents/durable/Deci
   at: Schema.optionalKey(Schema.Finite)
 }) {
   [PrimaryKey.symbol](): string {
-    return this.id
+    return part(this.id)
   }
   [DeliverAt.symbol](): DateTime.DateTime {
     return due(this.at)
@@ -47,12 +55,14 @@ export class Decide extends Schema.Class<Decide>("effect-deepagents/durable/Deci
 const Page = Schema.Struct({ messages: Schema.Array(Message), next: Schema.NullOr(Schema.String) })
 
 /** The requests that a thread answers. Those that bring it on are kept until they are, and who sent them may leave. */
-const protocol = <O, E>({ failure, outcome }: Codecs<O, E>) =>
-  [
-    Rpc.make("Send", { payload: Send, success: outcome, error: failure })
+const protocol = <O, E>(codecs: Codecs<O, E>) => {
+  const { outcome } = codecs
+  const error = Schema.Union([codecs.failure, Conflict])
+  return [
+    Rpc.make("Send", { payload: Send, success: outcome, error })
       .annotate(ClusterSchema.Persisted, true)
       .annotate(ClusterSchema.Uninterruptible, "client"),
-    Rpc.make("Decide", { payload: Decide, success: outcome, error: failure })
+    Rpc.make("Decide", { payload: Decide, success: outcome, error })
       .annotate(ClusterSchema.Persisted, true)
       .annotate(ClusterSchema.Uninterruptible, "client"),
     Rpc.make("Steer", { payload: { message: HumanMessage }, error: NotRunning }),
@@ -64,7 +74,9 @@ const protocol = <O, E>({ failure, outcome }: Codecs<O, E>) =>
     }),
     Rpc.make("Events", { payload: { after: Schema.Finite }, success: ThreadEvent, error: SessionError, stream: true })
   ] as const
+}
 
 /** The entity of all threads of an agent. */
-export const makeEntity = <O, E>(name: string, codecs: Codecs<O, E>) => Entity.make(`Agent/${name}`, protocol(codecs))
+export const makeEntity = <O, E>(name: string, codecs: Codecs<O, E>) =>
+  Entity.make(`Agent/${part(name)}`, protocol(codecs))
 export type ThreadEntity<O, E> = ReturnType<typeof makeEntity<O, E>>

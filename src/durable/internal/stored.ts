@@ -10,11 +10,12 @@ import { AiMessage } from "../../core/Message.ts"
 import { isModelError, ModelError } from "../../core/ModelError.ts"
 import { isToolError, ToolError } from "../../core/ToolError.ts"
 import type { ToolOutput } from "../../core/ToolOutput.ts"
+import { isStorable } from "./limits.ts"
 
 /**
  * What an activity stores. `Open` is an attempt that came to no end that can be stored: it was interrupted, its sub-agent
- * waits for a decision, it wrote to the run's state (which is stored with the step, not with the call), or it failed with
- * what only the run may see. `Lost` is one of which nobody knows how it ended.
+ * waits for a decision, it wrote to the run's state (which is stored with the step, not with the call), it failed with
+ * what only the run may see, or it gave more than can be stored. `Lost` is one of which nobody knows how it ended.
  */
 const open = Schema.TaggedStruct("Open", {})
 const lost = Schema.TaggedStruct("Lost", {})
@@ -42,6 +43,9 @@ type StoredTurn = typeof StoredTurn.Type
 type Engine = WorkflowEngine | WorkflowInstance
 
 const callName = (turnId: string, callId: string, attempt: number): string => `call/${turnId}/${callId}/${attempt}`
+
+const ifStorable = <A extends StoredCall | StoredTurn>(stored: A): A | typeof open.Type =>
+  isStorable(stored) ? stored : { _tag: "Open" }
 
 /** How a call ended, for the store. */
 const storedCall = (exit: Exit.Exit<ToolOutput, ToolError>, wrote: boolean): StoredCall => {
@@ -83,7 +87,7 @@ export const call = Effect.fnUntraced(function* <R>(
         const before = yield* writes
         const exit = yield* Effect.exit(work)
         happened = exit
-        return storedCall(exit, (yield* writes) !== before)
+        return ifStorable(storedCall(exit, (yield* writes) !== before))
       })
     })
     // Here it is as it happened, with what can't be stored.
@@ -138,7 +142,7 @@ export const turn = Effect.fnUntraced(function* <R>(
       success: StoredTurn,
       execute: Effect.map(Effect.exit(work), (exit) => {
         happened = exit
-        return storedTurn(exit)
+        return ifStorable(storedTurn(exit))
       })
     })
     if (happened !== undefined) return yield* Effect.as(happened, undefined)

@@ -1,4 +1,5 @@
 import type * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Agent from "../../core/Agent.ts"
@@ -6,10 +7,11 @@ import { AgentError } from "../../core/AgentError.ts"
 import { Journal } from "../../core/Journal.ts"
 import type { HumanMessage } from "../../core/Message.ts"
 import type { Service } from "../../core/SessionStore.ts"
+import type { Conflict } from "../Conflict.ts"
 import { NotRunning } from "../NotRunning.ts"
 import { fromResult, type Outcome } from "../Outcome.ts"
 import * as Feed from "./feed.ts"
-import { fenced } from "./fence.ts"
+import { owned } from "./fence.ts"
 import { markStopped, plan, type Push } from "./plan.ts"
 import type { Answer, Codecs } from "./terms.ts"
 
@@ -17,10 +19,17 @@ import type { Answer, Codecs } from "./terms.ts"
 export interface Thread<O, E, R> {
   readonly feed: Feed.Feed
   /** Brings the thread on; one push at a time. */
-  readonly turn: (push: Push) => Effect.Effect<Outcome<Answer<O> | undefined>, E | AgentError, R>
+  readonly turn: (push: Push) => Effect.Effect<Outcome<Answer<O> | undefined>, E | AgentError | Conflict, R>
   readonly steer: (message: HumanMessage) => Effect.Effect<void, NotRunning>
-  /** Ends the run that goes on. Says whether there was one. */
+  /** Ends the run that goes on, or is about to begin. Says whether there was one. */
   readonly interrupt: Effect.Effect<boolean>
+}
+
+/** What is done about a push, from when it is taken. `stopped` is told whether a person ended its run. */
+interface Turn<O, E> {
+  handle: Agent.Handle<O, E | AgentError> | undefined
+  isStopped: boolean
+  readonly stopped: Deferred.Deferred<boolean>
 }
 
 /** Takes a thread into one's hands. `mine` says whether this runner still has it. */
@@ -32,20 +41,14 @@ export const make = <O, E, R>(
   mine: () => boolean
 ): Thread<O, E, R> => {
   const feed = Feed.make(store, threadId)
-  let current: Agent.Handle<O, E | AgentError> | undefined
-  let isStopped = false
+  let current: Turn<O, E> | undefined
 
-  const run = (input: Agent.Input, journal: Journal["Service"]) =>
+  const run = (turn: Turn<O, E>, input: Agent.Input, journal: Journal["Service"]) =>
     Effect.gen(function* () {
       const handle = yield* Effect.provideService(Agent.start(agent, input, { threadId }), Journal, feed.told(journal))
+      turn.handle = handle
+      if (turn.isStopped) yield* handle.interrupt
       const told = yield* feed.follow(handle)
-      isStopped = false
-      current = handle
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          current = undefined
-        })
-      )
       const exit = yield* Effect.exit(handle.await)
       yield* told
       return exit
@@ -53,37 +56,55 @@ export const make = <O, E, R>(
 
   const isInterrupted = (cause: Cause.Cause<unknown>) => cause.reasons.every((reason) => reason._tag === "Interrupt")
 
-  const once: (push: Push) => Effect.Effect<Outcome<Answer<O> | undefined>, E | AgentError, R> = Effect.fnUntraced(
-    function* (push: Push): Effect.fn.Return<Outcome<Answer<O> | undefined>, E | AgentError, R> {
-      // `O` is its answers, and `undefined` or not.
-      type Known = Outcome<Answer<O> | undefined>
-      const todo = yield* plan(store, agent, codecs, threadId, push)
-      if (todo._tag === "Settled") return todo.outcome as Known
-      const exit = yield* run(todo.input, todo.journal)
+  // `O` is its answers, and `undefined` or not.
+  type Known = Outcome<Answer<O> | undefined>
+
+  const once = Effect.fnUntraced(function* (
+    turn: Turn<O, E>,
+    push: Push
+  ): Effect.fn.Return<Known, E | AgentError | Conflict, R> {
+    const todo = yield* plan(store, agent, codecs, threadId, push)
+    if (todo._tag === "Settled") return todo.outcome as Known
+    if (!turn.isStopped) {
+      const exit = yield* run(turn, todo.input, todo.journal)
+      turn.handle = undefined
       if (Exit.isSuccess(exit)) return fromResult<unknown>(exit.value) as Known
-      if (!isStopped || !isInterrupted(exit.cause)) return yield* Effect.failCause(exit.cause)
-      // It is over, and not gone on with; that is read from the thread, as it would be after a crash.
-      yield* Effect.mapError(
-        markStopped(store, threadId),
-        (error) => new AgentError({ agent: agent.name, reason: { _tag: "Thread", error } })
-      )
-      return yield* once(push)
+      if (!turn.isStopped || !isInterrupted(exit.cause)) return yield* Effect.failCause(exit.cause)
     }
-  )
+    yield* Deferred.succeed(turn.stopped, true)
+    // It is over, and not gone on with; that is read from the thread, as it would be after a crash.
+    yield* Effect.mapError(
+      markStopped(store, agent.name, threadId, push),
+      (error) => new AgentError({ agent: agent.name, reason: { _tag: "Thread", error } })
+    )
+    return yield* once(turn, push)
+  })
 
   return {
     feed,
-    turn: (push) => fenced(once(push), mine),
+    turn: (push) =>
+      Effect.suspend(() => {
+        const turn: Turn<O, E> = { handle: undefined, isStopped: false, stopped: Deferred.makeUnsafe() }
+        current = turn
+        return Effect.ensuring(
+          owned(once(turn, push), mine),
+          Effect.suspend(() => {
+            if (current === turn) current = undefined
+            return Deferred.succeed(turn.stopped, false)
+          })
+        )
+      }),
     steer: (message) =>
       Effect.suspend(() =>
-        current === undefined
+        current?.handle === undefined
           ? Effect.fail(new NotRunning({ threadId }))
-          : Effect.mapError(current.steer(message), () => new NotRunning({ threadId }))
+          : Effect.mapError(current.handle.steer(message), () => new NotRunning({ threadId }))
       ),
     interrupt: Effect.suspend(() => {
       if (current === undefined) return Effect.succeed(false)
-      isStopped = true
-      return Effect.as(current.interrupt, true)
+      const { handle, stopped } = current
+      current.isStopped = true
+      return Effect.andThen(handle === undefined ? Effect.void : handle.interrupt, Deferred.await(stopped))
     })
   }
 }

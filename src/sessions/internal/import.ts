@@ -5,6 +5,7 @@ import { make as failure } from "../../core/SessionError.ts"
 import type { Stored } from "../../core/SessionStore.ts"
 import * as codec from "./codec.ts"
 import { entryIdProblem } from "./ids.ts"
+import { limit, sizeOf } from "./size.ts"
 
 const placeProblem = (known: ReadonlySet<string>, { entry, id, parentId }: Stored): string | undefined => {
   const invalid = entryIdProblem(id)
@@ -36,6 +37,12 @@ export const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<
       }
       const result = codec.decodeLine(line)
       if (Result.isFailure(result)) return Effect.fail(refuse(result.failure))
+      const bytes = sizeOf(result.success.entry)
+      if (bytes > limit) {
+        const what = `entry ${result.success.id}`
+        const threadId = given ?? head.threadId
+        return Effect.fail(failure("import", threadId, { _tag: "TooLarge", what, bytes, limit }))
+      }
       const problem = placeProblem(known, result.success)
       if (problem !== undefined) return Effect.fail(refuse(problem))
       known.add(result.success.id)

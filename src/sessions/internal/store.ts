@@ -12,6 +12,7 @@ import * as codec from "./codec.ts"
 import { entryIdProblem, threadIdProblem } from "./ids.ts"
 import { imported } from "./import.ts"
 import { problemAt } from "./points.ts"
+import { batchLimit, limit, sizeOf } from "./size.ts"
 import type { Fault, HitCursor, ListCursor, Tables } from "./tables.ts"
 import { phrases } from "./words.ts"
 
@@ -98,6 +99,7 @@ export const make = (tables: Tables): Service => {
   ): Effect.Effect<Array<NewEntry>, SessionError> => {
     const ids = new Set<string>()
     const valid: Array<NewEntry> = []
+    let total = 0
     for (const { entry, id } of entries) {
       const result = codec.check(entry)
       const problem =
@@ -107,10 +109,18 @@ export const make = (tables: Tables): Service => {
         const reason = { _tag: "InvalidEntry", entry: id, problem: problem ?? "" } as const
         return Effect.fail(failure("append", threadId, reason))
       }
+      const bytes = sizeOf(result.success)
+      if (bytes > limit) {
+        return Effect.fail(failure("append", threadId, { _tag: "TooLarge", what: `entry ${id}`, bytes, limit }))
+      }
+      total += bytes
       ids.add(id)
       valid.push({ id, entry: result.success })
     }
-    return Effect.succeed(valid)
+    const together = total <= batchLimit ? total : sizeOf(valid, batchLimit)
+    if (together <= batchLimit) return Effect.succeed(valid)
+    const what = `the ${valid.length} entries together`
+    return Effect.fail(failure("append", threadId, { _tag: "TooLarge", what, bytes: together, limit: batchLimit }))
   }
 
   const append: Service["append"] = Effect.fnUntraced(function* (threadId, { behind: given, entries, leaf }) {

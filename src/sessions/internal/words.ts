@@ -6,7 +6,8 @@ export type Phrases = ReadonlyArray<ReadonlyArray<string>>
 
 /** Scripts that put no spaces between words: each character counts as a word. */
 const unspaced = String.raw`\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}`
-const word = new RegExp(`[${unspaced}]|(?:(?![${unspaced}])[\\p{L}\\p{N}\\p{M}])+`, "gu")
+/** A word that is longer counts as several: without a bound, one of millions of characters overflows the stack. */
+const word = new RegExp(`[${unspaced}]|(?:(?![${unspaced}])[\\p{L}\\p{N}\\p{M}]){1,100000}`, "gu")
 
 const fold = (value: string): string => value.normalize("NFKC").toLowerCase()
 

@@ -22,6 +22,11 @@ const isDamage = (cause: unknown): boolean =>
   (Predicate.hasProperty(cause, "code") && damaged.includes(cause.code)) ||
   (Predicate.hasProperty(cause, "cause") && isDamage(cause.cause))
 
+/** A row of more bytes than the client of Postgres takes: there is no use in trying again. */
+const isTooLarge = (cause: unknown): boolean =>
+  (said(cause)?.includes("exceeds maxMessageSize") ?? false) ||
+  (Predicate.hasProperty(cause, "cause") && isTooLarge(cause.cause))
+
 const said = (cause: unknown): string | undefined =>
   Predicate.hasProperty(cause, "message") && typeof cause.message === "string" && cause.message !== ""
     ? cause.message
@@ -29,6 +34,11 @@ const said = (cause: unknown): string | undefined =>
 
 /** What a failure of the database is to a store. */
 export const toFault = (error: SqlError): Fault => {
+  if (isTooLarge(error)) {
+    const problem =
+      "an entry is larger than the client of Postgres reads; give PgClient a larger maxMessageSize, or rewind the thread to before that entry"
+    return { reason: { _tag: "Corrupt", problem }, cause: error }
+  }
   const own = error.reason.message
   const inner = said(error.reason.cause)
   const problem =

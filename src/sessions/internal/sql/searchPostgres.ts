@@ -2,11 +2,12 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Hit } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
+import { readable } from "../size.ts"
 import type { HitCursor } from "../tables.ts"
 import { matches, type Phrases } from "../words.ts"
 import { decoded, first, rows, transaction } from "./client.ts"
 import { type Search, toHit, untilDone, wordsOf } from "./hits.ts"
-import { entryColumns, number, text } from "./rows.ts"
+import { entryColumns, nullable, number, text } from "./rows.ts"
 
 /** How many messages are put into the index in one go. */
 const batch = 200
@@ -40,7 +41,10 @@ const toQuery = (wanted: Phrases): string =>
 
 /** Searches by Postgres' tsvector and GIN. */
 export const searchPostgres = (sql: SqlClient): Search => {
-  const columns = sql.literal(entryColumns)
+  // A row that can't be read would fail all that are read with it.
+  const columns = sql.literal(
+    entryColumns.replace("e.body", `CASE WHEN octet_length(e.body) <= ${readable} THEN e.body END AS body`)
+  )
 
   /** Puts the messages of a batch into the index; `true` if there may be more. Who comes second waits for the first. */
   const catchUp = Effect.gen(function* () {
@@ -49,8 +53,15 @@ export const searchPostgres = (sql: SqlClient): Search => {
           SELECT pk FROM session_pending ORDER BY pk LIMIT ${batch} FOR UPDATE
         ) RETURNING pk
       )
-      SELECT ${columns} FROM taken JOIN session_entries e ON e.pk = taken.pk`)
+      SELECT ${columns}, octet_length(e.body) AS bytes, t.id AS thread_id
+      FROM taken JOIN session_entries e ON e.pk = taken.pk JOIN session_threads t ON t.key = e.thread`)
     for (const row of found) {
+      if (nullable(row, "body") === null) {
+        yield* Effect.logWarning(
+          `Message ${text(row, "id")} of the thread ${JSON.stringify(row["thread_id"])} has ${number(row, "bytes")} bytes, more than can be read: searches leave it out.`
+        )
+        continue
+      }
       const known = wordsOf(row)
       if (known === undefined) continue
       yield* rows(

@@ -75,8 +75,15 @@ const refusesWhatIsNone = Effect.fnUntraced(function* (store: Service) {
     const append = store.append("t", { leaf: null, entries: [said(id, "x")] })
     yield* fails(append, "InvalidEntry", `an entry with the id ${JSON.stringify(id)}`)
   }
+  const large = store.append("t", { leaf: null, entries: [said("0", "fine"), said("1", "x".repeat(16_000_000))] })
+  const { bytes, limit, what } = yield* fails(large, "TooLarge", "16 million characters")
+  yield* same([bytes > 16_000_000, limit, what], [true, 15 * 1024 * 1024, "entry 1"], "how large what is")
   yield* same(yield* ids(store, "t"), [], "nothing of it is stored")
   yield* fails(add(store, "none", said("1", "x")), "NotFound", "an append to a thread that is not there")
+  const most = said("0", "y".repeat(15_700_000))
+  yield* add(store, "t", most)
+  yield* same((yield* store.load("t")).entries[0]?.entry, most.entry, "the largest entry comes back")
+  yield* same((yield* store.search("nothing")).items, [], "and is searched")
 })
 
 const writers = 8

@@ -1,0 +1,71 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { AgentError } from "../../core/AgentError.ts"
+import { make as failure, type SessionError } from "../../core/SessionError.ts"
+import { idProblem } from "../../sessions/internal/ids.ts"
+import { limit, sizeOf } from "../../sessions/internal/size.ts"
+import type { Outcome } from "../Outcome.ts"
+import type { Codecs } from "./terms.ts"
+
+/** What the cluster has room for in the id of an entity. */
+const longestThreadId = 255
+
+/** Refuses an id that no thread of the cluster can have. */
+export const checkThreadId = (threadId: string): Effect.Effect<void, SessionError> => {
+  const problem = idProblem(threadId, longestThreadId)
+  return problem === undefined ? Effect.void : Effect.fail(failure("of", threadId, { _tag: "InvalidId", problem }))
+}
+
+/** What of an id a database would lose. */
+const lossy = (id: string): string | undefined => {
+  if (!id.isWellFormed()) return "it is no valid Unicode"
+  return id.includes("\u0000") ? "it has a zero character" : undefined
+}
+
+/** Refuses a message whose id would be another one, or that the cluster would store and never read again. */
+export const checkMessage = (
+  operation: string,
+  threadId: string,
+  what: string,
+  id: string,
+  payload: unknown
+): Effect.Effect<void, SessionError> => {
+  const problem = lossy(id)
+  if (problem !== undefined) {
+    return Effect.fail(failure(operation, threadId, { _tag: "InvalidId", problem: `the id of ${what}: ${problem}` }))
+  }
+  const bytes = sizeOf(payload)
+  return bytes <= limit
+    ? Effect.void
+    : Effect.fail(failure(operation, threadId, { _tag: "TooLarge", what, bytes, limit }))
+}
+
+/** Whether something can be stored as one message, or as one answer. */
+export const isStorable = (value: unknown): boolean => sizeOf(value) <= limit
+
+/**
+ * Answers with what can be stored as an answer, and read again: an outcome or a failure of more is told as `TooLarge`. All
+ * that was said is in the thread.
+ */
+export const answerable = <O, E>(
+  agent: string,
+  threadId: string,
+  codecs: Pick<Codecs<O, E>, "outcome" | "failure">
+) => {
+  const [encodeOutcome, encodeFailure] = [codecs.outcome, codecs.failure].map((codec) =>
+    Schema.encodeUnknownResult(Schema.toCodecJson(codec))
+  )
+  const check = (what: string, encoded: Result.Result<unknown, unknown> | undefined) => {
+    // What can't be encoded is told of by who has to.
+    const bytes = encoded === undefined || Result.isFailure(encoded) ? 0 : sizeOf(encoded.success)
+    if (bytes <= limit) return Effect.void
+    const error = failure("answer", threadId, { _tag: "TooLarge", what, bytes, limit })
+    return Effect.fail(new AgentError({ agent, reason: { _tag: "Thread", error } }))
+  }
+  return <A extends Outcome<unknown>, F, R>(effect: Effect.Effect<A, F, R>): Effect.Effect<A, F | AgentError, R> =>
+    effect.pipe(
+      Effect.tap((outcome) => check("the outcome", encodeOutcome?.(outcome))),
+      Effect.tapError((error) => check("the failure", encodeFailure?.(error)))
+    )
+}

@@ -1,0 +1,45 @@
+/**
+ * How much may be stored at once, in bytes of JSON. A client of Postgres reads no row of more than 16 MiB
+ * (`maxMessageSize`), and one that it can't read fails all that are read with it: so none is written, wherever threads
+ * are kept, since they can be taken elsewhere.
+ */
+export const limit = 15 * 1024 * 1024
+
+/** Rows of more can't be read with what is around them. None is written; there may be some of earlier versions. */
+export const readable = 16 * 1024 * 1024 - 64 * 1024
+
+/** What all entries of one append may have together: Postgres takes a quarter of a gigabyte as one argument. */
+export const batchLimit = 8 * limit
+
+/** No character has more bytes in JSON: one that must be escaped. */
+const widest = 6
+
+/** A number, a literal; what stands between two values. */
+const plain = 32
+
+const encoder = new TextEncoder()
+
+/** At least as much as a value has in bytes, found without going through its texts. */
+const boundOf = (value: unknown): number => {
+  const left = [value]
+  let bytes = 0
+  while (left.length > 0) {
+    const one = left.pop()
+    bytes += plain
+    if (typeof one === "string") bytes += widest * one.length
+    else if (Array.isArray(one)) for (const item of one) left.push(item)
+    else if (typeof one === "object" && one !== null) {
+      for (const [key, item] of Object.entries(one)) {
+        bytes += widest * key.length + plain
+        left.push(item)
+      }
+    }
+  }
+  return bytes
+}
+
+/** The bytes of a JSON value, or at least as many where these are few enough. */
+export const sizeOf = (value: unknown, few: number = limit): number => {
+  const bound = boundOf(value)
+  return bound <= few ? bound : encoder.encode(JSON.stringify(value)).length
+}
