@@ -27,9 +27,11 @@ import { requestError } from "../internal/anthropic/failure.ts"
 import { profileOf } from "../internal/anthropic/models.ts"
 import { type Encoding, makeEncoder } from "../internal/anthropic/request.ts"
 import { makeService } from "../internal/anthropic/service.ts"
-import { reservedParameter } from "../internal/anthropic/session.ts"
+import { reservedParameter, saidIn } from "../internal/anthropic/session.ts"
 import type { Overrides, Settings } from "../internal/anthropic/settings.ts"
-import { badResponse } from "../internal/errors.ts"
+import { badResponse, type Origin } from "../internal/errors.ts"
+import { timeoutOf } from "../internal/guardedFetch.ts"
+import { silent } from "../internal/patience.ts"
 import { numberOf, objectOf } from "../internal/read.ts"
 import * as transport from "./transport.ts"
 
@@ -41,7 +43,8 @@ import * as transport from "./transport.ts"
  * - `headers`: sent with each request; a server that wants its key in `x-api-key` gets it here
  * - `betas`: beta features by name
  * - `fetch`: how HTTP requests are made. Node's own goes through `HTTPS_PROXY` when `NODE_USE_ENV_PROXY=1` is set
- * - `timeout`: until the response begins, ten minutes by default; the `ModelTimeout` middleware limits a turn
+ * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default; the
+ *   `ModelTimeout` middleware limits a turn
  * - `serviceTier`: whether priority capacity may be used
  */
 export interface Options extends Settings, Overrides {
@@ -68,7 +71,15 @@ const encodingOf = (options: Options): Encoding => ({
 const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
   const secrets = secretsOf(options, [options.apiKey])
   const { send } = yield* transport.make(options, { provider, model: options.model, secrets })
-  return makeService({ provider, encoding: encodingOf(options), overrides: options, send, secrets, priceFactor: 1 })
+  return makeService({
+    provider,
+    encoding: encodingOf(options),
+    overrides: options,
+    send,
+    secrets,
+    idle: timeoutOf(options.timeout),
+    priceFactor: 1
+  })
 })
 
 /**
@@ -96,7 +107,12 @@ export const countTokens = Effect.fnUntraced(function* (
   options: Options,
   request: Countable
 ): Effect.fn.Return<number, ModelError> {
-  const origin = { provider, model: options.model, secrets: secretsOf(options, [options.apiKey]) }
+  const origin: Origin = {
+    provider,
+    model: options.model,
+    secrets: secretsOf(options, [options.apiKey]),
+    said: () => saidIn({ systemPrompt: "", ...request })
+  }
   const client = yield* transport.make(options, origin)
   const encoded = makeEncoder(encodingOf(options))({
     systemPrompt: "",
@@ -119,10 +135,11 @@ export const countTokens = Effect.fnUntraced(function* (
     ...(thinking === undefined ? {} : { thinking }),
     ...(output_config === undefined ? {} : { output_config })
   }
+  const idle = timeoutOf(options.timeout)
   const counted = yield* Effect.tryPromise({
     try: (signal) => client.countTokens(prompt, betas, signal),
     catch: (cause) => requestError(origin, cause)
-  })
+  }).pipe(Effect.timeoutOrElse({ duration: idle, orElse: () => Effect.fail(silent(origin, idle)) }))
   const count = numberOf(objectOf(counted)?.["input_tokens"])
   return count === undefined ? yield* badResponse(origin, "the answer holds no number of tokens") : count
 })

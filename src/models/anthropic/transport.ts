@@ -34,7 +34,7 @@ export const make = Effect.fnUntraced(function* (
   const client = yield* Effect.try({
     try: () =>
       new Anthropic({
-        ...clientOptions(connection),
+        ...clientOptions(connection, origin),
         ...(apiKey === undefined ? {} : { apiKey: Redacted.value(apiKey) })
       }),
     catch: (cause) => requestError(origin, cause)

@@ -25,6 +25,7 @@ import { type Headers, secretsOf } from "../internal/anthropic/connection.ts"
 import { bedrockFactor, profileOf } from "../internal/anthropic/models.ts"
 import { makeService } from "../internal/anthropic/service.ts"
 import type { Overrides, Settings } from "../internal/anthropic/settings.ts"
+import { timeoutOf } from "../internal/guardedFetch.ts"
 import * as transport from "./transport.ts"
 
 /**
@@ -38,7 +39,8 @@ import * as transport from "./transport.ts"
  * - `headers`: sent and signed with each request (guardrails …)
  * - `betas`: beta features by name
  * - `fetch`: how HTTP requests are made. Node's own goes through `HTTPS_PROXY` when `NODE_USE_ENV_PROXY=1` is set
- * - `timeout`: until the response begins, ten minutes by default; the `ModelTimeout` middleware limits a turn
+ * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default; the
+ *   `ModelTimeout` middleware limits a turn
  */
 export interface Options extends Settings, Overrides {
   readonly model: string
@@ -76,6 +78,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
     overrides: options,
     send: yield* transport.make(options, { provider, model, secrets }),
     secrets,
+    idle: timeoutOf(options.timeout),
     priceFactor: bedrockFactor(model)
   })
 })

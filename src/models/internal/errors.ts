@@ -5,13 +5,12 @@
 import * as Duration from "effect/Duration"
 import { ModelError, type Reason } from "../../core/ModelError.ts"
 import { overflowOf } from "./overflow.ts"
-import { hide } from "./secrets.ts"
+import { type Confidential, hide, longestSaid } from "./secrets.ts"
 
 /** Whose failure it is, and the texts that must not be in it: keys, secret headers, what the request said. */
-export interface Origin {
+export interface Origin extends Confidential {
   readonly provider: string
   readonly model: string
-  readonly secrets: ReadonlyArray<string>
 }
 
 /** What `Headers` and every SDK's headers can do. */
@@ -28,7 +27,19 @@ export interface ProviderFailure {
   readonly message?: string | undefined
 }
 
+/** The longest text of a provider that is passed on, in characters. */
+const longest = 600
+
+/** What a provider said, fit to be shown: nothing confidential, and no more than anybody reads. */
+export const toldBy = (origin: Origin, text: string): string => {
+  const shown = hide(text, origin).trim()
+  return shown.length > longest ? `${shown.slice(0, longest).toWellFormed()}…` : shown
+}
+
 const seconds = /^\d+(?:\.\d+)?$/
+
+const finite = (millis: number): Duration.Duration | undefined =>
+  Number.isFinite(millis) ? Duration.millis(Math.max(0, millis)) : undefined
 
 /**
  * How long to wait, from `retry-after-ms` (milliseconds) or `retry-after` (seconds or a date, which is read against the
@@ -36,12 +47,11 @@ const seconds = /^\d+(?:\.\d+)?$/
  */
 const retryAfter = (headers: HeaderReader | undefined): Duration.Duration | undefined => {
   const millis = headers?.get("retry-after-ms")?.trim()
-  if (millis !== undefined && seconds.test(millis)) return Duration.millis(Number(millis))
+  if (millis !== undefined && seconds.test(millis)) return finite(Number(millis))
   const after = headers?.get("retry-after")?.trim()
   if (after === undefined || after === "") return undefined
-  if (seconds.test(after)) return Duration.seconds(Number(after))
-  const wait = Date.parse(after) - Date.parse(headers?.get("date") ?? "")
-  return Number.isFinite(wait) ? Duration.millis(Math.max(0, wait)) : undefined
+  if (seconds.test(after)) return finite(Number(after) * 1000)
+  return finite(Date.parse(after) - Date.parse(headers?.get("date") ?? ""))
 }
 
 /** The names that providers have for things, as one is found in a code or a type. */
@@ -86,8 +96,8 @@ const byStatus = (status: number): Reason["_tag"] => {
 
 const reasonOf = (failure: ProviderFailure): Reason => {
   const { headers, status } = failure
-  const named = `${failure.code ?? ""} ${failure.type ?? ""}`.toLowerCase()
-  const overflow = overflowOf(named, failure.message ?? "", status)
+  const named = `${(failure.code ?? "").slice(0, longest)} ${(failure.type ?? "").slice(0, longest)}`.toLowerCase()
+  const overflow = overflowOf(named, (failure.message ?? "").slice(0, longestSaid), status)
   if (overflow !== undefined) return overflow
   const word = words.find(([pattern]) => pattern.test(named))?.[1]
   const plain = status === undefined ? undefined : byStatus(status)
@@ -104,17 +114,12 @@ const hints: { readonly [status: number]: string } = {
   405: "is the base URL right?"
 }
 
-/** The longest text of a provider that is passed on, in characters. */
-const longest = 600
-
-const shorten = (text: string): string => (text.length > longest ? `${text.slice(0, longest)}…` : text)
-
 /** Makes the error of a failure that the provider told. */
 export const providerError = (origin: Origin, failure: ProviderFailure): ModelError => {
   const { code, headers, message, status } = failure
-  const said = message === undefined ? "" : shorten(hide(message, origin.secrets).trim())
+  const said = message === undefined ? "" : toldBy(origin, message)
   const hint = status === undefined ? undefined : hints[status]
-  const named = code === undefined || said.includes(code) ? [] : [`[${hide(code, origin.secrets)}]`]
+  const named = code === undefined || said.includes(code) ? [] : [`[${toldBy(origin, code)}]`]
   const detail = [...named, said, ...(hint === undefined ? [] : [`(${hint})`])].filter((text) => text !== "").join(" ")
   const requestId = headers?.get("x-request-id") ?? headers?.get("request-id") ?? headers?.get("apim-request-id")
   return new ModelError({
@@ -123,7 +128,7 @@ export const providerError = (origin: Origin, failure: ProviderFailure): ModelEr
     reason: reasonOf(failure),
     ...(detail === "" ? {} : { detail }),
     ...(status === undefined ? {} : { status }),
-    ...(requestId === null || requestId === undefined ? {} : { requestId })
+    ...(requestId === null || requestId === undefined ? {} : { requestId: toldBy(origin, requestId) })
   })
 }
 
@@ -133,7 +138,7 @@ export const badResponse = (origin: Origin, detail: string): ModelError =>
     provider: origin.provider,
     model: origin.model,
     reason: { _tag: "BadResponse" },
-    detail: shorten(hide(detail, origin.secrets))
+    detail: toldBy(origin, detail)
   })
 
 const isTimeout = (code: string): boolean => /TIMEDOUT|TIMEOUT|TimeoutError/.test(code)

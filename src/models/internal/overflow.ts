@@ -20,7 +20,7 @@ const phrases: ReadonlyArray<RegExp> = [
   // LM Studio
   /greater than the context length|context (?:length|window) (?:overflow|exceeded)/i,
   // Google
-  /input token count.*exceeds the maximum/i,
+  /input token count.{0,100}exceeds the maximum/i,
   // xAI
   /maximum prompt length is \d+/i,
   // Groq
@@ -38,7 +38,7 @@ const isRate = /rate limit|tokens per min|\bTPM\b|too many requests/i
 const count = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : Number(text.replaceAll(/[,_]/g, ""))
 
-const number = String.raw`(\d[\d,_]*)`
+const number = String.raw`(\d[\d,_]{0,20})`
 
 const limits: ReadonlyArray<RegExp> = [
   new RegExp(

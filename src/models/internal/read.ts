@@ -9,6 +9,16 @@ export const stringOf = (value: unknown): string | undefined => (typeof value ==
 export const numberOf = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined
 
+/** A place in a list. Some servers write their numbers as texts. */
+export const placeOf = (value: unknown): number | undefined =>
+  typeof value === "string" && /^\d{1,9}$/.test(value) ? Number(value) : numberOf(value)
+
+/** How many of something: a number that is not negative. */
+export const countOf = (value: unknown): number | undefined => {
+  const number = numberOf(value)
+  return number === undefined ? undefined : Math.min(Math.max(0, number), Number.MAX_SAFE_INTEGER)
+}
+
 export const objectOf = (value: unknown): JsonObject | undefined => (isObject(value) ? value : undefined)
 
 export const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])

@@ -2,31 +2,100 @@
  * Keeps keys and conversations out of errors: providers like to quote both.
  */
 
+/** What must not be in an error: keys and secret headers, and the texts of the request, which are read only on demand. */
+export interface Confidential {
+  readonly secrets: ReadonlyArray<string>
+  readonly said?: (() => Iterable<string>) | undefined
+}
+
+/** How much of what a server says is looked at, in characters. A server may say as much as it likes. */
+export const longestSaid = 8_192
+
 /** Shorter texts are words that any message may use. */
 const shortest = 8
 
 /** Words of this length are hidden on their own: keys, ids, what somebody pasted. */
-const longWord = 16
+const longWords = /[\p{L}\p{N}_-]{16,}/gu
 
-/** Puts `[hidden]` in the place of every secret, longest first. */
-export const hide = (text: string, secrets: ReadonlyArray<string>): string =>
-  secrets
-    .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
-    .filter((secret) => secret.length >= shortest && text.includes(secret))
-    .sort((left, right) => right.length - left.length)
-    .reduce((shown, secret) => shown.replaceAll(secret, "[hidden]"), text)
+/** How many characters are compared before everything is hidden: no conversation has that much in common with an error. */
+const patience = 50_000_000
 
-/** Everything in a JSON value that an error could quote: its texts, their lines, their long words. */
-export const quotable = (value: unknown): ReadonlyArray<string> => {
-  const texts = new Set<string>()
-  const visit = (one: unknown): void => {
-    if (typeof one === "string") {
-      texts.add(one)
-      for (const line of one.split("\n")) texts.add(line.trim())
-      for (const word of one.split(/[^\p{L}\p{N}_-]+/u)) if (word.length >= longWord) texts.add(word)
-    } else if (Array.isArray(one)) one.forEach(visit)
-    else if (typeof one === "object" && one !== null) Object.values(one).forEach(visit)
+const hidden = "[hidden]"
+
+/** What of a text an error may quote: all of it, its lines, its long words. */
+function* quotes(text: string): Iterable<string> {
+  yield text
+  if (text.includes("\n")) for (const line of text.split("\n")) yield line.trim()
+  for (const [word] of text.matchAll(longWords)) yield word
+}
+
+function* wanted({ said, secrets }: Confidential): Iterable<string> {
+  for (const secret of secrets) yield secret
+  for (const text of said?.() ?? []) yield* quotes(text)
+}
+
+/**
+ * The beginning of what a server says, with `[hidden]` in the place of all that is confidential, longest first. What a
+ * cut went through is left out. The work is linear in the conversation, and bounded.
+ */
+export const hide = (text: string, confidential: Confidential): string => {
+  const isCut = text.length > longestSaid
+  let shown = isCut ? text.slice(0, longestSaid) : text
+  if (shown.length < shortest) return shown
+  const beginnings = new Set<string>()
+  for (let at = 0; at + shortest <= shown.length; at++) beginnings.add(shown.slice(at, at + shortest))
+  const found = new Set<string>()
+  let end = shown.length
+  let work = 0
+  const look = (secret: string): void => {
+    const beginning = secret.slice(0, shortest)
+    if (secret.length < shortest || !beginnings.has(beginning)) return
+    work += shown.length
+    if (shown.includes(secret)) found.add(secret)
+    if (!isCut) return
+    for (let at = shown.lastIndexOf(beginning); at >= 0; at = at === 0 ? -1 : shown.lastIndexOf(beginning, at - 1)) {
+      work += shown.length - at
+      if (work > patience) return
+      if (secret.startsWith(shown.slice(at))) end = Math.min(end, at)
+    }
   }
-  visit(value)
-  return [...texts]
+  for (const secret of wanted(confidential)) {
+    look(secret)
+    const escaped = JSON.stringify(secret).slice(1, -1)
+    if (escaped.length !== secret.length) look(escaped)
+    if (work > patience) return hidden
+  }
+  shown = shown.slice(0, end)
+  return [...found]
+    .sort((left, right) => right.length - left.length)
+    .reduce((rest, secret) => rest.replaceAll(secret, hidden), shown)
+}
+
+/** Words of a protocol, and the names of what a developer made: an error that hid them would say nothing. */
+const protocol = new Set([
+  "type",
+  "role",
+  "model",
+  "name",
+  "id",
+  "call_id",
+  "tool_call_id",
+  "tool_use_id",
+  "status",
+  "object",
+  "required"
+])
+
+/** The texts in a JSON value. Those under the keys of a protocol are left out of a request, and not of arguments. */
+export function* textsOf(value: unknown, of: "request" | "arguments"): Iterable<string> {
+  const left = [value]
+  while (left.length > 0) {
+    const one = left.pop()
+    if (typeof one === "string") yield one
+    if (typeof one !== "object" || one === null) continue
+    for (const [key, inner] of Object.entries(one)) {
+      const isWord = protocol.has(key) && (typeof inner !== "object" || key === "required")
+      if (of === "arguments" || !isWord) left.push(inner)
+    }
+  }
 }

@@ -5,6 +5,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { isObject, type JsonObject } from "../../core/Json.ts"
 import type { MalformedToolCall, ToolCall } from "../../core/ToolCall.ts"
+import { deepest, isTooDeep } from "./nesting.ts"
 
 const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
@@ -28,11 +29,42 @@ export const toCall = (call: StreamedCall): Result.Result<ToolCall, MalformedToo
   const nothing = raw.trim() === ""
   const parsed = nothing && !cut ? Result.succeed({}) : parse(raw)
   const value = Result.isSuccess(parsed) ? (parsed.success ?? {}) : undefined
-  if (name !== "" && isObject(value)) {
+  const tooDeep = isTooDeep(value)
+  if (name !== "" && isObject(value) && !tooDeep) {
     return Result.succeed({ id, name, arguments: value, ...(providerData === undefined ? {} : { providerData }) })
   }
-  const problem = name === "" ? "the call names no tool" : problemOf(raw, cut)
+  const problem =
+    name === ""
+      ? "the call names no tool"
+      : tooDeep
+        ? `the arguments are nested deeper than ${deepest} levels`
+        : problemOf(raw, cut)
   return Result.fail({ id, raw, problem, ...(name === "" ? {} : { name }) })
+}
+
+/**
+ * Reads the calls of one turn, one after the other. A call that is told again, with the id, the name and the arguments of
+ * one before it, is nothing: a server that says a call twice wants it once. One with only the id of another can't be told
+ * from it when it is answered, and is not executed.
+ */
+export const makeCallReader = () => {
+  const told = new Map<string, string>()
+  return (call: StreamedCall): Result.Result<ToolCall, MalformedToolCall> | undefined => {
+    const { id, name, raw } = call
+    const said = `${name} ${raw.trim()}`
+    const before = id === "" ? undefined : told.get(id)
+    if (before === said) return undefined
+    if (before === undefined) {
+      told.set(id, said)
+      return toCall(call)
+    }
+    return Result.fail({
+      id,
+      raw,
+      problem: "another call of the same answer has its id",
+      ...(name === "" ? {} : { name })
+    })
+  }
 }
 
 /** Sorts calls into those that can be executed and those that can't. */
@@ -41,8 +73,11 @@ export const sortCalls = (
 ): { readonly toolCalls: ReadonlyArray<ToolCall>; readonly malformedToolCalls: ReadonlyArray<MalformedToolCall> } => {
   const toolCalls: Array<ToolCall> = []
   const malformedToolCalls: Array<MalformedToolCall> = []
+  const read = makeCallReader()
   for (const call of calls) {
-    Result.match(toCall(call), {
+    const one = read(call)
+    if (one === undefined) continue
+    Result.match(one, {
       onSuccess: (good) => toolCalls.push(good),
       onFailure: (bad) => malformedToolCalls.push(bad)
     })

@@ -3,6 +3,8 @@
  */
 import * as Duration from "effect/Duration"
 import * as Redacted from "effect/Redacted"
+import type { Origin } from "../errors.ts"
+import { guardedFetch } from "../guardedFetch.ts"
 
 /** Headers of each request; what is a secret is `Redacted`. */
 export type Headers = { readonly [name: string]: string | Redacted.Redacted }
@@ -20,13 +22,13 @@ const valueOf = (value: string | Redacted.Redacted): string =>
   Redacted.isRedacted(value) ? Redacted.value(value) : value
 
 /** Options of the SDK: what is set, and no retries, logs, spans or warnings of its own. */
-export const clientOptions = ({ baseURL, fetch, headers, timeout }: Connection) =>
+export const clientOptions = ({ baseURL, fetch = globalThis.fetch, headers, timeout }: Connection, origin: Origin) =>
   ({
     maxRetries: 0,
     logLevel: "off",
     openTelemetry: false,
     ...(baseURL === undefined ? {} : { baseURL }),
-    ...(fetch === undefined ? {} : { fetch }),
+    fetch: guardedFetch(fetch, origin, { timeout }),
     ...(timeout === undefined ? {} : { timeout: Duration.toMillis(timeout) }),
     ...(headers === undefined
       ? {}

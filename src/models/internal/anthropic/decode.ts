@@ -6,6 +6,8 @@ import { isObject, type JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import type { Usage } from "../../../core/Usage.ts"
 import type { Sink, TurnDecoder } from "../decodeTurn.ts"
+import { isTooDeep, tooDeep } from "../nesting.ts"
+import { placeOf } from "../read.ts"
 import type { ToolNames } from "../toolNames.ts"
 import { isVerbatim } from "./layout.ts"
 import { assemble, objectOf, type Open, text } from "./message.ts"
@@ -37,12 +39,12 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading): TurnDecod
 
   const begin = (index: number, start: JsonObject, sink: Sink): void => {
     const type = text(start["type"])
-    const id = text(start["id"])
     if (type === "text") {
       blocks.set(index, { kind: "text", text: "", citations: [] })
     } else if (type === "thinking") {
       blocks.set(index, { kind: "thinking", text: "", signature: "" })
     } else if (type === "tool_use") {
+      const id = text(start["id"]) || makeId()
       const name = names.own(text(start["name"]))
       blocks.set(index, { kind: "call", start, id, name, json: "", closed: false })
       sink.emit({ _tag: "ToolCallStart", id, name })
@@ -51,7 +53,8 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading): TurnDecod
     } else if (isVerbatim(start)) {
       blocks.set(index, { kind: "verbatim", start, json: "" })
       const isCall = type === "server_tool_use" || type === "mcp_tool_use"
-      if (isCall) sink.emit({ _tag: "ToolCallStart", id, name: text(start["name"]), providerExecuted: true })
+      if (isCall)
+        sink.emit({ _tag: "ToolCallStart", id: text(start["id"]), name: text(start["name"]), providerExecuted: true })
     } else {
       blocks.set(index, { kind: "ignored" })
       sink.unknown(`content_block:${type}`)
@@ -92,7 +95,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading): TurnDecod
   }
 
   const take = (event: JsonObject, sink: Sink): Fault | undefined => {
-    const index = typeof event["index"] === "number" ? event["index"] : -1
+    const index = placeOf(event["index"]) ?? -1
     const open = blocks.get(index)
     const type = text(event["type"])
     switch (type) {
@@ -146,6 +149,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading): TurnDecod
       if (!isObject(event) || typeof event["type"] !== "string") {
         return fail(broken("an event is not a JSON object with a type"))
       }
+      if (isTooDeep(event)) return fail(broken(tooDeep))
       if (event["amazon-bedrock-guardrailAction"] === "INTERVENED") filtered = true
       const fault = take(event, sink)
       return fault === undefined ? undefined : fail(fault)

@@ -3,8 +3,9 @@
  */
 import * as Predicate from "effect/Predicate"
 import { ModelError } from "../../../core/ModelError.ts"
-import { badResponse, connectionError, type HeaderReader, type Origin, providerError } from "../errors.ts"
-import { hide } from "../secrets.ts"
+import { badResponse, connectionError, type HeaderReader, type Origin, providerError, toldBy } from "../errors.ts"
+import { tooDeep } from "../nesting.ts"
+import { longestSaid } from "../secrets.ts"
 import type { Fault } from "./decode.ts"
 
 const stringOf = (value: unknown, key: string): string | undefined => {
@@ -122,15 +123,17 @@ const authentication = (origin: Origin, detail: string): ModelError =>
     provider: origin.provider,
     model: origin.model,
     reason: { _tag: "Authentication" },
-    detail: hide(detail, origin.secrets)
+    detail: toldBy(origin, detail)
   })
 
 /** The provider's own words for a failure with a status, from `{ error: { message } }` or AWS's `{ message }`. */
 const messageOf = (cause: unknown, body: unknown): string =>
-  stringOf(fieldOf(body, "error"), "message") ??
-  stringOf(body, "message") ??
-  stringOf(body, "Message") ??
-  (stringOf(cause, "message") ?? "").replace(/^\d{3} /, "")
+  (
+    stringOf(fieldOf(body, "error"), "message") ??
+    stringOf(body, "message") ??
+    stringOf(body, "Message") ??
+    (stringOf(cause, "message") ?? "").replace(/^\d{3} /, "")
+  ).slice(0, longestSaid + 1)
 
 const apiError = (origin: Origin, cause: unknown): ModelError | undefined => {
   const body = fieldOf(cause, "error")
@@ -164,6 +167,7 @@ export const requestError = (origin: Origin, cause: unknown): ModelError => {
   if (/authentication method|credential|api ?key/i.test(message) || name === "WorkloadIdentityError") {
     return authentication(origin, message)
   }
+  if (cause instanceof RangeError) return badResponse(origin, tooDeep)
   if (name === "SyntaxError") return badResponse(origin, "an event is not JSON")
   if (/checksum|truncated event|bedrock chunk|no body/i.test(message)) {
     return badResponse(origin, message.replace(/ into JSON:.*/s, " as JSON"))

@@ -7,7 +7,7 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import type { MalformedToolCall, ToolCall } from "../../../core/ToolCall.ts"
 import type { Usage } from "../../../core/Usage.ts"
-import { toCall } from "../toolCalls.ts"
+import { makeCallReader, toCall } from "../toolCalls.ts"
 import { dataKey } from "./content.ts"
 import { isPlain, isVerbatim, type Layout } from "./layout.ts"
 
@@ -68,6 +68,7 @@ export const assemble = ({ blocks, filtered, id, start, stop, usage }: Answer): 
   const toolCalls: Array<ToolCall> = []
   const malformedToolCalls: Array<MalformedToolCall> = []
   const layout: Array<Layout[number]> = []
+  const read = makeCallReader()
   const say = (block: Block): void => {
     content.push(block)
     layout.push("said")
@@ -82,7 +83,9 @@ export const assemble = ({ blocks, filtered, id, start, stop, usage }: Answer): 
       cut: !block.closed || (stops[raw] === "length" && block === last),
       ...(byCode ? { providerData: { [dataKey]: { caller } } } : {})
     }
-    Result.match(toCall(streamed), {
+    const one = read(streamed)
+    if (one === undefined) return
+    Result.match(one, {
       onSuccess: (good) => {
         toolCalls.push(good)
         layout.push("call")

@@ -8,18 +8,19 @@ import type { Encoding } from "./request.ts"
 import { makeSession, type Send } from "./session.ts"
 import { cacheTtl, type Overrides } from "./settings.ts"
 
-/** What a platform brings. `priceFactor`: how its prices relate to Anthropic's own. */
+/** What a platform brings. `idle`: how long to wait for an event (milliseconds). `priceFactor`: how its prices relate to Anthropic's own. */
 export interface Platform {
   readonly provider: string
   readonly encoding: Encoding
   readonly overrides: Overrides
   readonly send: Send
   readonly secrets: ReadonlyArray<string>
+  readonly idle: number
   readonly priceFactor: number
 }
 
 /** Makes the service. */
-export const makeService = ({ encoding, overrides, priceFactor, provider, secrets, send }: Platform): Service => {
+export const makeService = ({ encoding, idle, overrides, priceFactor, provider, secrets, send }: Platform): Service => {
   const { model, profile, settings } = encoding
   const own = overrides.prices === undefined ? pricing(profile, cacheTtl(settings) ?? "5m", priceFactor) : undefined
   const prices = overrides.prices ?? own?.prices
@@ -31,6 +32,6 @@ export const makeService = ({ encoding, overrides, priceFactor, provider, secret
     contextWindowTokens: overrides.contextWindowTokens ?? profile.contextWindowTokens,
     structuredOutput: overrides.structuredOutput ?? profile.structuredOutput,
     ...(prices === undefined ? {} : { prices }),
-    makeSession: Effect.sync(() => makeSession({ provider, encoding, send, secrets, priced }))
+    makeSession: Effect.sync(() => makeSession({ provider, encoding, send, secrets, idle, priced }))
   }
 }

@@ -11,7 +11,8 @@ import { isModelError, ModelError } from "../../../core/ModelError.ts"
 import type { Usage } from "../../../core/Usage.ts"
 import { decodeTurn } from "../decodeTurn.ts"
 import type { Origin } from "../errors.ts"
-import { quotable } from "../secrets.ts"
+import { patiently } from "../patience.ts"
+import { textsOf } from "../secrets.ts"
 import { makeSchemaWarner, warned } from "../warned.ts"
 import { makeDecoder } from "./decode.ts"
 import { faultError, isMovedThinking, requestError } from "./failure.ts"
@@ -21,12 +22,14 @@ import type { Body } from "./wire.ts"
 /** Sends a request and gives the events of the answer, parsed as JSON and not checked. */
 export type Send = (body: Body, betas: ReadonlyArray<string>, signal: AbortSignal) => Promise<AsyncIterable<unknown>>
 
-/** What a session is made of. `secrets` must not be in any error; `priced` puts a price on usage. */
+/** What a session is made of. `secrets` must not be in any error; `idle` is how long to wait for
+ * an event (milliseconds); `priced` puts a price on usage. */
 export interface Setup {
   readonly provider: string
   readonly encoding: Encoding
   readonly send: Send
   readonly secrets: ReadonlyArray<string>
+  readonly idle: number
   readonly priced: (usage: Usage) => Usage
 }
 
@@ -87,14 +90,15 @@ const untilStop = (
 })
 
 /** What the conversation says: it must not be in an error. */
-const saidIn = ({ messages, systemPrompt }: ModelRequest): ReadonlyArray<string> => [
-  systemPrompt,
-  ...messages.flatMap((message) => [
-    ...message.content.flatMap(({ type: _, ...said }) => quotable(said)),
-    ...(message.role === "ai" ? message.toolCalls.flatMap((call) => quotable(call.arguments)) : []),
-    ...(message.role === "ai" ? message.malformedToolCalls.map((call) => call.raw) : [])
-  ])
-]
+export function* saidIn({ messages, systemPrompt }: Pick<ModelRequest, "messages" | "systemPrompt">): Iterable<string> {
+  yield systemPrompt
+  for (const message of messages) {
+    yield* textsOf(message.content, "request")
+    if (message.role !== "ai") continue
+    for (const call of message.toolCalls) yield* textsOf(call.arguments, "arguments")
+    for (const call of message.malformedToolCalls) yield call.raw
+  }
+}
 
 const bindingBeta = "thinking-binding-controls-2026-08-01"
 
@@ -114,7 +118,7 @@ export const reservedParameter = (provider: string, model: string, name: string)
   })
 
 /** Opens a session. */
-export const makeSession = ({ encoding, priced, provider, secrets, send }: Setup): ModelSession => {
+export const makeSession = ({ encoding, idle, priced, provider, secrets, send }: Setup): ModelSession => {
   const encode = makeEncoder(encoding)
   const known = new Set<string>()
   const warn = makeSchemaWarner({ provider, model: encoding.model })
@@ -128,10 +132,8 @@ export const makeSession = ({ encoding, priced, provider, secrets, send }: Setup
     const origin: Origin = {
       provider,
       model: encoding.model,
-      // What was said is looked for only when something went wrong.
-      get secrets() {
-        return [...secrets, ...saidIn(request)]
-      }
+      secrets,
+      said: () => saidIn(request)
     }
     const attempt = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
       dropping ? send(dropMovedThinking(body), [...betas, bindingBeta], signal) : send(body, betas, signal)
@@ -142,7 +144,7 @@ export const makeSession = ({ encoding, priced, provider, secrets, send }: Setup
         return attempt(signal)
       })
     const events = fromAsyncIterable(
-      (signal) => untilStop(signal, open),
+      patiently((signal) => untilStop(signal, open), origin, idle),
       (cause) => (isModelError(cause) ? cause : requestError(origin, cause))
     )
     const turn = decodeTurn(

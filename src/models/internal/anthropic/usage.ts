@@ -3,6 +3,7 @@
  */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { make, type Usage } from "../../../core/Usage.ts"
+import { countOf } from "../read.ts"
 
 export interface Counts {
   input: number
@@ -15,7 +16,7 @@ export interface Counts {
 /** Takes the counts that are there. */
 export const count = (counts: Counts, usage: JsonObject): void => {
   const take = (key: keyof Counts, value: Json | undefined): void => {
-    if (typeof value === "number" && Number.isFinite(value)) counts[key] = value
+    counts[key] = countOf(value) ?? counts[key]
   }
   take("input", usage["input_tokens"])
   take("output", usage["output_tokens"])

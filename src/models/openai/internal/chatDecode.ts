@@ -5,7 +5,8 @@ import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import type { Sink, TurnDecoder } from "../../internal/decodeTurn.ts"
 import { badResponse, providerError } from "../../internal/errors.ts"
-import { listOf, merge, numberOf, objectOf, objectsOf, stringOf } from "../../internal/read.ts"
+import { isTooDeep, tooDeep } from "../../internal/nesting.ts"
+import { listOf, merge, objectOf, objectsOf, placeOf, stringOf } from "../../internal/read.ts"
 import { makeThinkSplitter, type Said, type ThinkTags } from "../../internal/thinkTags.ts"
 import { type CallSlot, type ChatTurn, type Run, turnOf } from "./chatTurn.ts"
 import { failureOf } from "./failure.ts"
@@ -84,18 +85,38 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     }
   }
 
-  /** Servers number badly: an id that is new begins a call, whatever its index says. */
+  const byIndex = new Map<number | undefined, CallSlot>()
+  const byId = new Map<string, CallSlot>()
+  const byBoth = new Map<string, CallSlot>()
+  const both = (index: number | undefined, given: string): string => `${index} ${given}`
+
+  /**
+   * Servers number badly: an id that is new begins a call, whatever its index says, and so does a name at an index that
+   * is new, whatever its id says.
+   */
+  const known = (index: number | undefined, given: string, isNamed: boolean): CallSlot | undefined => {
+    const last = index === undefined ? calls.at(-1) : byIndex.get(index)
+    if (given === "") return index === undefined && isNamed && last?.name !== "" ? undefined : last
+    const own = byBoth.get(both(index, given))
+    if (own !== undefined) return own
+    if (last?.given === "" && index !== undefined) return last
+    return isNamed && index !== undefined ? undefined : byId.get(given)
+  }
+
   const slotFor = (piece: JsonObject): CallSlot => {
     const given = stringOf(piece["id"]) ?? ""
-    const index = numberOf(piece["index"])
-    const isNamed = (stringOf(objectOf(piece["function"])?.["name"]) ?? "") !== ""
-    const last = index === undefined ? calls.at(-1) : calls.findLast((slot) => slot.index === index)
-    const isNext = index === undefined && isNamed && last?.name !== ""
-    const nameless = last?.given === "" && index !== undefined ? last : undefined
-    const known = given === "" ? (isNext ? undefined : last) : (calls.find((slot) => slot.given === given) ?? nameless)
-    if (known !== undefined) return known
-    const slot: CallSlot = { index, given, id: given === "" ? makeId() : given, name: "", raw: "", started: false }
+    const index = placeOf(piece["index"])
+    const found = known(index, given, (stringOf(objectOf(piece["function"])?.["name"]) ?? "") !== "")
+    if (found !== undefined) return found
+    // What the server calls by one name has to be told apart by whoever answers it.
+    const id = given === "" || byId.has(given) ? makeId() : given
+    const slot: CallSlot = { index, given, id, name: "", raw: "", started: false }
     calls.push(slot)
+    byIndex.set(index, slot)
+    if (given !== "") {
+      byId.set(given, slot)
+      byBoth.set(both(index, given), slot)
+    }
     return slot
   }
 
@@ -133,9 +154,10 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
   const take = (event: unknown, sink: Sink): ModelError | undefined => {
     const chunk = objectOf(event)
     if (chunk === undefined) return badResponse(origin, "a chunk of the stream is not a JSON object")
+    if (isTooDeep(chunk)) return badResponse(origin, tooDeep)
     const error = objectOf(chunk["error"])
     if (error !== undefined) return providerError(origin, failureOf(error))
-    const choice = objectsOf(chunk["choices"]).find((one) => (one["index"] ?? 0) === 0)
+    const choice = objectsOf(chunk["choices"]).find((one) => (placeOf(one["index"]) ?? 0) === 0)
     if (choice !== undefined) takeChoice(choice, sink)
     turn.id = stringOf(chunk["id"]) ?? turn.id
     turn.model = stringOf(chunk["model"]) ?? turn.model

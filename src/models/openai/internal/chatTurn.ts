@@ -5,7 +5,7 @@ import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import * as Usage from "../../../core/Usage.ts"
-import { numberOf, objectOf } from "../../internal/read.ts"
+import { countOf, objectOf } from "../../internal/read.ts"
 import { sortCalls } from "../../internal/toolCalls.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 import { restored } from "./restore.ts"
@@ -55,18 +55,29 @@ const stopReasonOf = (turn: ChatTurn): Message.TurnStop => {
 const usageOf = (usage: JsonObject): Usage.Usage => {
   const input = objectOf(usage["prompt_tokens_details"])
   const output = objectOf(usage["completion_tokens_details"])
-  const cost = numberOf(usage["cost"])
+  const cost = countOf(usage["cost"])
   return Usage.make({
-    inputTokens: numberOf(usage["prompt_tokens"]) ?? 0,
-    outputTokens: numberOf(usage["completion_tokens"]) ?? 0,
+    inputTokens: countOf(usage["prompt_tokens"]) ?? 0,
+    outputTokens: countOf(usage["completion_tokens"]) ?? 0,
     cacheReadTokens:
-      numberOf(input?.["cached_tokens"]) ??
-      numberOf(usage["prompt_cache_hit_tokens"]) ??
-      numberOf(usage["cached_tokens"]) ??
+      countOf(input?.["cached_tokens"]) ??
+      countOf(usage["prompt_cache_hit_tokens"]) ??
+      countOf(usage["cached_tokens"]) ??
       0,
-    cacheWriteTokens: numberOf(input?.["cache_write_tokens"]) ?? 0,
-    reasoningTokens: numberOf(output?.["reasoning_tokens"]) ?? 0,
+    cacheWriteTokens: countOf(input?.["cache_write_tokens"]) ?? 0,
+    reasoningTokens: countOf(output?.["reasoning_tokens"]) ?? 0,
     ...(cost === undefined ? {} : { cost })
+  })
+}
+
+/** The calls, without those that the server told again, under the same id and with the same words. */
+const distinct = (calls: ReadonlyArray<CallSlot>): ReadonlyArray<CallSlot> => {
+  const told = new Set<string>()
+  return calls.filter(({ given, name, raw }) => {
+    const said = JSON.stringify([given, name, raw.trim()])
+    const isRepeated = given !== "" && told.has(said)
+    told.add(said)
+    return !isRepeated
   })
 }
 
@@ -86,9 +97,10 @@ export const turnOf = (turn: ChatTurn, { makeId, names, origin, restore }: Decod
   })
   // Reasoning that is only for the server's eyes.
   const sealed = details.length === 0 ? [] : [Content.reasoning("", own({ details: [...details] }))]
-  const last = turn.calls.length - 1
+  const calls = distinct(turn.calls)
+  const last = calls.length - 1
   const sorted = sortCalls(
-    turn.calls.map(({ id, name, raw }, index) => ({
+    calls.map(({ id, name, raw }, index) => ({
       id,
       name: names.own(name),
       raw,

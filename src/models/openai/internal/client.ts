@@ -8,10 +8,12 @@ import * as Redacted from "effect/Redacted"
 import type * as Stream from "effect/Stream"
 import type * as OpenAiSdk from "openai"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
-import { ModelError } from "../../../core/ModelError.ts"
-import { badResponse, connectionError, type Origin, providerError } from "../../internal/errors.ts"
+import { isModelError, ModelError } from "../../../core/ModelError.ts"
+import { badResponse, connectionError, type Origin, providerError, toldBy } from "../../internal/errors.ts"
+import { guardedFetch, timeoutOf } from "../../internal/guardedFetch.ts"
+import { patiently } from "../../internal/patience.ts"
 import { loadPeer } from "../../internal/peer.ts"
-import { hide, quotable } from "../../internal/secrets.ts"
+import { textsOf } from "../../internal/secrets.ts"
 import { errorBody, failureOf } from "./failure.ts"
 
 /** How a server is reached. */
@@ -33,7 +35,10 @@ export interface Connection {
   readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>>
   /** Used in the place of the global `fetch` (which goes through a proxy when node runs with `NODE_USE_ENV_PROXY=1`). */
   readonly fetch?: typeof globalThis.fetch
-  /** How long to wait for an answer to begin; 10 minutes by default. `ModelTimeout` limits a whole turn. */
+  /**
+   * How long to wait for an answer to begin, and then for each next thing that it says; 10 minutes by default.
+   * `ModelTimeout` limits a whole turn.
+   */
   readonly timeout?: Duration.Input
   readonly organization?: string
   readonly project?: string
@@ -74,21 +79,12 @@ const keyOf = Effect.fnUntraced(function* (connection: Connection, origin: Pick<
   return value === "" ? yield* missing : value
 })
 
-/** Every error of a server in the one shape that the SDK reads: it forgets the rest. */
-const plainErrors =
-  (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
-  async (input, init) => {
-    const response = await fetch(input, init)
-    if (response.status < 400) return response
-    const text = await response.text()
-    return new Response(errorBody(text), { status: response.status, headers: response.headers })
-  }
-
 type Sdk = Pick<typeof OpenAiSdk, "APIConnectionError" | "APIConnectionTimeoutError" | "APIError">
 
 const toModelError =
   (sdk: Sdk, origin: Origin) =>
   (cause: unknown): ModelError => {
+    if (isModelError(cause)) return cause
     if (cause instanceof sdk.APIConnectionTimeoutError) return connectionError(origin, cause, { timedOut: true })
     if (cause instanceof sdk.APIConnectionError) return connectionError(origin, cause)
     if (cause instanceof sdk.APIError) {
@@ -139,6 +135,7 @@ export const makeClient = Effect.fnUntraced(function* (
     headers[name] = Redacted.isRedacted(value) ? Redacted.value(value) : value
     if (Redacted.isRedacted(value)) secrets.push(Redacted.value(value))
   }
+  const origin: Origin = { provider, model, secrets }
   const client = yield* Effect.try({
     try: () =>
       new sdk.OpenAI({
@@ -151,10 +148,9 @@ export const makeClient = Effect.fnUntraced(function* (
         baseURL: baseUrlOf(connection, api, model),
         defaultHeaders: headers,
         ...(azure?.apiVersion === undefined ? {} : { defaultQuery: { "api-version": azure.apiVersion } }),
-        // A redirect would carry the key in its own header to wherever it leads.
-        ...(azure === undefined ? {} : { fetchOptions: { redirect: "manual" as const } }),
         ...(timeout === undefined ? {} : { timeout: Duration.toMillis(timeout) }),
-        fetch: plainErrors(connection.fetch ?? globalThis.fetch),
+        // Every error of a server in the one shape that the SDK reads: it forgets the rest.
+        fetch: guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout, readError: errorBody }),
         maxRetries: 0,
         logLevel: "off"
       }),
@@ -163,22 +159,15 @@ export const makeClient = Effect.fnUntraced(function* (
         provider,
         model,
         reason: { _tag: "InvalidRequest" },
-        detail: hide(cause instanceof Error ? cause.message : "the client could not be made", secrets)
+        detail: toldBy(origin, cause instanceof Error ? cause.message : "the client could not be made")
       })
   })
-  const originOf = (body: unknown): Origin => ({
-    provider,
-    model,
-    // Read when something failed, which is seldom.
-    get secrets() {
-      return [...secrets, ...quotable(body)]
-    }
-  })
+  const originOf = (body: unknown): Origin => ({ ...origin, said: () => textsOf(body, "request") })
   const made: Client = {
     originOf,
     stream: (body, send) =>
       fromAsyncIterable(
-        (signal) => lazily(() => send(client, signal)),
+        patiently((signal) => lazily(() => send(client, signal)), origin, timeoutOf(timeout)),
         (cause) => toModelError(sdk, originOf(body))(cause)
       )
   }

@@ -5,9 +5,11 @@ import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import type { Sink, TurnDecoder } from "../../internal/decodeTurn.ts"
 import { badResponse, type Origin, providerError } from "../../internal/errors.ts"
-import { merge, numberOf, objectOf, objectsOf, stringOf } from "../../internal/read.ts"
+import { isTooDeep, tooDeep } from "../../internal/nesting.ts"
+import { objectOf, objectsOf, placeOf, stringOf } from "../../internal/read.ts"
 import { failureOf } from "./failure.ts"
-import { type DecodeContext, reasoningKey, type Slot, turnOf } from "./responsesTurn.ts"
+import { makeSlots, type Slot } from "./responsesSlots.ts"
+import { type DecodeContext, reasoningKey, turnOf } from "./responsesTurn.ts"
 
 /** Events that say nothing which the others do not say. */
 const silent =
@@ -16,17 +18,8 @@ const silent =
 /** Makes the decoder of one turn. */
 export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknown> => {
   const { names, origin } = context
-  const slots = new Map<number, Slot>()
+  const slots = makeSlots()
   let done = false
-
-  /** A server that does not say which item means the last one, or a new one where it adds one. */
-  const slotAt = (event: JsonObject): Slot => {
-    const isNew = event["type"] === "response.output_item.added"
-    const index = numberOf(event["output_index"]) ?? Math.max(0, slots.size - (isNew ? 0 : 1))
-    const slot = slots.get(index) ?? { item: {}, texts: new Map<number, string>(), started: false }
-    slots.set(index, slot)
-    return slot
-  }
 
   const callId = (item: JsonObject): string => stringOf(item["call_id"]) ?? stringOf(item["id"]) ?? ""
 
@@ -53,13 +46,13 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
 
   const text = (event: JsonObject, delta: string | undefined, sink: Sink): void => {
     if (delta === undefined || delta === "") return
-    add(slotAt(event), numberOf(event["content_index"]) ?? 0, delta)
+    add(slots.of(event), placeOf(event["content_index"]) ?? 0, delta)
     sink.emit({ _tag: "TextDelta", text: delta })
   }
 
   const reason = (event: JsonObject, delta: string | undefined, sink: Sink): void => {
     if (delta === undefined || delta === "") return
-    add(slotAt(event), reasoningKey, delta)
+    add(slots.of(event), reasoningKey, delta)
     sink.emit({ _tag: "ReasoningDelta", text: delta })
   }
 
@@ -71,25 +64,23 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
 
   const finish = (response: JsonObject, sink: Sink): void => {
     done = true
-    objectsOf(response["output"]).forEach((item, index) => {
-      // The last word: Azure gives the encrypted reasoning only here, some servers give items only here.
-      const slot = slotAt({ output_index: index })
-      slot.item = merge(slot.item, item)
-    })
-    sink.emit({ _tag: "TurnDone", message: turnOf(slots, response, context) })
+    // The last word: Azure gives the encrypted reasoning only here, some servers give items only here.
+    slots.conclude(objectsOf(response["output"]))
+    sink.emit({ _tag: "TurnDone", message: turnOf(slots.all(), response, context) })
   }
 
   const take = (event: unknown, sink: Sink): ModelError | undefined => {
     if (done) return undefined
     const it = objectOf(event)
     if (it === undefined) return badResponse(origin, "an event of the stream is not a JSON object")
+    if (isTooDeep(it)) return badResponse(origin, tooDeep)
     const type = stringOf(it["type"]) ?? ""
     const delta = stringOf(it["delta"])
     switch (type) {
       case "response.output_item.added":
       case "response.output_item.done": {
-        const slot = slotAt(it)
-        slot.item = merge(slot.item, objectOf(it["item"]) ?? {})
+        const slot = slots.of(it)
+        slots.learn(slot, objectOf(it["item"]) ?? {})
         start(slot, sink)
         return undefined
       }
@@ -98,20 +89,20 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
         text(it, delta, sink)
         return undefined
       case "response.output_text.done":
-        text(it, rest(slotAt(it), numberOf(it["content_index"]) ?? 0, stringOf(it["text"])), sink)
+        text(it, rest(slots.of(it), placeOf(it["content_index"]) ?? 0, stringOf(it["text"])), sink)
         return undefined
       case "response.reasoning_summary_part.added":
-        if (slotAt(it).texts.has(reasoningKey)) reason(it, "\n\n", sink)
+        if (slots.of(it).texts.has(reasoningKey)) reason(it, "\n\n", sink)
         return undefined
       case "response.reasoning_summary_text.delta":
       case "response.reasoning_text.delta":
         reason(it, delta, sink)
         return undefined
       case "response.function_call_arguments.delta":
-        args(slotAt(it), delta, sink)
+        args(slots.of(it), delta, sink)
         return undefined
       case "response.function_call_arguments.done": {
-        const slot = slotAt(it)
+        const slot = slots.of(it)
         args(slot, rest(slot, 0, stringOf(it["arguments"])), sink)
         return undefined
       }

@@ -6,9 +6,10 @@ import type { Json, JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import * as Usage from "../../../core/Usage.ts"
 import type { Origin } from "../../internal/errors.ts"
-import { listOf, numberOf, objectOf, objectsOf, stringOf } from "../../internal/read.ts"
+import { listOf, countOf, objectOf, objectsOf, stringOf } from "../../internal/read.ts"
 import { sortCalls, type StreamedCall } from "../../internal/toolCalls.ts"
 import type { ToolNames } from "../../internal/toolNames.ts"
+import type { Slot } from "./responsesSlots.ts"
 import { restored } from "./restore.ts"
 
 /** What the decoder of a turn must know. */
@@ -17,13 +18,6 @@ export interface DecodeContext {
   readonly names: ToolNames
   readonly restore: ((answer: Json) => Json) | undefined
   readonly makeId: () => string
-}
-
-/** An output item while it is streamed. Text is that of each content part, or of the reasoning, or the arguments. */
-export interface Slot {
-  item: JsonObject
-  readonly texts: Map<number, string>
-  started: boolean
 }
 
 /** Under which key the text of a reasoning item is. */
@@ -35,11 +29,11 @@ const usageOf = (response: JsonObject): Usage.Usage | undefined => {
   const input = objectOf(usage["input_tokens_details"])
   const output = objectOf(usage["output_tokens_details"])
   return Usage.make({
-    inputTokens: numberOf(usage["input_tokens"]) ?? 0,
-    outputTokens: numberOf(usage["output_tokens"]) ?? 0,
-    cacheReadTokens: numberOf(input?.["cached_tokens"]) ?? 0,
-    cacheWriteTokens: numberOf(input?.["cache_write_tokens"]) ?? 0,
-    reasoningTokens: numberOf(output?.["reasoning_tokens"]) ?? 0
+    inputTokens: countOf(usage["input_tokens"]) ?? 0,
+    outputTokens: countOf(usage["output_tokens"]) ?? 0,
+    cacheReadTokens: countOf(input?.["cached_tokens"]) ?? 0,
+    cacheWriteTokens: countOf(input?.["cache_write_tokens"]) ?? 0,
+    reasoningTokens: countOf(output?.["reasoning_tokens"]) ?? 0
   })
 }
 
@@ -52,7 +46,7 @@ const reasoningText = (slot: Slot): string => {
 
 /** The message of a turn that ended in good order. */
 export const turnOf = (
-  slots: ReadonlyMap<number, Slot>,
+  slots: ReadonlyArray<Slot>,
   response: JsonObject,
   { makeId, names, origin, restore }: DecodeContext
 ): Message.AiMessage => {
@@ -64,7 +58,7 @@ export const turnOf = (
   const calls: Array<StreamedCall> = []
   const items: Array<JsonObject> = []
   let refused = false
-  for (const [index, slot] of [...slots].sort(([left], [right]) => left - right)) {
+  for (const [index, slot] of slots.entries()) {
     const { item, texts } = slot
     const id = stringOf(item["id"])
     const place = { index, ...(id === undefined ? {} : { id }) }
@@ -83,7 +77,8 @@ export const turnOf = (
     } else if (type === "message" || (type === undefined && texts.size > 0)) {
       const parts = objectsOf(item["content"])
       const phase = stringOf(item["phase"])
-      for (let at = 0; at < Math.max(parts.length, texts.size); at++) {
+      const places = new Set([...parts.keys(), ...texts.keys()])
+      for (const at of [...places].sort((left, right) => left - right)) {
         const part = parts[at]
         const refusal = part?.["type"] === "refusal"
         refused ||= refusal
@@ -104,7 +99,7 @@ export const turnOf = (
     ? incomplete === "content_filter"
       ? "contentFilter"
       : "length"
-    : calls.length > 0
+    : sorted.toolCalls.length + sorted.malformedToolCalls.length > 0
       ? "toolCalls"
       : refused
         ? "refusal"

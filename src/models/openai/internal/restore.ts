@@ -6,8 +6,11 @@ import * as Schema from "effect/Schema"
 import type { Block } from "../../../core/Content.ts"
 import type { Json } from "../../../core/Json.ts"
 import type { TurnStop } from "../../../core/Message.ts"
+import { isTooDeep } from "../../internal/nesting.ts"
 
-const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
+const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
+
+const isJson = Schema.is(Schema.Json)
 
 /** Rewrites the one text of an answer; what is not a whole answer is left alone. */
 export const restored = (
@@ -20,7 +23,7 @@ export const restored = (
   return content.map((block) => {
     if (block.type !== "text") return block
     const answer = parse(block.text)
-    if (Result.isFailure(answer)) return block
+    if (Result.isFailure(answer) || isTooDeep(answer.success) || !isJson(answer.success)) return block
     const own = restore(answer.success)
     return JSON.stringify(own) === JSON.stringify(answer.success) ? block : { ...block, text: JSON.stringify(own) }
   })
