@@ -6,8 +6,8 @@ import { SessionError } from "./SessionError.ts"
 
 /**
  * - `InvalidAgent`: the agent can't run as it was made (a tool's name, two tools or slots of one name, a limit)
- * - `InvalidInput`: a run can't begin with what it was given (no input, a checkpoint without messages, a thread that
- *   nobody keeps, a decision that nobody asked for)
+ * - `InvalidInput`: a run can't begin with what it was given (no input, one that ends with an ai message, a checkpoint
+ *   without messages, a thread that nobody keeps, a decision that nobody asked for or that contradicts another)
  * - `InvalidState`: a state to go on from does not decode; `slot` names the slot
  * - `Thread`: its thread could not be read or written; `error` says why
  * - `InvalidOutput`: the answer did not decode with the agent's `output` schema after its repairs; `raw` is its text

@@ -94,7 +94,7 @@ export const ApprovalRequested = event("ApprovalRequested", {
   arguments: JsonObject,
   description: Schema.String
 })
-/** A decision came. */
+/** A decision came; or none will (`void`): something else was said, or what came was no decision on this request. */
 export const ApprovalResolved = event("ApprovalResolved", { ...call, decision: Schema.String })
 /** What the model sees of the history became shorter (tokens, estimated). */
 export const Compacted = event("Compacted", { tokensBefore: Schema.Finite, tokensAfter: Schema.Finite })

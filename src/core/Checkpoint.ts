@@ -26,6 +26,7 @@ import * as Schema from "effect/Schema"
 import * as AgentState from "./AgentState.ts"
 import type { Decision, Request } from "./Approval.ts"
 import { decodeVersioned, version } from "./internal/encoding.ts"
+import { isOpen } from "./internal/history.ts"
 import { openRequests, suspension } from "./internal/suspension.ts"
 import type { InvalidEncoding } from "./InvalidEncoding.ts"
 import { Json } from "./Json.ts"
@@ -61,10 +62,12 @@ export const encode = ({ messages, rounds, state, usage }: Checkpoint): Json => 
 export const decode = (input: unknown): Effect.Effect<Checkpoint, InvalidEncoding> =>
   Effect.fromResult(decodeStored(input))
 
-/** What a suspended run waits for, sub-agents included. */
+/** What a suspended run waits for, sub-agents included: nothing, once something else was said. */
 export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Request>, InvalidEncoding> =>
   Effect.fromResult(
-    Result.map(AgentState.read(checkpoint.state, suspension), (value) => (value === null ? [] : openRequests(value)))
+    Result.map(AgentState.read(checkpoint.state, suspension), (value) =>
+      value === null || !isOpen(checkpoint.messages, value) ? [] : openRequests(value)
+    )
   )
 
 /**

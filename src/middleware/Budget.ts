@@ -94,6 +94,8 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
   const { cost, rounds, tokens, toolCalls } = limits
   const maxima: Ledger.Maxima = { tokens, cost, rounds, toolCalls, time }
   const ledgers = Ledger.make()
+  /** The calls of each run's round that were let through: one that a person edited comes again, and is still one. */
+  const counted = new WeakMap<Run, { readonly round: number; readonly ids: Set<string> }>()
 
   const warnOnce = (run: Run, ledger: Ledger.Ledger, what: string, message: string): Effect.Effect<void> => {
     if (ledger.warned.has(what)) return Effect.void
@@ -152,10 +154,14 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
       const ledger = yield* ledgers.of(run)
       const now = yield* Clock.currentTimeMillis
       const gates: Array<Middleware.Gate> = []
-      for (const _ of calls) {
-        const reached = Ledger.reached(maxima, ledger, now, ["time", "toolCalls"])
+      const asked = counted.get(run)
+      const ids = asked?.round === run.round ? asked.ids : new Set<string>()
+      counted.set(run, { round: run.round, ids })
+      for (const { id } of calls) {
+        const reached = ids.has(id) ? undefined : Ledger.reached(maxima, ledger, now, ["time", "toolCalls"])
         if (reached === undefined) {
-          ledger.toolCalls++
+          if (!ids.has(id)) ledger.toolCalls++
+          ids.add(id)
           gates.push(Middleware.allow)
         } else {
           const output = ToolOutput.make(`Not executed: ${isUsedUp(reached)}.`, { isError: true })

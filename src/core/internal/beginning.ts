@@ -4,14 +4,15 @@ import * as Result from "effect/Result"
 import type { Input, RunOptions } from "../Agent.ts"
 import { AgentError, type Reason } from "../AgentError.ts"
 import * as AgentState from "../AgentState.ts"
-import type { Decision } from "../Approval.ts"
+import type { Decision, Request } from "../Approval.ts"
 import type { Checkpoint, Resume } from "../Checkpoint.ts"
 import { Journal, type Thread } from "../Journal.ts"
 import * as Message from "../Message.ts"
 import { type Usage, zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
-import { mend, reopen } from "./history.ts"
-import { decide, type Suspension, suspension } from "./suspension.ts"
+import { isOpen, mend, reopen } from "./history.ts"
+import type { OpenCall } from "./live.ts"
+import { decide, openRequests, type Suspension, suspension } from "./suspension.ts"
 
 /** What is wrong with a run itself. */
 export const invalid = (compiled: Compiled, reason: Reason): AgentError =>
@@ -21,13 +22,19 @@ export const invalid = (compiled: Compiled, reason: Reason): AgentError =>
 export const isResume = (input: Input): input is Resume => typeof input === "object" && "_tag" in input
 
 const toMessages = (input: Exclude<Input, Resume>): ReadonlyArray<Message.Message> => {
-  if (typeof input === "string") return input === "" ? [] : [Message.human(input)]
-  return "role" in input ? [input] : input
+  const messages = typeof input === "string" ? [Message.human(input)] : "role" in input ? [input] : input
+  return messages.every(isBlank) ? [] : messages
 }
 
+/** Whether nothing is said in a message. */
+const isBlank = ({ content, role }: Message.Message): boolean =>
+  role === "human" && content.every((block) => block.type === "text" && block.text.trim() === "")
+
 /** What a run begins with. */
-interface Beginning {
+export interface Beginning {
   readonly inputs: ReadonlyArray<Message.Message>
+  /** Results in the input that belong to earlier turns: they are in `messages` already, and not yet written down. */
+  readonly late: ReadonlyArray<Message.Message>
   readonly messages: Array<Message.Message>
   readonly state: AgentState.Snapshot
   readonly usage: Usage
@@ -35,10 +42,25 @@ interface Beginning {
   /** The turn to take up, and its calls that are open. */
   readonly turn: Message.AiMessage | undefined
   readonly open: ReadonlyArray<{ readonly id: string; readonly name: string }>
+  /** What an earlier run left of them. */
+  readonly left: ReadonlyMap<string, OpenCall["left"]>
   readonly suspension: Suspension | null
+  /** What waits no more, if the state says that something did. */
+  readonly voids: ReadonlyArray<Request> | undefined
 }
 
-const fresh = { usage: zero, rounds: 0, turn: undefined, open: [], suspension: null }
+const fresh = { usage: zero, rounds: 0, turn: undefined, open: [], left: new Map(), suspension: null }
+
+const isExecutable = ({ stopReason }: Message.AiMessage): boolean => stopReason === "toolCalls" || stopReason === "stop"
+
+/** What an earlier run left of the calls of a turn: of a suspended one it is known, in any other each may have begun. */
+const leftOf = (turn: Message.AiMessage | undefined, standing: Suspension | null): Beginning["left"] => {
+  const all = turn !== undefined && isExecutable(turn) ? turn.toolCalls.map(({ id }) => id) : []
+  return new Map([
+    ...(standing?.unknown ?? all).map((id) => [id, "unknown"] as const),
+    ...Object.keys(standing?.children ?? {}).map((id) => [id, "waiting"] as const)
+  ])
+}
 
 /** A checkpoint to go on from, with what was decided since. */
 const goOn = (
@@ -47,29 +69,33 @@ const goOn = (
   checkpoint: Checkpoint,
   inherited: ReadonlyArray<Decision>
 ): Result.Result<Beginning, AgentError> => {
-  const reopened = reopen(checkpoint.messages)
-  if (reopened.messages.length === 0) {
-    return Result.fail(
-      invalid(compiled, { _tag: "InvalidInput", problem: "the checkpoint has no messages to go on from" })
-    )
-  }
   return Result.flatMap(
     Result.mapError(AgentState.read(checkpoint.state, suspension), (error) =>
       invalid(compiled, { _tag: "InvalidState", slot: suspension.name, problem: error.message })
     ),
     (stored) => {
-      const ids = new Set(stored?.requests.map((request) => request.id))
+      const standing = stored !== null && isOpen(checkpoint.messages, stored) ? stored : null
+      const ids = new Set(standing?.requests.map((request) => request.id))
       const given = [...decisions, ...inherited.filter((decision) => ids.has(decision.id))]
-      return Result.mapBoth(decide(stored, given), {
+      const reopened = reopen(checkpoint.messages, stored)
+      if (reopened.messages.length === 0) {
+        return Result.fail(
+          invalid(compiled, { _tag: "InvalidInput", problem: "the checkpoint has no messages to go on from" })
+        )
+      }
+      return Result.mapBoth(decide(standing, given), {
         onFailure: (problem) => invalid(compiled, { _tag: "InvalidInput", problem }),
         onSuccess: (decided): Beginning => ({
           ...reopened,
           inputs: [],
+          late: [],
           state: checkpoint.state,
           usage: checkpoint.usage,
           // The round that is taken up is told of again.
           rounds: Math.max(0, checkpoint.rounds - (reopened.open.length > 0 ? 1 : 0)),
-          suspension: decided?.messageId === reopened.turn?.id ? decided : null
+          left: leftOf(reopened.turn, decided),
+          suspension: decided,
+          voids: stored !== null && standing === null ? openRequests(stored) : undefined
         })
       })
     }
@@ -99,27 +125,53 @@ export const prepare = (
       : goOn(compiled, input.decisions, checkpoint, inherited)
   }
   const inputs = toMessages(input)
-  const { messages, missing } = mend(thread?.checkpoint?.messages ?? options.history ?? [])
-  const mended = inputs.some((message) => message.role !== "human")
-    ? mendInput(messages, missing, inputs)
-    : [...missing, ...inputs]
-  if (inputs.length === 0 && messages.length === 0) {
-    return Result.fail(
-      invalid(compiled, { _tag: "InvalidInput", problem: "the input is empty, and there is no history to go on from" })
-    )
-  }
-  return Result.succeed({ ...fresh, inputs: mended, messages, state: thread?.checkpoint?.state ?? options.state ?? {} })
+  const history = thread?.checkpoint?.messages ?? options.history ?? []
+  const state = thread?.checkpoint?.state ?? options.state ?? {}
+  const problem = emptiness(inputs, history, thread !== undefined)
+  if (problem !== undefined) return Result.fail(invalid(compiled, { _tag: "InvalidInput", problem }))
+  // One that can't be read is certain of nothing, and void with this input as well.
+  const waits = Result.getOrElse(AgentState.read(state, suspension), () => null)
+  return Result.succeed({
+    ...fresh,
+    ...joined(history, inputs, waits),
+    state,
+    voids: (state[suspension.name] ?? null) === null ? undefined : waits === null ? [] : openRequests(waits)
+  })
 }
 
-/** Input may answer the calls that the history left open, and has to be as valid as a history. */
-const mendInput = (
+/** What keeps an input from being answered. */
+const emptiness = (
+  inputs: ReadonlyArray<Message.Message>,
   history: ReadonlyArray<Message.Message>,
-  missing: ReadonlyArray<Message.ToolMessage>,
-  inputs: ReadonlyArray<Message.Message>
-): ReadonlyArray<Message.Message> => {
-  const given = new Set(inputs.flatMap((message) => (message.role === "tool" ? [message.toolCallId] : [])))
-  const whole = mend([...history, ...missing.filter((answer) => !given.has(answer.toolCallId)), ...inputs])
-  return [...whole.messages, ...whole.missing].slice(history.length)
+  hasThread: boolean
+): string | undefined => {
+  if (inputs.length === 0 && hasThread) {
+    return "the input is empty; say something, or go on with what the thread has come to by Agent.resume"
+  }
+  if (inputs.length === 0 && history.length === 0) return "the input is empty, and there is no history to go on from"
+  const last = inputs.at(-1) ?? history.at(-1)
+  return last?.role === "ai" && (inputs.length > 0 || Message.callIds(last).length === 0)
+    ? `the ${inputs.length > 0 ? "input" : "history"} ends with an ai message; end with what the model is to answer`
+    : undefined
+}
+
+/** Input behind a history. It may answer calls that the history left open, and has to be as valid as a history. */
+const joined = (
+  history: ReadonlyArray<Message.Message>,
+  inputs: ReadonlyArray<Message.Message>,
+  waits: Suspension | null
+): Pick<Beginning, "messages" | "inputs" | "late"> => {
+  const { messages, missing } = mend(history, waits)
+  if (inputs.every(({ role }) => role === "human")) return { messages, inputs: [...missing, ...inputs], late: [] }
+  const whole = mend([...history, ...inputs], waits)
+  // An answer that comes late takes the place of what stood in for it.
+  const before = whole.messages.slice(0, messages.length)
+  const given = new Set(inputs)
+  return {
+    messages: before,
+    inputs: [...whole.messages.slice(messages.length), ...whole.missing],
+    late: before.filter((message) => given.has(message))
+  }
 }
 
 /** The thread of a run. A run that names one and has no journal would lose it. */

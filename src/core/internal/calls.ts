@@ -1,11 +1,13 @@
 import * as Result from "effect/Result"
+import * as Content from "../Content.ts"
 import type { JsonObject } from "../Json.ts"
-import type { ToolMessage } from "../Message.ts"
+import { tool as makeAnswer, type ToolMessage } from "../Message.ts"
 import type { PreparedCall } from "../Middleware.ts"
 import type { Prepared, Tool } from "../Tool.ts"
 import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import { ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
+import { neverBegun, recovery, unknownOutcome } from "./history.ts"
 import type { Live, OpenCall } from "./live.ts"
 
 /** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
@@ -16,10 +18,14 @@ export interface Call extends OpenCall {
   prepared: Prepared<unknown> | undefined
 }
 
-/** A call that nothing was done about yet. */
-export const untouched = (call: { readonly id: string; readonly name?: string }): OpenCall => ({
+/** A call that nothing was done about in this run. */
+export const untouched = (
+  call: { readonly id: string; readonly name?: string },
+  left?: ReadonlyMap<string, OpenCall["left"]>
+): OpenCall => ({
   id: call.id,
   name: call.name ?? "unknown",
+  left: left?.get(call.id),
   started: false,
   outcome: undefined,
   children: [],
@@ -41,7 +47,7 @@ const isOffered = (live: Live, name: string): boolean =>
 /** Finds the tool of a call and decodes its arguments. */
 export const resolve = (live: Live, call: ToolCall): Call => {
   const tool = isOffered(live, call.name) ? live.compiled.tools.get(call.name) : undefined
-  const resolved: Call = { ...untouched(call), tool, prepared: undefined }
+  const resolved: Call = { ...untouched(call, live.left), tool, prepared: undefined }
   if (tool === undefined) resolved.outcome = { error: unknownTool(live, call.name) }
   else prepare(resolved, tool, call.arguments)
   return resolved
@@ -90,6 +96,24 @@ export const brokeDown = (name: string, cause: unknown): ToolError =>
     message: `The tool "${name}" broke down. Whether it had an effect is not known.`,
     cause
   })
+
+/** The message that answers a call. One without an outcome was stopped by a failure or an interruption. */
+export const answer = (live: Live, { id, left, name, outcome, started }: OpenCall): ToolMessage => {
+  const options = { id: live.makeId(), toolCallId: id, toolName: name }
+  if (outcome === undefined) {
+    const text = started ? interrupted : left === undefined ? neverBegun : unknownOutcome
+    return makeAnswer(text, { ...options, isError: true, source: recovery })
+  }
+  const output = "error" in outcome ? ToolOutput.make(outcome.error.message, { isError: true }) : outcome.output
+  // It did not run now; what it did before is not known for that.
+  const content =
+    !started && left !== undefined && output.isError
+      ? [Content.text(`${unknownOutcome} It is not run again: `), ...output.content]
+      : output.content
+  return makeAnswer(content, { ...options, isError: output.isError })
+}
+
+const interrupted = "This call was interrupted. Whether it had an effect is not known."
 
 /** A call as middleware sees it. */
 export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): PreparedCall => ({

@@ -55,6 +55,7 @@ export const start = Effect.fnUntraced(function* (compiled: Compiled, input: Inp
     hub,
     control,
     parent: undefined,
+    isFresh: true,
     onLive: (one) => {
       live = one
     }
@@ -65,7 +66,8 @@ export const start = Effect.fnUntraced(function* (compiled: Compiled, input: Inp
         Hub.end(hub, Exit.void)
       })
     ),
-    Effect.forkScoped
+    // One that is interrupted before it began must still say how it ended.
+    Effect.forkScoped({ uninterruptible: true })
   )
   const put = (queue: Array<HumanMessage>) => (message: Content.Input | HumanMessage) =>
     Effect.suspend(() => {

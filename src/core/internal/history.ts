@@ -1,4 +1,5 @@
 import { type AiMessage, makeId, type Message, tool, type ToolMessage } from "../Message.ts"
+import type { Suspension } from "./suspension.ts"
 
 /** A call that must be answered. */
 interface Unanswered {
@@ -11,15 +12,87 @@ const callsOf = (message: AiMessage): ReadonlyArray<Unanswered> =>
     ? message.toolCalls
     : [...message.toolCalls, ...message.malformedToolCalls.map(({ id, name }) => ({ id, name: name ?? "unknown" }))]
 
-/** What an earlier run did not get to. */
-const notExecuted = ({ id, name }: Unanswered): ToolMessage =>
-  tool("This call was not executed: the run ended before it.", {
-    id: makeId(),
-    toolCallId: id,
-    toolName: name,
-    isError: true,
-    source: "recovery"
-  })
+/** Marks what the library answers for a call whose result nobody has: a result that comes late takes its place. */
+export const recovery = "recovery"
+
+/** Of a call that never began. */
+export const neverBegun = "This call was not executed: the run ended before it."
+
+/** Of a call that was begun, or may have been, when a run was cut off. */
+export const unknownOutcome =
+  "This call was begun, or about to be, when the run was cut off. Whether it took effect is not known: look before you repeat it."
+
+const unrecorded =
+  "The result of this call was not written down: the run was cut off. Whether it took effect is not known: look before you repeat it."
+
+const undecided = "This call was not executed: it waited for a decision, and something else was said instead."
+
+const stopped =
+  "This call was begun, and stopped while something in it waited for a decision. How much of it took effect is not known: look before you repeat it."
+
+/**
+ * What is said of a call that nobody answered. Only a suspension is certain that a call never began: it is over before the
+ * first call of its turn begins.
+ */
+const standIn = (
+  { malformedToolCalls, id: messageId }: AiMessage,
+  { id, name }: Unanswered,
+  suspension: Suspension | null
+): ToolMessage => {
+  const is = suspension?.messageId === messageId ? suspension : undefined
+  const known = is?.answers.find((answer) => answer.toolCallId === id)
+  if (known !== undefined) return known
+  const text = malformedToolCalls.some((call) => call.id === id)
+    ? neverBegun
+    : is === undefined || is.unknown.includes(id)
+      ? unrecorded
+      : Object.hasOwn(is.children, id)
+        ? stopped
+        : undecided
+  return tool(text, { id: makeId(), toolCallId: id, toolName: name, isError: true, source: recovery })
+}
+
+/** The answers to the calls of a turn, by their ids. */
+type Answers = Map<string, ToolMessage>
+
+/**
+ * The answers to each turn, by its place. A result belongs to the last turn before it that has a call with its id, however late it
+ * comes; the first one counts, but for what only stood in for it.
+ */
+const collect = (history: ReadonlyArray<Message>): ReadonlyMap<number, Answers> => {
+  const turns = new Map<number, Answers>()
+  const holders = new Map<string, Answers>()
+  for (const [at, message] of history.entries()) {
+    if (message.role === "ai") {
+      const calls = callsOf(message)
+      if (calls.length === 0) continue
+      const answers: Answers = new Map()
+      turns.set(at, answers)
+      for (const { id } of calls) holders.set(id, answers)
+    } else if (message.role === "tool") {
+      const answers = holders.get(message.toolCallId)
+      const before = answers?.get(message.toolCallId)
+      const counts = before === undefined || (before.source === recovery && message.source !== recovery)
+      if (counts) answers?.set(message.toolCallId, message)
+    }
+  }
+  return turns
+}
+
+/** The last message that is no result, and where it is. */
+const lastTurn = (history: ReadonlyArray<Message>): { readonly at: number; readonly turn: AiMessage | undefined } => {
+  const at = history.findLastIndex((message) => message.role !== "tool")
+  const turn = history[at]
+  return { at, turn: turn?.role === "ai" ? turn : undefined }
+}
+
+/** Whether what a suspension is about is still open: nothing else was said, and not all of it was answered. */
+export const isOpen = (history: ReadonlyArray<Message>, { messageId }: Suspension): boolean => {
+  const { at, turn } = lastTurn(history)
+  if (turn?.id !== messageId) return false
+  const answered = new Set(history.slice(at + 1).map((message) => message.role === "tool" && message.toolCallId))
+  return callsOf(turn).some(({ id }) => !answered.has(id))
+}
 
 /**
  * A history that any provider accepts: behind every ai message exactly one answer for each of its calls, in call order,
@@ -27,33 +100,25 @@ const notExecuted = ({ id, name }: Unanswered): ToolMessage =>
  * is put in its place. It goes over the history once a run.
  */
 export const mend = (
-  history: ReadonlyArray<Message>
+  history: ReadonlyArray<Message>,
+  suspension: Suspension | null
 ): { readonly messages: Array<Message>; readonly missing: ReadonlyArray<ToolMessage> } => {
+  const turns = collect(history)
+  const last = lastTurn(history)
   const messages: Array<Message> = []
-  let open: ReadonlyArray<Unanswered> = []
-  const answers = new Map<string, ToolMessage>()
-  const settle = (): ReadonlyArray<ToolMessage> => {
-    const missing: Array<ToolMessage> = []
-    for (const call of open) {
-      const answer = answers.get(call.id)
-      if (answer !== undefined && missing.length === 0) messages.push(answer)
-      else missing.push(answer ?? notExecuted(call))
-    }
-    open = []
-    answers.clear()
-    return missing
-  }
-  for (const message of history) {
-    if (message.role === "tool") {
-      const id = message.toolCallId
-      if (!answers.has(id) && open.some((call) => call.id === id)) answers.set(id, message)
-      continue
-    }
-    if (open.length > 0) for (const answer of settle()) messages.push(answer)
+  const missing: Array<ToolMessage> = []
+  for (const [at, message] of history.entries()) {
+    if (message.role === "tool") continue
     messages.push(message)
-    if (message.role === "ai") open = callsOf(message)
+    const answers = turns.get(at)
+    if (message.role !== "ai" || answers === undefined) continue
+    for (const call of callsOf(message)) {
+      const answer = answers.get(call.id)
+      const isMissing = at === last.at && (answer === undefined || missing.length > 0)
+      ;(isMissing ? missing : messages).push(answer ?? standIn(message, call, suspension))
+    }
   }
-  return { messages, missing: settle() }
+  return { messages, missing }
 }
 
 /** A history to go on from: its last turn as it stands, with the calls that nobody answered. */
@@ -64,25 +129,15 @@ export interface Reopened {
 }
 
 /** Like {@link mend}, but the last turn stays open. What was said of a turn that did not end is dropped. */
-export const reopen = (history: ReadonlyArray<Message>): Reopened => {
-  const last = history.findLastIndex((message) => message.role !== "tool")
-  const turn = history[last]
-  const whole = (end: number) => {
-    const { messages, missing } = mend(history.slice(0, end))
-    return [...messages, ...missing]
-  }
-  if (turn?.role !== "ai") return { messages: whole(history.length), turn: undefined, open: [] }
-  if (turn.stopReason === "interrupted" && callsOf(turn).length === 0) {
-    return { messages: whole(last), turn: undefined, open: [] }
-  }
-  const calls = callsOf(turn)
-  const answers = new Map<string, Message>()
-  for (const message of history.slice(last + 1)) {
-    if (message.role === "tool" && !answers.has(message.toolCallId)) answers.set(message.toolCallId, message)
-  }
+export const reopen = (history: ReadonlyArray<Message>, suspension: Suspension | null): Reopened => {
+  const { at, turn } = lastTurn(history)
+  const isPartial = turn?.stopReason === "interrupted" && callsOf(turn).length === 0
+  const { messages, missing } = mend(isPartial ? history.toSpliced(at, 1) : history, suspension)
+  if (turn === undefined || isPartial) return { messages: [...messages, ...missing], turn: undefined, open: [] }
+  const answers = collect(history).get(at)
   return {
-    messages: [...whole(last), turn, ...calls.flatMap((call) => answers.get(call.id) ?? [])],
+    messages: [...messages, ...missing.filter((answer) => answers?.get(answer.toolCallId) === answer)],
     turn,
-    open: calls.filter((call) => !answers.has(call.id))
+    open: callsOf(turn).filter(({ id }) => answers?.has(id) !== true)
   }
 }

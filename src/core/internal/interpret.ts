@@ -12,19 +12,31 @@ import { ChatModel, open as openSession } from "../ChatModel.ts"
 import type { UnknownOutcome } from "../Checkpoint.ts"
 import { IdGenerator } from "../IdGenerator.ts"
 import type { Json } from "../Json.ts"
-import type * as Message from "../Message.ts"
 import { MessageLog } from "../MessageLog.ts"
 import type { Directive } from "../Middleware.ts"
 import { CurrentRun } from "../Run.ts"
 import { zero } from "../Usage.ts"
-import { invalid, isResume, openThread, prepare } from "./beginning.ts"
+import { type Beginning, invalid, isResume, openThread, prepare } from "./beginning.ts"
 import { untouched } from "./calls.ts"
 import type { Compiled } from "./definition.ts"
+import { voided } from "./gate.ts"
 import type { Hub } from "./hub.ts"
-import { append, type Control, emit, flushLog, type Live, note, type Origin, type Recorder, save } from "./live.ts"
+import {
+  append,
+  type Control,
+  emit,
+  flushLog,
+  type Live,
+  note,
+  type Origin,
+  type Recorder,
+  save,
+  tell
+} from "./live.ts"
 import { type Ending, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
 import * as Store from "./store.ts"
+import { suspension } from "./suspension.ts"
 import * as Tools from "./tools.ts"
 import { surface } from "./tunnel.ts"
 import { call, makeNextTurn, partialMessage } from "./turn.ts"
@@ -35,6 +47,8 @@ export interface Place {
   readonly hub: Hub
   readonly control: Control | undefined
   readonly parent: Live | undefined
+  /** Whether it is the first thing of a fiber that can't be interrupted until it is under way. */
+  readonly isFresh?: boolean
   /** Told of the run as soon as it exists. */
   readonly onLive?: (live: Live) => void
 }
@@ -60,9 +74,14 @@ const inherited = (unknownOutcome: UnknownOutcome | undefined): "tell" | "ask" =
   unknownOutcome === "ask" ? "ask" : "tell"
 
 /** Everything before the first round, the rounds, and what comes after the last. */
-const body = Effect.fnUntraced(function* (live: Live, inputs: ReadonlyArray<Message.Message>) {
+const body = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: Beginning) {
   const { compiled } = live
   if (live.parent === undefined) note(live, { _tag: "RunStarted", runId: live.runId, agent: live.agent })
+  if (voids !== undefined) {
+    for (const request of voids) yield* voided(live, request)
+    yield* live.state.set(suspension, null)
+  }
+  for (const message of late) yield* tell(live, message)
   for (const message of inputs) yield* append(live, message)
   let directive: Directive | undefined
   for (const hook of compiled.beforeAgent) {
@@ -81,8 +100,11 @@ const body = Effect.fnUntraced(function* (live: Live, inputs: ReadonlyArray<Mess
 /** What was cut off by an interruption or a failure becomes valid history: a partial answer marked, calls answered. */
 const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   live.ending = true
-  // What waits for a decision goes on waiting: nothing of it was begun.
-  if (live.suspension !== null && live.batch.every((call) => !call.started)) live.batch = []
+  // A turn that was to be taken up, and was not, is left as it was found.
+  if (live.resumed !== undefined && live.batch.every((call) => !call.started)) {
+    live.batch = []
+    if (live.suspension !== null) yield* live.state.set(suspension, live.suspension)
+  }
   const partial = interrupted ? partialMessage(live) : undefined
   if (partial !== undefined) yield* append(live, partial)
   yield* Tools.settle(live)
@@ -132,16 +154,8 @@ export const interpret = Effect.fnUntraced(function* (
     const recorder: Recorder | undefined =
       thread === undefined || threadId === undefined ? parent?.recorder : { thread, threadId, entries: [] }
     const decisions = [...(isResume(input) ? input.decisions : []), ...(parent?.decisions ?? [])]
-    const {
-      inputs,
-      messages,
-      open,
-      rounds,
-      state: saved,
-      suspension: still,
-      turn,
-      usage
-    } = yield* Effect.fromResult(prepare(compiled, input, options, thread, parent?.decisions ?? []))
+    const beginning = yield* Effect.fromResult(prepare(compiled, input, options, thread, parent?.decisions ?? []))
+    const { left, messages, open, rounds, state: saved, suspension: still, turn, usage } = beginning
     const model = yield* ChatModel
     const makeId = yield* IdGenerator
     const log = yield* MessageLog
@@ -210,10 +224,11 @@ export const interpret = Effect.fnUntraced(function* (
       tools: compiled.toolDefinitions,
       offered: compiled.toolDefinitions,
       partial: undefined,
-      batch: open.map(untouched),
+      batch: open.map((call) => untouched(call, left)),
       recorder,
       resumed: turn,
       suspension: still,
+      left,
       resumable: {},
       decisions,
       unknownOutcome: isResume(input) ? input.unknownOutcome : inherited(parent?.unknownOutcome),
@@ -223,7 +238,7 @@ export const interpret = Effect.fnUntraced(function* (
     own.nextTurn = makeNextTurn(own)
     live = own
     place.onLive?.(own)
-    return yield* Effect.provideService(body(own, inputs), CurrentRun, own)
+    return yield* Effect.provideService(body(own, beginning), CurrentRun, own)
   })
 
   // What the run opened is closed before the layers that it may stand on.
@@ -236,5 +251,8 @@ export const interpret = Effect.fnUntraced(function* (
     (effect, layer) => Effect.provide(effect, layer),
     whole
   )
-  return yield* Effect.onExit(surface(provided), (exit) => Effect.suspend(() => announce(origin, live, exit)))
+  const surfaced = surface(provided)
+  return yield* Effect.onExit(place.isFresh === true ? Effect.interruptible(surfaced) : surfaced, (exit) =>
+    Effect.suspend(() => announce(origin, live, exit))
+  )
 })

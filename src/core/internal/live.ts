@@ -32,6 +32,8 @@ export interface Control {
 export interface OpenCall {
   readonly id: string
   readonly name: string
+  /** What an earlier run left of it: it waits inside (a sub-agent of its own does), or nobody knows whether it took effect. */
+  left: "waiting" | "unknown" | undefined
   started: boolean
   outcome: { readonly output: ToolOutput } | { readonly error: ToolError } | undefined
   /** The sub-agents that it ran, in their order: how far they came, made when it is asked for. */
@@ -74,6 +76,8 @@ export interface Live extends Origin, Mutable<Omit<Run, "messages" | "state" | "
   resumed: AiMessage | undefined
   /** What this run stood still for, when it began. */
   suspension: Suspension | null
+  /** What is left of the calls of the turn that is taken up, by their ids. */
+  left: ReadonlyMap<string, OpenCall["left"]>
   /** The sub-agents that its open calls go on with. */
   resumable: { readonly [callId: string]: ReadonlyArray<Child> }
   /** What was decided, for the whole tree. */
@@ -161,21 +165,31 @@ export const save = (live: Live): Effect.Effect<void, AgentError> => {
   const due = recorder.entries
   const entries: ReadonlyArray<Entry> = [...due, { _tag: "Step", usage: live.usage, rounds: live.round }]
   recorder.entries = []
-  return Effect.flatMap(
-    Effect.mapError(Effect.uninterruptible(thread.append(entries)), (error) => {
+  const stored = Effect.onError(thread.append(entries), () =>
+    Effect.sync(() => {
       // They are still due: what comes after them must not be stored without them.
       recorder.entries = [...due, ...recorder.entries]
-      return new AgentError({ agent: live.agent, reason: { _tag: "Thread", error } })
-    }),
+    })
+  )
+  return Effect.flatMap(
+    Effect.mapError(
+      Effect.uninterruptible(stored),
+      (error) => new AgentError({ agent: live.agent, reason: { _tag: "Thread", error } })
+    ),
     (step) => emit(live, { _tag: "CheckpointSaved", threadId, step })
   )
+}
+
+/** Writes a message down and says that it is there. */
+export const tell = (live: Live, message: Message): Effect.Effect<void> => {
+  if (live.parent === undefined) note(live, { _tag: "Message", message })
+  return emit(live, { _tag: "MessageAppended", message })
 }
 
 /** Adds a message to the conversation: history, journal, event and log. Like `emit`, it has happened when this returns. */
 export const append = (live: Live, message: Message): Effect.Effect<void> => {
   live.messages.push(message)
-  if (live.parent === undefined) note(live, { _tag: "Message", message })
-  const told = emit(live, { _tag: "MessageAppended", message })
+  const told = tell(live, message)
   return live.log === undefined ? told : Effect.andThen(flushLog(live), told)
 }
 

@@ -163,9 +163,11 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
 /** Lets in what came from outside, where it can't part a call from its result. */
 const admit = Effect.fnUntraced(function* (live: Live, kind: "steer" | "followUp") {
   const queue = kind === "steer" ? live.control?.steering : live.control?.followUps
-  const messages = queue === undefined ? [] : queue.splice(0, kind === "steer" ? queue.length : 1)
+  const messages = queue?.slice(0, kind === "steer" ? queue.length : 1) ?? []
   for (const message of messages) {
     yield* emit(live, { _tag: "Steered", messageId: message.id, kind })
+    // Until now it is undelivered, if the run is ended while readers are waited for.
+    queue?.shift()
     yield* append(live, message)
   }
   return messages.length > 0
@@ -331,6 +333,8 @@ export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | 
   const { resumed } = live
   if (resumed !== undefined) {
     const step: Step = yield* takeUp(live, resumed, memory)
+    live.resumed = undefined
+    live.left = new Map()
     if (step._tag === "End") return step.ending
     if (step._tag === "Final") return yield* finalAnswer(live, step.stopReason)
   }

@@ -20,14 +20,16 @@ export type Child = typeof Child.Type
 
 /**
  * Why a run stands still: the turn whose calls wait, what is asked about them (by sub-agents too), what was decided, and
- * the sub-agents that wait inside of them. `answers` are those of calls that are done and come after one that waits.
+ * the sub-agents that wait inside of them. `answers` are those of calls that are done and come after one that waits;
+ * `unknown` are calls that an earlier run may have begun.
  */
 const Suspension = Schema.Struct({
   messageId: Schema.String,
   requests: Schema.Array(Request),
   decisions: Schema.Array(Decision),
   children: Schema.Record(Schema.String, Schema.Array(Child)),
-  answers: Schema.Array(ToolMessage)
+  answers: Schema.Array(ToolMessage),
+  unknown: Schema.Array(Schema.String)
 })
 export type Suspension = typeof Suspension.Type
 
@@ -43,28 +45,35 @@ export const openRequests = ({ decisions, requests }: Suspension): ReadonlyArray
   return requests.filter((request) => !decided.has(request.id))
 }
 
-/** Adds what was decided. Fails with what is wrong with the decisions. */
+/** Adds what was decided. The same decision may come again; fails with what is wrong with one. */
 export const decide = (
   current: Suspension | null,
   decisions: ReadonlyArray<Decision>
 ): Result.Result<Suspension | null, string> => {
   const requests = new Map(current?.requests.map((request) => [request.id, request]))
+  const decided = new Map(current?.decisions.map((decision) => [decision.id, decision]))
   for (const decision of decisions) {
     const request = requests.get(decision.id)
     const choice = choiceOf(decision)
-    if (request === undefined) return Result.fail(`nothing waits for a decision with the id "${decision.id}"`)
+    if (request === undefined) {
+      return Result.fail(
+        `nothing waits for a decision with the id "${decision.id}": it is of another run, was carried out, or is void since something else was said`
+      )
+    }
     if (!request.allow.includes(choice)) {
       return Result.fail(
         `"${choice}" is not allowed for "${request.toolName}"; choose one of ${request.allow.join(", ")}`
       )
     }
+    const before = decided.get(decision.id)
+    if (before !== undefined && canonical(before) !== canonical(decision)) {
+      return Result.fail(
+        `two decisions on "${request.toolName}" (id "${decision.id}") contradict each other: "${choiceOf(before)}", then "${choice}"; give one`
+      )
+    }
+    decided.set(decision.id, decision)
   }
-  if (current === null || decisions.length === 0) return Result.succeed(current)
-  const given = new Set(decisions.map((decision) => decision.id))
-  return Result.succeed({
-    ...current,
-    decisions: [...current.decisions.filter((decision) => !given.has(decision.id)), ...decisions]
-  })
+  return Result.succeed(current === null ? null : { ...current, decisions: [...decided.values()] })
 }
 
 /** The request about a call, if it is about these arguments. */
@@ -85,8 +94,8 @@ export const requestFor = (
 export const decisionOn = (current: Suspension | null, request: Request): Decision | undefined =>
   current?.decisions.find((decision) => decision.id === request.id)
 
-/** What a decision does to the call. */
-export const toGate = (decision: Decision): Gate => {
+/** What a decision does to a call, which an earlier run may have begun. */
+export const toGate = (decision: Decision, wasBegun: boolean): Gate => {
   switch (decision._tag) {
     case "Approve":
       return { _tag: "Allow" }
@@ -96,7 +105,7 @@ export const toGate = (decision: Decision): Gate => {
       return {
         _tag: "Answer",
         output: output(
-          `This call was refused and not executed${decision.reason === undefined ? "." : `: ${decision.reason}`}`,
+          `This call was refused${wasBegun ? "" : " and not executed"}${decision.reason === undefined ? "." : `: ${decision.reason}`}`,
           { isError: true }
         )
       }

@@ -2,13 +2,13 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Request } from "../Approval.ts"
-import * as Message from "../Message.ts"
+import type * as Message from "../Message.ts"
 import type { PreparedCall } from "../Middleware.ts"
 import type { Prepared, Tool } from "../Tool.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { isToolError, type ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
-import { brokeDown, type Call, decode, done, malformed, resolve, toPrepared, untouched } from "./calls.ts"
+import { answer, brokeDown, type Call, decode, done, malformed, resolve, toPrepared, untouched } from "./calls.ts"
 import { gate } from "./gate.ts"
 import { append, emit, type Live, type OpenCall, save } from "./live.ts"
 import { suspendedRequests, suspension } from "./suspension.ts"
@@ -131,23 +131,6 @@ const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
   yield* tell(live, call, call.outcome, since)
 })
 
-/** The message that answers a call. A call without an outcome is one that a failure or an interruption stopped. */
-const answer = (live: Live, call: OpenCall): Message.ToolMessage => {
-  const { outcome } = call
-  const options = { id: live.makeId(), toolCallId: call.id, toolName: call.name }
-  if (outcome === undefined) {
-    return Message.tool(
-      call.started
-        ? "This call was interrupted. Whether it had an effect is not known."
-        : "This call was not executed: the run ended before it.",
-      { ...options, isError: true }
-    )
-  }
-  return "error" in outcome
-    ? Message.tool(outcome.error.message, { ...options, isError: true })
-    : Message.tool(outcome.output.content, { ...options, isError: outcome.output.isError })
-}
-
 /** Puts the answers of a round into the history, in call order. */
 export const settle = Effect.fnUntraced(function* (live: Live) {
   while (live.batch.length > 0) {
@@ -203,7 +186,8 @@ const suspendInside = Effect.fnUntraced(function* (
     ],
     decisions,
     children: Object.fromEntries(waiting.map((call) => [call.id, call.children.map((child) => child())])),
-    answers: behind.flatMap((call) => (call.suspended === undefined ? [answer(live, call)] : []))
+    answers: behind.flatMap((call) => (call.suspended === undefined ? [answer(live, call)] : [])),
+    unknown: []
   })
   return standsStill(pending)
 })
@@ -247,7 +231,7 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
 /** Adds a turn to the history. From here on its calls are owed an answer, whatever happens. */
 export const appendTurn = (live: Live, message: Message.AiMessage): Effect.Effect<void> => {
   if (message.toolCalls.length + message.malformedToolCalls.length > 0) {
-    live.batch = [...message.toolCalls, ...message.malformedToolCalls].map(untouched)
+    live.batch = [...message.toolCalls, ...message.malformedToolCalls].map((call) => untouched(call))
   }
   return append(live, message)
 }

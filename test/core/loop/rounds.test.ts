@@ -525,7 +525,12 @@ describe("input", () => {
       assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
       assert.deepStrictEqual(
         result.newMessages.map((message) => `${message.role} ${Message.text(message)}`),
-        ["tool This call was not executed: the run ended before it.", "tool yes", "human and?", "ai ok"]
+        [
+          "tool The result of this call was not written down: the run was cut off. Whether it took effect is not known: look before you repeat it.",
+          "tool yes",
+          "human and?",
+          "ai ok"
+        ]
       )
     }).pipe(Effect.provide(TestChatModel.script(["ok"])))
   )

@@ -133,11 +133,12 @@ describe("invariant 1: pairing", () => {
       assert.deepStrictEqual(
         answers(request?.messages ?? []).map(([id, isError]) => [id, isError]),
         [
-          ["a", true],
+          ["a", false],
           ["b", false],
           ["c", true]
         ]
       )
+      assert.strictEqual(Message.text(request?.messages[2] ?? Message.human("")), "late")
       // What was missing at the end is new, and said so.
       assert.deepStrictEqual(
         result.newMessages.map((message) => message.role),
