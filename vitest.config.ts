@@ -14,6 +14,12 @@ export default defineConfig({
     environment: "node",
     include: ["test/**/*.test.ts"],
     exclude: ["test/bench/**"],
+    // Loading Effect and the sources is most of what a small file costs: files of a worker share what it has loaded.
+    // Nothing in src/ is a singleton, so no file can see another's traces.
+    isolate: false,
+    // A busy machine is slower by a factor; a hang is found as well after 20 seconds.
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
     // .ci/run counts the tests from this file.
     reporters: results ? ["default", ["json", { outputFile: results }]] : ["default"]
   }
