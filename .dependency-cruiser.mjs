@@ -4,6 +4,7 @@
 
 /** From the inside out. A folder imports itself and folders of inner rings; siblings talk through services of core. */
 const rings = [
+  ["support"],
   ["core"],
   ["models", "backends", "middleware", "profiles", "sessions", "stores", "testing"],
   ["deep"],

@@ -56,6 +56,6 @@ assert.deepEqual(
 )
 assert.deepEqual(rings.flat(), enforced, "docs/architecture.md names other rings than .dependency-cruiser.mjs")
 for (const { folder, ring } of listed) {
-  assert.ok(rings[Number(ring) - 1]?.includes(folder.split("/")[1] ?? ""), `${folder} is not on ring ${ring}`)
+  assert.ok(rings[Number(ring)]?.includes(folder.split("/")[1] ?? ""), `${folder} is not on ring ${ring}`)
 }
 console.log(`architecture: ${listed.length} folders on ${rings.length} rings, as docs/architecture.md says`)

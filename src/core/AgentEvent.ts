@@ -6,10 +6,11 @@
  * of these with that path. What is in the events is enough to rebuild the transcript and the usage.
  */
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { decodeVersioned, version } from "./internal/encoding.ts"
 import type { InvalidEncoding } from "./InvalidEncoding.ts"
-import { Json, JsonObject } from "./Json.ts"
+import { fromUnknown, isObject, Json, JsonObject } from "./Json.ts"
 import { Message, TurnStop } from "./Message.ts"
 import { StopReason } from "./StopReason.ts"
 import { add, Usage, zero } from "./Usage.ts"
@@ -164,11 +165,22 @@ export type Of<Tag extends AgentEvent["_tag"]> = Extract<AgentEvent, { readonly 
 export const isTerminal = (value: AgentEvent): value is Of<"RunCompleted" | "RunFailed" | "RunInterrupted"> =>
   value._tag === "RunCompleted" || value._tag === "RunFailed" || value._tag === "RunInterrupted"
 
-const encodeEvent = Schema.encodeSync(AgentEvent)
+const encodeEvent = Schema.encodeUnknownResult(AgentEvent)
 const decodeEvent = decodeVersioned("event", AgentEvent, tags)
 
-/** Encodes an event as versioned JSON: `{ "v": 1, "_tag": …, … }`. */
-export const encode = (value: AgentEvent): Json => ({ v: version, ...encodeEvent(value) })
+const asJson = (value: AgentEvent): JsonObject => {
+  const json = fromUnknown(value)
+  return isObject(json) ? json : {}
+}
+
+/**
+ * Encodes an event as versioned JSON: `{ "v": 1, "_tag": …, … }`. It never fails: what is no JSON in an event that was
+ * made by hand (a number that is none, a date) becomes it, as `Json.fromUnknown` says.
+ */
+export const encode = (value: AgentEvent): Json => ({
+  v: version,
+  ...Result.getOrElse(encodeEvent(value), () => asJson(value))
+})
 
 /** Decodes an event that came from outside. */
 export const decode = (input: unknown): Effect.Effect<AgentEvent, InvalidEncoding> =>

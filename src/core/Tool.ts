@@ -17,6 +17,7 @@
  * ```
  */
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { type Decoder, fromJsonSchema, fromSchema } from "./internal/arguments.ts"
@@ -27,7 +28,8 @@ import { fromResult, type ToolOutput } from "./ToolOutput.ts"
 /**
  * What a tool does to the world (MCP's hints): it only reads; it may destroy; doing it twice is doing it once; it
  * touches things outside of the agent's own world. `paged`: it gives large things in parts by itself, so that its results
- * are never put into files. What is not said counts as not so.
+ * are never put into files. `volatile`: the same call may be answered otherwise the next time (a status, a command, a
+ * test run), so a model that makes it again does not go in circles. What is not said counts as not so.
  */
 export interface Annotations {
   readonly readOnly?: boolean
@@ -35,6 +37,7 @@ export interface Annotations {
   readonly idempotent?: boolean
   readonly openWorld?: boolean
   readonly paged?: boolean
+  readonly volatile?: boolean
 }
 
 /** A call whose arguments were decoded: the arguments as they will be used (after coercion), and the work. */
@@ -45,7 +48,8 @@ export interface Prepared<out R> {
 
 /**
  * A tool that needs `R` to run. `parameters` is a JSON Schema of an object; `outputLimit` is in characters of text and
- * cuts longer results (head and tail stay).
+ * cuts longer results and failures (head and tail stay); without one, those of more than `ToolOutput.defaultLimit` are cut
+ * for the model.
  */
 export interface Tool<out R = never> {
   readonly name: string
@@ -71,6 +75,26 @@ interface Options {
   readonly outputLimit?: number
 }
 
+/**
+ * Ends a call whose tool broke its type, with words for its author: types say what `execute` gives, programs without them
+ * do not. A promise that nobody awaits must not end the process.
+ */
+const broken = (name: string, given: unknown, wanted: string): Effect.Effect<never> => {
+  const isPromise = Predicate.isPromiseLike(given)
+  if (isPromise) given.then(undefined, () => undefined)
+  const hint = isPromise ? "; wrap the promise in Effect.tryPromise" : ""
+  return Effect.die(new TypeError(`execute of the tool "${name}" gave ${nameOf(given)}, not ${wanted}${hint}`))
+}
+
+const nameOf = (given: unknown): string =>
+  Predicate.isPromiseLike(given)
+    ? "a promise"
+    : given === null
+      ? "null"
+      : Array.isArray(given)
+        ? "an array"
+        : typeof given
+
 const assemble = <A, E, R>(
   name: string,
   options: Options,
@@ -85,9 +109,18 @@ const assemble = <A, E, R>(
   prepare: (args) =>
     Result.map(decoder.decode(args), (decoded) => ({
       arguments: decoded.json,
-      execute: Effect.mapBoth(
-        Effect.suspend(() => execute(decoded.value)),
-        { onSuccess: fromResult, onFailure: fromUnknown }
+      execute: Effect.matchEffect(
+        Effect.suspend((): Effect.Effect<unknown, E, R> => {
+          const work = execute(decoded.value)
+          return Effect.isEffect(work) ? work : broken(name, work, "an Effect")
+        }),
+        {
+          onSuccess: (given) => {
+            const output = fromResult(given)
+            return output === undefined ? broken(name, given, "a text or a ToolOutput") : Effect.succeed(output)
+          },
+          onFailure: (error) => Effect.fail(fromUnknown(error))
+        }
       )
     }))
 })
@@ -122,4 +155,7 @@ export const dynamic = <E = never, R = never>(
 
 /** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's. */
 export const run = <R>(tool: Tool<R>, args: JsonObject): Effect.Effect<ToolOutput, ToolError, R> =>
-  Effect.flatMap(Effect.fromResult(tool.prepare(args)), (prepared) => prepared.execute)
+  Effect.flatMap(
+    Effect.suspend(() => Effect.fromResult(tool.prepare(args))),
+    (prepared) => prepared.execute
+  )

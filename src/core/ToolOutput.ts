@@ -1,9 +1,11 @@
 /**
  * What a tool gives back: content for the model, details for people, and what it wants of the run.
  */
+import * as Schema from "effect/Schema"
+import { cutMiddle } from "../support/text.ts"
 import type { Update } from "./AgentState.ts"
 import * as Content from "./Content.ts"
-import type { Json } from "./Json.ts"
+import { fromUnknown, isObject, type Json } from "./Json.ts"
 
 /**
  * `content` goes to the model. `details` go to events only (a diff, a chart's data), never to the model. `isError` marks
@@ -35,25 +37,53 @@ export const make = (
   ...(options?.details === undefined ? {} : { details: options.details })
 })
 
-/** What `execute` may return: a string is an output of that text. */
-export const fromResult = (result: ToolOutput | string): ToolOutput =>
-  typeof result === "string" ? make(result) : result
+const isAnyBlock = Schema.is(Content.Block)
+
+const isBlock = (block: unknown): boolean =>
+  (isObject(block) && block["type"] === "text" && typeof block["text"] === "string") || isAnyBlock(block)
+
+/** Whether a value is an output: types say so, programs without them do not. */
+const isOutput = (value: unknown): value is ToolOutput =>
+  isObject(value) &&
+  Array.isArray(value["content"]) &&
+  value["content"].every(isBlock) &&
+  typeof value["isError"] === "boolean" &&
+  typeof value["returnDirect"] === "boolean" &&
+  Array.isArray(value["state"])
+
+/**
+ * The output that `execute` gave: a string is an output of that text; `details` are JSON from here on. `undefined` for
+ * what is neither a string nor an output.
+ */
+export const fromResult = (result: unknown): ToolOutput | undefined => {
+  if (typeof result === "string") return make(result)
+  if (!isOutput(result)) return undefined
+  const { details } = result
+  if (details === undefined) return result
+  const json = fromUnknown(details)
+  return json === details ? result : { ...result, details: json }
+}
 
 /** The text of an output. */
 export const text = (output: ToolOutput): string => Content.toText(output.content)
+
+/**
+ * How many characters of text (100,000) a model is shown of a result or a failure of a tool that has no `outputLimit`.
+ */
+export const defaultLimit = 100_000
+
+/** Head and tail of a text of more characters than `limit`; what was left out is said between them. */
+export const truncateText = (whole: string, limit: number): string =>
+  cutMiddle(whole, limit, (left) => `\n[… ${left} of ${whole.length} characters left out …]\n`)
 
 /**
  * Keeps the text of an output under a number of characters: head and tail stay, what was left out is said between them.
  * Blocks other than text come after it, as they are.
  */
 export const truncate = (output: ToolOutput, limit: number): ToolOutput => {
-  const whole = text(output)
-  if (whole.length <= limit) return output
-  const head = Math.ceil((limit * 2) / 3)
-  const tail = limit - head
-  const cut =
-    whole.slice(0, head) +
-    `\n[… ${whole.length - limit} of ${whole.length} characters left out …]\n` +
-    (tail === 0 ? "" : whole.slice(-tail))
+  let length = 0
+  for (const block of output.content) if (block.type === "text") length += block.text.length
+  if (length <= limit) return output
+  const cut = truncateText(text(output), limit)
   return { ...output, content: [Content.text(cut), ...output.content.filter((block) => block.type !== "text")] }
 }

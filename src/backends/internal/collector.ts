@@ -2,8 +2,9 @@
  * What is in a window: takes the text of a file from its first line on, and keeps no more than was asked for.
  */
 import type { Window } from "../../core/Backend.ts"
+import { boundaryAfter } from "../../support/text.ts"
 import { cr, lf } from "./endings.ts"
-import { boundaryAfter, takeBytes, utf8Length } from "./utf8.ts"
+import { takeBytes, utf8Length } from "./utf8.ts"
 
 /** How many lines a window has if nobody says. */
 export const defaultLimit = 2_000

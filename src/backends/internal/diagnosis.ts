@@ -3,10 +3,10 @@
  *
  * All of it takes time proportional to the file, whatever is in it.
  */
+import { cut } from "../../support/text.ts"
 import { indexOf, forEachOccurrence } from "./find.ts"
 import { type Aspect, aspectNames, aspects, fold } from "./fold.ts"
 import { nearestLine } from "./nearest.ts"
-import { cut } from "./utf8.ts"
 
 /** How much of a line is quoted in a hint. */
 const quoteLength = 200

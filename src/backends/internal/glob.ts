@@ -8,7 +8,7 @@
  */
 import * as Result from "effect/Result"
 import type * as BackendError from "../../core/BackendError.ts"
-import { cut } from "./utf8.ts"
+import { cut } from "../../support/text.ts"
 import * as Wildcard from "./wildcard.ts"
 import { skipClass } from "./wildcardClass.ts"
 

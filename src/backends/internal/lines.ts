@@ -8,10 +8,10 @@
  * holds no more of it than the window and a chunk. Both give the same.
  */
 import type { Window } from "../../core/Backend.ts"
+import { boundaryBefore } from "../../support/text.ts"
 import { boundsOf, makeCollector, type TextWindow } from "./collector.ts"
 import { type Counter, countEndings, cr, lf } from "./endings.ts"
 import { makeSniffer } from "./mime.ts"
-import { boundaryBefore } from "./utf8.ts"
 
 export { boundsOf, defaultLimit, maxWindowBytes, type TextWindow } from "./collector.ts"
 

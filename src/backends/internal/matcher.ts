@@ -5,8 +5,8 @@ import * as Result from "effect/Result"
 import { RE2JS } from "re2js"
 import type { GrepQuery } from "../../core/Backend.ts"
 import type * as BackendError from "../../core/BackendError.ts"
+import { cut } from "../../support/text.ts"
 import { indexOf } from "./find.ts"
-import { cut } from "./utf8.ts"
 
 /** The longest pattern, in characters. */
 const maxPatternLength = 1_000

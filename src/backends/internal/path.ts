@@ -6,7 +6,8 @@
  */
 import * as Result from "effect/Result"
 import * as BackendError from "../../core/BackendError.ts"
-import { cut, utf8Length } from "./utf8.ts"
+import { cut } from "../../support/text.ts"
+import { utf8Length } from "./utf8.ts"
 
 /** The longest name, in bytes of UTF-8. */
 const maxNameBytes = 255

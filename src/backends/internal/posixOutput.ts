@@ -1,7 +1,7 @@
 /**
  * The text that a remote command wrote: what is between its marks, its end, and as much of it as is kept.
  */
-import { boundaryAfter, boundaryBefore } from "./utf8.ts"
+import { boundaryAfter, boundaryBefore } from "../../support/text.ts"
 
 /** The last characters of a text. */
 export const endOfText = (text: string, length: number): string =>

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as BackendError from "../../core/BackendError.ts"
-import { cut } from "./utf8.ts"
+import { cut } from "../../support/text.ts"
 
 /** What can be said of a sandbox of any provider: as for `BaseSandbox`. */
 export interface Settings {

@@ -15,9 +15,9 @@ import type {
   TextFile,
   Window
 } from "../../core/Backend.ts"
+import { boundaryAfter } from "../../support/text.ts"
 import { showPath } from "./fileToolsText.ts"
 import { boundsOf } from "./lines.ts"
-import { boundaryAfter } from "./utf8.ts"
 
 /** How many characters a result has at most, but for its notices. */
 export const maxCharacters = 60_000

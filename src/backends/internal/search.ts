@@ -6,9 +6,9 @@
  * Bytes that are not UTF-8 are replacement characters. A binary file gives nothing.
  */
 import type { GrepFile, GrepQuery } from "../../core/Backend.ts"
+import { boundaryAfter, boundaryBefore } from "../../support/text.ts"
 import type { Matcher } from "./matcher.ts"
 import { makeSniffer } from "./mime.ts"
-import { boundaryAfter, boundaryBefore } from "./utf8.ts"
 
 export { compileSearch, type Matcher } from "./matcher.ts"
 

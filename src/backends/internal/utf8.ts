@@ -1,6 +1,7 @@
 /**
- * Lengths and cuts of Unicode text.
+ * Lengths and cuts of Unicode text, in bytes of UTF-8.
  */
+import { boundaryAfter } from "../../support/text.ts"
 
 /** The length of a text in bytes of UTF-8. A lone surrogate counts as the replacement character that it becomes. */
 export const utf8Length = (text: string): number => {
@@ -19,23 +20,6 @@ export const utf8Length = (text: string): number => {
   }
   return bytes
 }
-
-/** Whether a text can be cut before the unit at `index` without parting the two halves of a character. */
-const isBoundary = (text: string, index: number): boolean => {
-  const before = text.charCodeAt(index - 1)
-  const after = text.charCodeAt(index)
-  return !(before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff)
-}
-
-/** The last place that a text can be cut at, at `index` or before it. */
-export const boundaryBefore = (text: string, index: number): number => (isBoundary(text, index) ? index : index - 1)
-
-/** The first place that a text can be cut at, at `index` or after it. */
-export const boundaryAfter = (text: string, index: number): number => (isBoundary(text, index) ? index : index + 1)
-
-/** At most `length` UTF-16 units of a text, and an ellipsis if that is not all. */
-export const cut = (text: string, length: number): string =>
-  text.length <= length ? text : `${text.slice(0, boundaryBefore(text, length))}…`
 
 /** The longest beginning of a text that is at most `bytes` bytes of UTF-8. */
 export const takeBytes = (text: string, bytes: number): string => {

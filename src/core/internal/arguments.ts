@@ -2,9 +2,11 @@ import type * as JsonSchema from "effect/JsonSchema"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaRepresentation from "effect/SchemaRepresentation"
-import { isObject, type JsonObject } from "../Json.ts"
+import { cut } from "../../support/text.ts"
+import { isObject, type Json, type JsonObject } from "../Json.ts"
 import { ToolError } from "../ToolError.ts"
 import { coerce } from "./coerce.ts"
+import { isEndless } from "./endless.ts"
 import { at, brief, problems } from "./issues.ts"
 
 /** Decodes the arguments of a tool call. `json` is what was decoded in the end: the arguments, perhaps coerced. */
@@ -15,41 +17,53 @@ export interface Decoder<out A> {
 
 const problemLimit = 8
 
-const describe = (error: Schema.SchemaError, args: JsonObject): string => {
+/** A path may be made of keys that the model wrote: of whatever length. */
+const pathLimit = 200
+
+const describe = (error: Schema.SchemaError, json: Json, whole: string): string => {
   const found = problems(error.issue)
   const lines = found.slice(0, problemLimit).map((one) => {
-    const value = at(args, one.keys)
-    const path = one.path === "" ? "the arguments" : `\`${one.path}\``
+    const value = at(json, one.keys)
+    const path = one.path === "" ? whole : `\`${cut(one.path, pathLimit)}\``
     return value === undefined && one.keys.length > 0
       ? `- ${path} is missing`
       : `- ${path}: expected ${one.expected}, got ${brief(value)}`
   })
   const more = found.length - lines.length
-  return [
-    "The arguments are not valid. Correct them and call again:",
-    ...lines,
-    ...(more > 0 ? [`- and ${more} more`] : [])
-  ].join("\n")
+  return [...lines, ...(more > 0 ? [`- and ${more} more`] : [])].join("\n")
+}
+
+/**
+ * Decodes what a model wrote for a schema: as it is, else with its form mended. Fails with what is wrong, a line for each
+ * problem; `whole` is what the value is called there.
+ */
+export const lenient = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<A>, whole: string) => {
+  const decode = Schema.decodeUnknownResult(schema)
+  const decodeAll = Schema.decodeUnknownResult(schema, { errors: "all" })
+  return (json: Json): Result.Result<{ readonly json: Json; readonly value: A }, string> => {
+    const first = decode(json)
+    if (Result.isSuccess(first)) return Result.succeed({ json, value: first.success })
+    const coerced = coerce(jsonSchema, json)
+    return Result.mapBoth(decodeAll(coerced), {
+      onSuccess: (value) => ({ json: coerced, value }),
+      onFailure: (error) => describe(error, coerced, whole)
+    })
+  }
 }
 
 const make = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<A>): Decoder<A> => {
-  const decode = Schema.decodeUnknownResult(schema)
-  const decodeAll = Schema.decodeUnknownResult(schema, { errors: "all" })
+  const decode = lenient(jsonSchema, schema, "the arguments")
   return {
     jsonSchema,
-    decode: (args) => {
-      const first = decode(args)
-      if (Result.isSuccess(first)) return Result.succeed({ json: args, value: first.success })
-      const coerced = coerce(jsonSchema, args)
-      const second = decodeAll(coerced)
-      if (Result.isSuccess(second) && isObject(coerced)) {
-        return Result.succeed({ json: coerced, value: second.success })
-      }
-      const error = Result.isFailure(second) ? second.failure : first.failure
-      return Result.fail(
-        new ToolError({ reason: "InvalidArguments", message: describe(error, isObject(coerced) ? coerced : args) })
-      )
-    }
+    decode: (args) =>
+      Result.mapBoth(decode(args), {
+        onSuccess: ({ json, value }) => ({ json: isObject(json) ? json : args, value }),
+        onFailure: (lines) =>
+          new ToolError({
+            reason: "InvalidArguments",
+            message: `The arguments are not valid. Correct them and call again:\n${lines}`
+          })
+      })
   }
 }
 
@@ -74,10 +88,11 @@ export const fromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown>): Decod
   make(jsonSchemaOf(schema), Schema.toCodecJson(schema))
 
 /**
- * A decoder from a JSON Schema. What the importer can't express is left to the tool itself: a foreign schema must not
- * make the tool unusable. Patterns are not applied, since a hostile one could hang the run.
+ * A decoder from a JSON Schema. What the importer can't express, or would never come to the end of, is left to the tool
+ * itself: a foreign schema must not make the tool unusable. Patterns are not applied, since a hostile one could hang the run.
  */
 export const fromJsonSchema = (jsonSchema: JsonObject): Decoder<JsonObject> => {
+  if (isEndless(jsonSchema)) return make(jsonSchema, Schema.JsonObject)
   const { $defs, ...schema } = jsonSchema
   const definitions: { [name: string]: JsonSchema.JsonSchema } = {}
   if (isObject($defs))

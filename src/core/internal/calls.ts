@@ -75,10 +75,18 @@ export const malformed = (call: MalformedToolCall): Call => ({
   }
 })
 
-/** A schema of a tool may throw; that is the tool's failure as well. */
+/** A schema of a tool may throw; that is the tool's failure as well, but nothing of it has run. */
+const unread = (name: string, cause: unknown): ToolError =>
+  new ToolError({
+    reason: "Defect",
+    message: `The tool "${name}" broke down when it read the arguments, and was not executed. Call it with other arguments, or go another way.`,
+    cause
+  })
+
+/** Decodes the arguments of a call. */
 export const decode = (tool: Tool<unknown>, args: JsonObject): Result.Result<Prepared<unknown>, ToolError> =>
   Result.flatMap(
-    Result.try({ try: () => tool.prepare(args), catch: (cause) => brokeDown(tool.name, cause) }),
+    Result.try({ try: () => tool.prepare(args), catch: (cause) => unread(tool.name, cause) }),
     (prepared) => prepared
   )
 

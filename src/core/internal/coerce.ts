@@ -1,6 +1,6 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { isObject, type Json, type JsonObject } from "../Json.ts"
+import { isObject, isTooDeep, type Json, type JsonObject, maxDepth } from "../Json.ts"
 
 const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
 
@@ -38,12 +38,15 @@ const isInfinity = (schema: JsonObject): boolean => {
   return Array.isArray(values) && values.includes("Infinity")
 }
 
-const nullable = (schema: JsonObject, root: JsonObject): boolean => {
+/** `above` are the schemas that lead to this one: a union of itself allows nothing by that. */
+const nullable = (schema: JsonObject, root: JsonObject, above: ReadonlyArray<JsonObject> = []): boolean => {
   const union = schema["anyOf"] ?? schema["oneOf"]
   return (
     Object.keys(schema).length === 0 ||
     allows(schema, "null") ||
-    (Array.isArray(union) && union.some((member) => nullable(resolve(member, root), root)))
+    (Array.isArray(union) &&
+      !above.includes(schema) &&
+      union.some((member) => nullable(resolve(member, root), root, [...above, schema])))
   )
 }
 
@@ -70,10 +73,10 @@ const scalar = (schema: JsonObject, value: Json): Json => {
   return value
 }
 
-const within = (schema: JsonObject, value: Json, root: JsonObject): Json => {
+const within = (schema: JsonObject, value: Json, root: JsonObject, depth: number): Json => {
   if (Array.isArray(value)) {
     const items = resolve(schema["items"], root)
-    return value.map((item) => visit(items, item, root))
+    return value.map((item) => visit(items, item, root, depth + 1))
   }
   if (!isObject(value)) return value
   const properties = schema["properties"]
@@ -84,23 +87,31 @@ const within = (schema: JsonObject, value: Json, root: JsonObject): Json => {
       if (!Object.hasOwn(properties, key)) return [[key, item]]
       const property = resolve(properties[key], root)
       if (item === null && !required.includes(key) && !nullable(property, root)) return []
-      return [[key, visit(property, item, root)]]
+      return [[key, visit(property, item, root, depth + 1)]]
     })
   )
 }
 
-const visit = (given: JsonObject, value: Json, root: JsonObject): Json => {
+/** Puts one value into the list that is expected, and into as many as lie in each other: never into a list of itself. */
+const listed = (schema: JsonObject, value: Json, root: JsonObject, depth: number): Json => {
+  const items = single(resolve(schema["items"], root), root)
+  const isEndless = items === schema || depth > maxDepth
+  return isEndless ? value : [visit(items, value, root, depth + 1)]
+}
+
+const visit = (given: JsonObject, value: Json, root: JsonObject, depth: number): Json => {
+  if (depth > maxDepth) return value
   const schema = single(resolve(given, root), root)
   const wantsArray = allows(schema, "array")
   const wantsObject = allows(schema, "object")
   if (typeof value === "string" && (wantsArray || wantsObject) && !allows(schema, "string")) {
     const parsed = Option.getOrUndefined(parseJson(value))
-    if ((wantsArray && Array.isArray(parsed)) || (wantsObject && isObject(parsed))) return within(schema, parsed, root)
+    if ((wantsArray && Array.isArray(parsed)) || (wantsObject && isObject(parsed))) {
+      return within(schema, parsed, root, depth)
+    }
   }
-  if (wantsArray && !wantsObject && !Array.isArray(value) && value !== null) {
-    return [visit(resolve(schema["items"], root), value, root)]
-  }
-  return Array.isArray(value) || isObject(value) ? within(schema, value, root) : scalar(schema, value)
+  if (wantsArray && !wantsObject && !Array.isArray(value) && value !== null) return listed(schema, value, root, depth)
+  return Array.isArray(value) || isObject(value) ? within(schema, value, root, depth) : scalar(schema, value)
 }
 
 /**
@@ -108,4 +119,7 @@ const visit = (given: JsonObject, value: Json, root: JsonObject): Json => {
  * string, a scalar where a string is expected, one value where a list is expected, JSON inside a string, `null` for an
  * optional key that can't be null. What it does not understand it leaves as it is, for the decoder to refuse.
  */
-export const coerce = (schema: JsonObject, value: JsonObject): Json => visit(schema, value, schema)
+export const coerce = (schema: JsonObject, value: Json): Json => {
+  const coerced = visit(schema, value, schema, 0)
+  return isTooDeep(coerced) ? value : coerced
+}

@@ -3,7 +3,7 @@ import type * as Layer from "effect/Layer"
 import type * as Result from "effect/Result"
 import type { AnySlot } from "../AgentState.ts"
 import type { ToolDefinition } from "../ChatModel.ts"
-import type { JsonObject } from "../Json.ts"
+import type { Json, JsonObject } from "../Json.ts"
 import type { Middleware } from "../Middleware.ts"
 import type { StopWhen } from "../StopWhen.ts"
 import { finalAnswer, type Tool } from "../Tool.ts"
@@ -15,7 +15,7 @@ import { foldName } from "./names.ts"
  */
 export interface Output {
   readonly jsonSchema: JsonObject
-  readonly decode: (json: unknown) => Result.Result<unknown, string>
+  readonly decode: (json: Json) => Result.Result<unknown, string>
 }
 
 /** What an agent is made of. */

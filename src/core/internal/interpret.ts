@@ -11,7 +11,7 @@ import { Approvals } from "../Approval.ts"
 import { ChatModel, open as openSession } from "../ChatModel.ts"
 import type { UnknownOutcome } from "../Checkpoint.ts"
 import { IdGenerator } from "../IdGenerator.ts"
-import type { Json } from "../Json.ts"
+import { fromUnknown, type Json } from "../Json.ts"
 import { MessageLog } from "../MessageLog.ts"
 import type { Directive } from "../Middleware.ts"
 import { CurrentRun } from "../Run.ts"
@@ -202,7 +202,9 @@ export const interpret = Effect.fnUntraced(function* (
       depth: parent === undefined ? 0 : parent.depth + 1,
       warn: (code: string, message: string) => Effect.suspend(() => emit(own, { _tag: "Warning", code, message })),
       custom: (event: string, payload: Json) =>
-        Effect.suspend(() => emit(own, { _tag: "Custom", name: event, payload })),
+        Effect.suspend(() =>
+          hub.watched ? emit(own, { _tag: "Custom", name: event, payload: fromUnknown(payload) }) : Effect.void
+        ),
       compacted: (tokensBefore: number, tokensAfter: number) =>
         Effect.suspend(() => {
           if (parent === undefined) note(own, { _tag: "Compaction", tokensBefore, tokensAfter })
@@ -233,7 +235,8 @@ export const interpret = Effect.fnUntraced(function* (
       decisions,
       unknownOutcome: isResume(input) ? input.unknownOutcome : inherited(parent?.unknownOutcome),
       approvals: Option.getOrUndefined(approvals),
-      usageSinceRound: zero
+      usageSinceRound: zero,
+      callIds: new Set(open.map(({ id }) => id))
     }
     own.nextTurn = makeNextTurn(own)
     live = own

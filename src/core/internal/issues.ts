@@ -1,4 +1,6 @@
+import * as Result from "effect/Result"
 import * as SchemaIssue from "effect/SchemaIssue"
+import { cut } from "../../support/text.ts"
 import { isObject } from "../Json.ts"
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
@@ -17,12 +19,40 @@ const render = (keys: ReadonlyArray<PropertyKey>): string =>
     ""
   )
 
-/** The problems of a schema issue, in order. */
-export const problems = (issue: SchemaIssue.Issue): ReadonlyArray<Problem> =>
+/** `Schema.Number` is a number or one of these words; for a reader it is a number. */
+const infinities = / \| "Infinity" \| "-Infinity" \| "NaN"/
+
+const expectedBy = (message: string): string => message.replace(/^Expected /, "").replace(infinities, "")
+
+/** What a schema issue says by itself, under the keys that lead to it. */
+const leaves = (issue: SchemaIssue.Issue, above: ReadonlyArray<PropertyKey>): ReadonlyArray<Problem> =>
   format(issue).issues.map((one) => {
-    const keys = (one.path ?? []).map((segment) => (typeof segment === "object" ? segment.key : segment))
-    return { keys, path: render(keys), expected: one.message.replace(/^Expected /, "") }
+    const own = (one.path ?? []).map((segment) => (typeof segment === "object" ? segment.key : segment))
+    const keys = [...above, ...own]
+    return { keys, path: render(keys), expected: expectedBy(one.message) }
   })
+
+/** Whether an issue is about something inside of the value. */
+const isInside = (issue: SchemaIssue.Issue): boolean => {
+  if (issue._tag === "Pointer") return true
+  if (issue._tag === "Encoding" || issue._tag === "Filter") return isInside(issue.issue)
+  return (issue._tag === "Composite" || issue._tag === "AnyOf") && issue.issues.some(isInside)
+}
+
+/** A union that no member of the value's own type fits names only those: the others are just as good. */
+const wholeUnion = (issue: SchemaIssue.AnyOf): SchemaIssue.Issue => new SchemaIssue.AnyOf(issue.ast, [])
+
+const flatten = (issue: SchemaIssue.Issue, keys: ReadonlyArray<PropertyKey>): ReadonlyArray<Problem> => {
+  if (issue._tag === "Pointer") return flatten(issue.issue, [...keys, ...issue.path])
+  if (issue._tag === "Encoding") return flatten(issue.issue, keys)
+  if (issue._tag === "AnyOf" && !isInside(issue)) return leaves(wholeUnion(issue), keys)
+  return issue._tag === "Composite" || issue._tag === "AnyOf"
+    ? issue.issues.flatMap((one) => flatten(one, keys))
+    : leaves(issue, keys)
+}
+
+/** The problems of a schema issue, in order. */
+export const problems = (issue: SchemaIssue.Issue): ReadonlyArray<Problem> => flatten(issue, [])
 
 /** The value at a path, `undefined` where there is none. */
 export const at = (value: unknown, keys: ReadonlyArray<PropertyKey>): unknown => {
@@ -39,6 +69,11 @@ const briefLimit = 80
 
 /** A value on one short line, for errors. */
 export const brief = (value: unknown): string => {
-  const text = value === undefined ? "nothing" : (JSON.stringify(value) ?? typeof value)
-  return text.length <= briefLimit ? text : `${text.slice(0, briefLimit)}…`
+  if (value === undefined) return "nothing"
+  // What lies too deep can't be written out.
+  const text = Result.getOrElse(
+    Result.try(() => JSON.stringify(value)),
+    () => undefined
+  )
+  return cut(text ?? typeof value, briefLimit)
 }

@@ -99,6 +99,8 @@ export interface Live extends Origin, Mutable<Omit<Run, "messages" | "state" | "
   /** The calls of a round that are not all in the history yet. */
   batch: ReadonlyArray<OpenCall>
   usageSinceRound: Usage
+  /** The ids of all calls of this run. */
+  readonly callIds: Set<string>
 }
 
 type Fields<E> = E extends AgentEvent ? Omit<E, "seq" | "runId" | "path" | "at"> : never

@@ -3,12 +3,11 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { AgentError } from "../AgentError.ts"
 import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
-import { isObject } from "../Json.ts"
+import { isObject, isTooDeep, Json, maxDepth } from "../Json.ts"
 import * as Message from "../Message.ts"
 import { finalAnswer } from "../Tool.ts"
-import { jsonSchemaOf } from "./arguments.ts"
+import { jsonSchemaOf, lenient } from "./arguments.ts"
 import type { Output } from "./definition.ts"
-import { brief, problems, at } from "./issues.ts"
 import { append, type Live } from "./live.ts"
 import { decline } from "./tools.ts"
 
@@ -18,16 +17,26 @@ const repairLimit = 2
 /** A tool's arguments, and a provider's JSON mode, want an object: what is none is put under this key. */
 const wrapKey = "value"
 
-const parseJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
+const parseJson = Schema.decodeUnknownResult(Schema.fromJsonString(Json))
 
-const fence = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/
+const fence = "```"
+
+/** What is in a Markdown fence, where that is all of a text. */
+const unfenced = (text: string): string => {
+  const trimmed = text.trim()
+  const line = trimmed.indexOf("\n")
+  const isFenced = line > 0 && ["", "json"].includes(trimmed.slice(fence.length, line).trim())
+  return isFenced && trimmed.startsWith(fence) && trimmed.endsWith(fence)
+    ? trimmed.slice(line + 1, -fence.length)
+    : trimmed
+}
 
 /** What an agent with an `output` schema asks of its model. */
 export const fromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown>): Output => {
   const root = jsonSchemaOf(schema)
   const wrapped = root["type"] !== "object"
   const { $defs, ...plain } = root
-  const decode = Schema.decodeUnknownResult(Schema.toCodecJson(schema), { errors: "all" })
+  const decode = lenient(root, Schema.toCodecJson(schema), "the answer")
   return {
     jsonSchema: wrapped
       ? {
@@ -39,16 +48,8 @@ export const fromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown>): Outpu
         }
       : root,
     decode: (json) => {
-      const value = wrapped && isObject(json) && wrapKey in json ? json[wrapKey] : json
-      return Result.mapError(decode(value), (error) =>
-        problems(error.issue)
-          .slice(0, 8)
-          .map(
-            ({ expected, keys, path }) =>
-              `- ${path === "" ? "the answer" : `\`${path}\``}: expected ${expected}, got ${brief(at(value, keys))}`
-          )
-          .join("\n")
-      )
+      const value = wrapped && isObject(json) && Object.hasOwn(json, wrapKey) ? json[wrapKey] : json
+      return Result.map(decode(value ?? null), (decoded) => decoded.value)
     }
   }
 }
@@ -98,8 +99,12 @@ export type Answer =
   | { readonly _tag: "Wrong"; readonly problem: string; readonly raw: string }
   | { readonly _tag: "None" }
 
-const parseText = (text: string): Result.Result<unknown, string> =>
-  Result.mapError(parseJson(fence.exec(text)?.[1] ?? text), () => "- the answer is not JSON")
+const parseText = (text: string): Result.Result<Json, string> =>
+  Result.filterOrFail(
+    Result.mapError(parseJson(unfenced(text)), () => "- the answer is not JSON"),
+    (json) => !isTooDeep(json),
+    () => `- the answer lies more than ${maxDepth} arrays and objects deep`
+  )
 
 /** Reads the answer of a turn: the call of the answer tool, or the text of a turn without calls. */
 export const read = (live: Live, output: Output, message: Message.AiMessage): Answer => {

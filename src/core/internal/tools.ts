@@ -2,11 +2,12 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Request } from "../Approval.ts"
+import { fromUnknown } from "../Json.ts"
 import type * as Message from "../Message.ts"
 import type { PreparedCall } from "../Middleware.ts"
 import type { Prepared, Tool } from "../Tool.ts"
 import { ToolContext } from "../ToolContext.ts"
-import { isToolError, type ToolError } from "../ToolError.ts"
+import { isToolError, ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
 import { answer, brokeDown, type Call, decode, done, malformed, resolve, toPrepared, untouched } from "./calls.ts"
 import { gate } from "./gate.ts"
@@ -15,7 +16,7 @@ import { suspendedRequests, suspension } from "./suspension.ts"
 import { tunnel, tunnelled } from "./tunnel.ts"
 
 /** A defect of a tool is its failure, logged with its cause. Interruption and middleware's failures go by. */
-const contain = (name: string, effect: Effect.Effect<ToolOutput.ToolOutput, ToolError, unknown>) =>
+const contain = <A>(name: string, effect: Effect.Effect<A, ToolError, unknown>) =>
   Effect.catchCauseIf(
     effect,
     (cause) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause) && tunnelled(cause) === undefined,
@@ -25,6 +26,12 @@ const contain = (name: string, effect: Effect.Effect<ToolOutput.ToolOutput, Tool
         Effect.fail(brokeDown(name, Cause.squash(cause)))
       )
   )
+
+/** A failure of which the model is shown so many characters at most. */
+const shortened = (error: ToolError, limit: number): ToolError =>
+  error.message.length <= limit
+    ? error
+    : new ToolError({ ...error, message: ToolOutput.truncateText(error.message, limit) })
 
 const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {
   const { id: callId, name: toolName } = call
@@ -36,12 +43,21 @@ const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared
     callId,
     toolName,
     state: live.state,
-    emit: (progress) => Effect.suspend(() => emit(live, { _tag: "ToolProgress", callId, toolName, progress })),
+    emit: (progress) =>
+      Effect.suspend(() =>
+        live.hub.watched
+          ? emit(live, { _tag: "ToolProgress", callId, toolName, progress: fromUnknown(progress) })
+          : Effect.void
+      ),
     messages: live.snapshot,
     run: live
   })
   const limit = tool.outputLimit
-  return limit === undefined ? work : Effect.map(work, (output) => ToolOutput.truncate(output, limit))
+  if (limit === undefined) return work
+  return Effect.mapBoth(work, {
+    onSuccess: (output) => ToolOutput.truncate(output, limit),
+    onFailure: (error) => shortened(error, limit)
+  })
 }
 
 type NextCall = (call: PreparedCall) => Effect.Effect<ToolOutput.ToolOutput, ToolError>
@@ -69,38 +85,51 @@ const throughMiddleware = (live: Live, call: Call, tool: Tool<unknown>, prepared
   return chain(toPrepared(call, tool, prepared))
 }
 
-const textOf = (outcome: NonNullable<OpenCall["outcome"]>): string =>
+/** How a call ended. */
+type Outcome = NonNullable<OpenCall["outcome"]>
+
+const textOf = (outcome: Outcome): string =>
   "error" in outcome ? outcome.error.message : ToolOutput.text(outcome.output)
 
 /** Says how a call ended. */
-const tell = (
-  live: Live,
-  call: Call,
-  outcome: NonNullable<OpenCall["outcome"]>,
-  since: number
-): Effect.Effect<void> => {
+const tell = (live: Live, call: Call, outcome: Outcome, since: number): Effect.Effect<void> => {
   if (!live.hub.watched) return Effect.void
   const durationMillis = live.clock.currentTimeMillisUnsafe() - since
   const base = { callId: call.id, toolName: call.name, text: textOf(outcome), durationMillis }
   if ("error" in outcome) return emit(live, { _tag: "ToolFailed", ...base, reason: outcome.error.reason })
   const { details, isError } = outcome.output
-  const shown = details === undefined ? base : { ...base, details }
+  const shown = details === undefined ? base : { ...base, details: fromUnknown(details) }
   return isError
     ? emit(live, { _tag: "ToolFailed", ...shown, reason: "Failed" })
     : emit(live, { _tag: "ToolCompleted", ...shown })
 }
 
 /** A tool's output, when the state has what it wants there. */
-const applied = (
-  live: Live,
-  output: ToolOutput.ToolOutput
-): Effect.Effect<{ readonly output: ToolOutput.ToolOutput }> =>
+const applied = (live: Live, call: Call, output: ToolOutput.ToolOutput): Effect.Effect<Outcome, unknown, unknown> =>
   output.state.length === 0
     ? Effect.succeed({ output })
-    : Effect.as(
-        Effect.forEach(output.state, (update) => update(live.state), { discard: true }),
-        { output }
+    : Effect.match(
+        contain(
+          call.name,
+          Effect.forEach(output.state, (update) => Effect.suspend(() => update(live.state)), { discard: true })
+        ),
+        { onSuccess: () => ({ output }), onFailure: (error) => ({ error }) }
       )
+
+/**
+ * An outcome as the model is shown it: a tool without a limit of its own has the general one, since one result must not
+ * fill the model's window. What is the run's answer stays whole.
+ */
+const bounded = (live: Live, call: Call, outcome: Outcome): Outcome => {
+  if (call.tool?.outputLimit !== undefined) return outcome
+  if ("error" in outcome) return { error: shortened(outcome.error, ToolOutput.defaultLimit) }
+  const { output } = outcome
+  return isDirect(live, output) ? outcome : { output: ToolOutput.truncate(output, ToolOutput.defaultLimit) }
+}
+
+/** Whether an output is the run's answer. */
+const isDirect = (live: Live, output: ToolOutput.ToolOutput): boolean =>
+  output.returnDirect && !output.isError && live.compiled.definition.output === undefined
 
 /** A call whose sub-agent waits for a decision stays open. */
 const waiting = <A>(
@@ -119,12 +148,13 @@ const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
     yield* emit(live, { _tag: "ToolCalled", callId: call.id, toolName: call.name, arguments: prepared.arguments })
     call.started = true
     const work = Effect.matchEffect(throughMiddleware(live, call, tool, prepared), {
-      onSuccess: (output) => applied(live, output),
+      onSuccess: (output) => applied(live, call, output),
       onFailure: (error) => (isToolError(error) ? Effect.succeed({ error }) : Effect.fail(error))
     })
     call.outcome = yield* live.compiled.suspends ? waiting(call, work) : work
   }
   if (call.outcome === undefined) return
+  call.outcome = bounded(live, call, call.outcome)
   if (!call.started && "error" in call.outcome && call.outcome.error.reason === "Defect") {
     yield* Effect.logError(`The arguments of the tool "${call.name}" could not be decoded`, call.outcome.error.cause)
   }

@@ -2,9 +2,11 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { ModelRequest, TurnPart } from "../ChatModel.ts"
 import * as Content from "../Content.ts"
+import { isTooDeep, maxDepth, stringify } from "../Json.ts"
 import * as Message from "../Message.ts"
 import { isModelError, type ModelError } from "../ModelError.ts"
 import type { Run } from "../Run.ts"
+import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import { count, type Live, offer, offerDelta, settleReaders } from "./live.ts"
 import { resolveName } from "./names.ts"
 import { incomplete } from "./session.ts"
@@ -33,23 +35,43 @@ export const makeNextTurn = (live: Live): Next => {
   )
 }
 
-/** A turn's message as the loop wants it: tool names as their tools spell them, ids that tell the calls apart. */
-const canonical = (live: Live, message: Message.AiMessage): Message.AiMessage => {
+/** A call that is being written: the id that it has in this run, and the tool. */
+interface Started {
+  readonly id: string
+  readonly name: string
+}
+
+/** Whether an id can't be a new call's: there is none, or another call of the run has it. */
+const isTaken = (live: Live, id: string): boolean => id === "" || live.callIds.has(id)
+
+/** What lies too deep can't be worked with. It is kept as text, for the model to say it otherwise. */
+const tooDeep = ({ arguments: args, id, name }: ToolCall): MalformedToolCall => ({
+  id,
+  name,
+  raw: stringify(args),
+  problem: `its arguments lie more than ${maxDepth} arrays and objects deep`
+})
+
+/**
+ * A turn's message as the loop wants it: tool names as their tools spell them, ids that tell the calls of a run apart
+ * (servers that count anew each turn say `call_0` again and again), and no arguments that can't be worked with.
+ */
+const canonical = (
+  live: Live,
+  message: Message.AiMessage,
+  started: ReadonlyMap<string, Started> | undefined
+): Message.AiMessage => {
   const { folded, tools } = live.compiled
-  const { malformedToolCalls: malformed, toolCalls: calls } = message
-  const [only] = calls
-  // Nearly every turn: nothing called, or one tool by its name.
-  if (
-    malformed.length === 0 &&
-    (only === undefined || (calls.length === 1 && only.id !== "" && tools.has(only.name)))
-  ) {
-    return message
-  }
-  const seen = new Set<string>()
-  let changed = false
+  if (message.toolCalls.length + message.malformedToolCalls.length === 0) return message
+  const deep = message.toolCalls.filter((call) => isTooDeep(call.arguments))
+  const calls = deep.length === 0 ? message.toolCalls : message.toolCalls.filter((call) => !deep.includes(call))
+  const malformed =
+    deep.length === 0 ? message.malformedToolCalls : [...message.malformedToolCalls, ...deep.map(tooDeep)]
+  let changed = deep.length > 0
   const freshId = (id: string): string => {
-    const own = id === "" || seen.has(id) ? live.makeId() : id
-    seen.add(own)
+    const known = started?.get(id)?.id ?? id
+    const own = isTaken(live, known) ? live.makeId() : known
+    live.callIds.add(own)
     changed ||= own !== id
     return own
   }
@@ -75,7 +97,7 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
   Effect.suspend(() => {
     const partial = { text: "", reasoning: "" }
     live.partial = partial
-    let names: Map<string, string> | undefined
+    let started: Map<string, Started> | undefined
     let thinking = false
     let done: Message.AiMessage | undefined
 
@@ -95,16 +117,20 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
           }
           partial.reasoning += part.text
           return offerDelta(live, "ReasoningDelta", part.text, at)
-        case "ToolCallStart":
-          names = (names ?? new Map<string, string>()).set(part.id, part.name)
-          return offer(live, { _tag: "ToolCallDelta", callId: part.id, toolName: part.name, delta: "" })
+        case "ToolCallStart": {
+          const call = { id: isTaken(live, part.id) ? live.makeId() : part.id, name: part.name }
+          started = (started ?? new Map<string, Started>()).set(part.id, call)
+          return offer(live, { _tag: "ToolCallDelta", callId: call.id, toolName: call.name, delta: "" })
+        }
         case "ToolCallDelta": {
-          const toolName = names?.get(part.id) ?? ""
-          return offer(live, { _tag: "ToolCallDelta", callId: part.id, toolName, delta: part.delta })
+          const call = started?.get(part.id)
+          const callId = call?.id ?? part.id
+          return offer(live, { _tag: "ToolCallDelta", callId, toolName: call?.name ?? "", delta: part.delta })
         }
         case "TurnRestarted":
           partial.text = ""
           partial.reasoning = ""
+          started = undefined
           done = undefined
           return offer(live, part)
         case "Warning":
@@ -124,7 +150,7 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
       () => {
         if (done === undefined) return Effect.fail(incomplete(live.model))
         live.partial = undefined
-        return Effect.succeed(canonical(live, done))
+        return Effect.succeed(canonical(live, done, started))
       }
     )
   })

@@ -1,14 +1,10 @@
 import type * as Message from "../../core/Message.ts"
 import { describeArguments } from "../../core/ToolCall.ts"
+import { cutMiddle } from "../../support/text.ts"
 
 /** The beginning and the end of a text that is longer than `limit` characters. */
-export const shorten = (text: string, limit: number): string => {
-  if (text.length <= limit) return text
-  const tail = Math.floor(limit / 3)
-  const note = `[… ${text.length - limit} characters left out …]`
-  // Half of a character that is two units long is no character.
-  return `${text.slice(0, limit - tail)}\n${note}\n${text.slice(text.length - tail)}`.toWellFormed()
-}
+export const shorten = (text: string, limit: number): string =>
+  cutMiddle(text, limit, (left) => `\n[… ${left} characters left out …]\n`).toWellFormed()
 
 /** How many characters of a message are told, at most; of one call of a tool. */
 const lengths = { said: 8_000, result: 2_000, call: 600 }

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { ModelRequest, TurnPart } from "../../core/ChatModel.ts"
 import * as Content from "../../core/Content.ts"
-import type { JsonObject } from "../../core/Json.ts"
+import { type JsonObject, stringify } from "../../core/Json.ts"
 import * as Message from "../../core/Message.ts"
 import * as ModelError from "../../core/ModelError.ts"
 import * as Usage from "../../core/Usage.ts"
@@ -101,7 +101,7 @@ const messageParts = (
   pieces: (text: string) => ReadonlyArray<string> = (text) => split(text, size)
 ): ReadonlyArray<TurnPart> => [
   ...message.content.flatMap((block) => blockParts(block, pieces, size)),
-  ...message.toolCalls.flatMap((call) => callParts(call.id, call.name, JSON.stringify(call.arguments), size)),
+  ...message.toolCalls.flatMap((call) => callParts(call.id, call.name, stringify(call.arguments), size)),
   ...message.malformedToolCalls.flatMap((call) => callParts(call.id, call.name ?? "", call.raw, size)),
   { _tag: "TurnDone", message }
 ]

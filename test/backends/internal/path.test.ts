@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import fc from "fast-check"
 import * as Path from "../../../src/backends/internal/path.ts"
-import { boundaryAfter, boundaryBefore, cut, takeBytes, utf8Length } from "../../../src/backends/internal/utf8.ts"
+import { takeBytes, utf8Length } from "../../../src/backends/internal/utf8.ts"
+import { boundaryAfter, boundaryBefore, cut } from "../../../src/support/text.ts"
 
 const normalize = (path: string) =>
   Result.match(Path.normalize("read", path), {

@@ -462,7 +462,7 @@ describe("structured output", () => {
         assert.strictEqual(mended.output.degrees, 1)
         const sentBack = mended.messages.findLast((message) => message.role === "human" || message.role === "tool")
         assert.isDefined(sentBack)
-        assert.include(mended.messages.map(Message.text).join("\n"), "`degrees`: expected")
+        assert.include(mended.messages.map(Message.text).join("\n"), "`degrees` is missing")
 
         const error = yield* Effect.flip(
           Agent.run(agent, "go").pipe(Effect.provide(TestChatModel.script([wrong, wrong, wrong], { structuredOutput })))

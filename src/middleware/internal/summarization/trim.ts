@@ -4,6 +4,7 @@
 import * as Content from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
+import { cutMiddle, headOf } from "../../../support/text.ts"
 import type { Clip, Trim } from "./record.ts"
 import { sizeOf } from "./tokens.ts"
 
@@ -16,27 +17,18 @@ const mostArguments = 20
 const resultLimit = 400
 const resultHead = 120
 
-/** A surrogate that lost its other half is no text: cuts go around it. */
-const isLow = (code: number): boolean => code >= 0xdc00 && code <= 0xdfff
-const before = (text: string, at: number): number => (at > 0 && isLow(text.charCodeAt(at)) ? at - 1 : at)
-
 /** The head and the tail of a text that is longer than `limit` characters, with a note between them. */
-export const shorten = (text: string, limit: number): string => {
-  if (text.length <= limit) return text
-  const head = before(text, Math.ceil((limit * 2) / 3))
-  const tail = before(text, text.length - Math.floor(limit / 3))
-  return `${text.slice(0, head)}\n[… ${tail - head} characters left out …]\n${text.slice(tail)}`
-}
+export const shorten = (text: string, limit: number): string =>
+  cutMiddle(text, limit, (left) => `\n[… ${left} characters left out …]\n`)
 
 /** The beginning of a text, on one line. */
-const headOf = (text: string, limit: number): string =>
-  text.slice(0, before(text, Math.min(limit, text.length))).replaceAll(/\s+/g, " ")
+const lineOf = (text: string, limit: number): string => headOf(text, limit).replaceAll(/\s+/g, " ")
 
 const shortArgument = (value: Json, limit: number): Json => {
   const size = sizeOf(value)
   if (size <= limit) return value
   const note = `[… ${size} characters, cut …]`
-  return typeof value === "string" ? `${value.slice(0, before(value, Math.min(limit, value.length)))} ${note}` : note
+  return typeof value === "string" ? `${headOf(value, limit)} ${note}` : note
 }
 
 /** Arguments with each of them cut, if they are longer than `limit` characters in all. */
@@ -44,7 +36,7 @@ const shortArguments = (args: JsonObject, limit: number): JsonObject => {
   if (sizeOf(args) <= limit) return args
   const each = Math.min(argumentHead, limit)
   const entries = Object.entries(args)
-  const kept = entries.slice(0, mostArguments).map(([key, value]) => [headOf(key, each), shortArgument(value, each)])
+  const kept = entries.slice(0, mostArguments).map(([key, value]) => [lineOf(key, each), shortArgument(value, each)])
   const more = entries.length - kept.length
   return Object.fromEntries(more === 0 ? kept : [...kept, ["…", `[… ${more} more arguments, cut …]`]])
 }
@@ -69,11 +61,11 @@ const clearedResult = (message: Message.ToolMessage, folder: string | undefined)
     ...(text === "" ? [] : [`${text.length} characters`]),
     ...(media === 0 ? [] : [`${media} image${media === 1 ? "" : "s"} or files`])
   ]
-  const began = text === "" ? "" : ` It began: ${headOf(text, resultHead)}`
+  const began = text === "" ? "" : ` It began: ${lineOf(text, resultHead)}`
   const pointer =
     folder === undefined
       ? "Call the tool again if you need it."
-      : `It is kept in ${folder}, under call ${headOf(message.toolCallId, resultHead)}.`
+      : `It is kept in ${folder}, under call ${lineOf(message.toolCallId, resultHead)}.`
   const note = `[This result was cleared to save room: ${had.join(", ")}. ${pointer}]${began}`
   return note.length >= text.length && media === 0 ? message : { ...message, content: [Content.text(note)] }
 }

@@ -1,0 +1,44 @@
+import { isObject, type Json, type JsonObject } from "../Json.ts"
+
+/** The schemas that hold for the very value that this one holds for. */
+const beside = (schema: JsonObject, root: JsonObject): ReadonlyArray<Json> => {
+  const { $ref, allOf, anyOf, oneOf } = schema
+  const lists = [allOf, anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []))
+  const target = typeof $ref === "string" ? targetOf($ref, root) : undefined
+  return target === undefined ? lists : [...lists, target]
+}
+
+const targetOf = ($ref: string, root: JsonObject): Json | undefined => {
+  if ($ref === "#") return root
+  const { $defs } = root
+  const name = $ref.startsWith("#/$defs/") ? $ref.slice("#/$defs/".length) : undefined
+  return name !== undefined && isObject($defs) && Object.hasOwn($defs, name) ? $defs[name] : undefined
+}
+
+/**
+ * Whether a JSON Schema leads back to itself without a step into the value (`A` is `A` or a string): who decodes by it
+ * never comes to an end.
+ */
+export const isEndless = (root: JsonObject): boolean => {
+  const done = new Set<JsonObject>()
+  const open = new Set<JsonObject>()
+  /** Looks at a schema and at all that are beside it; what is inside of it is looked at by itself. */
+  const visit = (schema: Json): boolean => {
+    if (!isObject(schema) || done.has(schema)) return false
+    if (open.has(schema)) return true
+    open.add(schema)
+    const found = beside(schema, root).some(visit)
+    open.delete(schema)
+    done.add(schema)
+    return found
+  }
+  const todo: Array<Json> = [root]
+  const seen = new Set<Json>()
+  for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
+    if (typeof next !== "object" || next === null || seen.has(next)) continue
+    seen.add(next)
+    if (visit(next)) return true
+    todo.push(...Object.values(next))
+  }
+  return false
+}

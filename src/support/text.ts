@@ -1,0 +1,34 @@
+/**
+ * Cuts of text that part no character in two.
+ */
+
+/** Whether a text can be cut before the unit at `index` without parting the two halves of a character. */
+const isBoundary = (text: string, index: number): boolean => {
+  const before = text.charCodeAt(index - 1)
+  const after = text.charCodeAt(index)
+  return !(before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff)
+}
+
+/** The last place that a text can be cut at, at `index` or before it. */
+export const boundaryBefore = (text: string, index: number): number => (isBoundary(text, index) ? index : index - 1)
+
+/** The first place that a text can be cut at, at `index` or after it. */
+export const boundaryAfter = (text: string, index: number): number => (isBoundary(text, index) ? index : index + 1)
+
+/** The beginning of a text: at most `length` UTF-16 units. */
+export const headOf = (text: string, length: number): string =>
+  text.length <= length ? text : text.slice(0, boundaryBefore(text, length))
+
+/** At most `length` UTF-16 units of a text, and an ellipsis if that is not all. */
+export const cut = (text: string, length: number): string => (text.length <= length ? text : `${headOf(text, length)}…`)
+
+/**
+ * A text of at most `limit` units with a note where its middle was: two thirds of them are its beginning, one its end.
+ * `note` is told how many units are left out.
+ */
+export const cutMiddle = (text: string, limit: number, note: (left: number) => string): string => {
+  if (text.length <= limit) return text
+  const head = boundaryBefore(text, Math.ceil((limit * 2) / 3))
+  const tail = boundaryAfter(text, text.length - Math.floor(limit / 3))
+  return `${text.slice(0, head)}${note(tail - head)}${text.slice(tail)}`
+}
