@@ -25,10 +25,23 @@ const optionalPeers = {
   }
 }
 
+/** A program that a module starts, beside it: `Bash` runs commands in a process of its own. */
+const program = "./src/backends/bash/child.ts"
+
+const programs = {
+  name: "programs",
+  transform: (code) => {
+    const changed = new RolldownMagicString(code).replace('new URL("./child.ts"', 'new URL("./child.js"')
+    return changed.hasChanged() ? { code: changed.toString(), map: changed.generateMap().toString() } : undefined
+  }
+}
+
 export default defineConfig({
-  plugins: [optionalPeers],
+  plugins: [optionalPeers, programs],
   input: Object.fromEntries(
-    entries.filter((file) => existsSync(file)).map((file) => [file.replace(/^[.][/]src[/]|[.]ts$/g, ""), file])
+    [...entries, program]
+      .filter((file) => existsSync(file))
+      .map((file) => [file.replace(/^[.][/]src[/]|[.]ts$/g, ""), file])
   ),
   // Whatever is imported by name is a dependency.
   external: /^[^./]/,

@@ -1,10 +1,14 @@
 /**
- * A shell without a machine: runs commands in this process, over the files of any backend, by `just-bash`.
+ * A shell without a machine: runs commands over the files of any backend, by `just-bash`.
  *
- * There are no processes and no host: commands are those that just-bash has built in (`grep`, `sed`, `awk`, `jq` …),
- * and each file that they touch goes through the given backend. So rules of that backend hold for commands too: put
- * `Permissions` beneath. Rules in front would be gone around by commands (`reaches` is true), and are refused. The network
- * is closed unless `network` opens it.
+ * Commands are those that just-bash has built in (`grep`, `sed`, `awk`, `jq` …): no program of the host is run, and each
+ * file that they touch goes through the given backend. So rules of that backend hold for commands too: put `Permissions`
+ * beneath. Rules in front would be gone around by commands (`reaches` is true), and are refused. The network is closed
+ * unless `network` opens it.
+ *
+ * The shell itself is a process of Node beside this one, so that whatever a command does, it can be ended: when its time
+ * is over, when it is interrupted, and when it takes more than 512 MiB of memory, which fails with `Unavailable`. At most
+ * eight commands run at once, others wait. A process is kept for the next command, for 30 seconds.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -17,22 +21,22 @@
  * const answer = Effect.provide(count, Bash.layer().pipe(Layer.provide(MemoryBackend.layer())))
  * ```
  */
+import { createRequire } from "node:module"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type * as JustBash from "just-bash"
 import * as Backend from "../../core/Backend.ts"
 import * as BackendError from "../../core/BackendError.ts"
 import * as Sandbox from "../../core/Sandbox.ts"
 import * as Path from "../internal/path.ts"
 import { loadPeer } from "../internal/peer.ts"
 import { cutMiddle, endOfText } from "../internal/posixOutput.ts"
-import * as Bridge from "./internal/bridge.ts"
-import { writingBytes } from "./internal/commands.ts"
-import { outputText } from "./internal/encoding.ts"
-import { complaintOf } from "./internal/errors.ts"
+import * as Execute from "./internal/execute.ts"
 import * as Files from "./internal/files.ts"
+import * as Processes from "./internal/processes.ts"
 
 /**
  * How commands run.
@@ -41,17 +45,17 @@ import * as Files from "./internal/files.ts"
  * - `network`: the URLs, or beginnings of URLs, that `curl` may get; private addresses are always refused
  * - `outputLimit`: how many characters of a command's output are kept, half of them from its end; 100,000 by default
  * - `maxCommands`, `maxLoopIterations`, `maxCallDepth`: how many commands a line may run (50,000 by default), how often a
- *   loop may go round (100,000; of `seq` and `awk` too), and how deep functions may call each other (100). What is over them ends with exit code
- *   126. A loop that does nothing but count can't be interrupted until it meets one of them
+ *   loop may go round (100,000; of `seq` and `awk` too), and how deep functions may call each other (100). What is over
+ *   them ends with exit code 126
  */
 export interface Options {
-  readonly id?: string
-  readonly env?: { readonly [name: string]: string }
-  readonly network?: ReadonlyArray<string>
-  readonly outputLimit?: number
-  readonly maxCommands?: number
-  readonly maxLoopIterations?: number
-  readonly maxCallDepth?: number
+  readonly id?: string | undefined
+  readonly env?: { readonly [name: string]: string } | undefined
+  readonly network?: ReadonlyArray<string> | undefined
+  readonly outputLimit?: number | undefined
+  readonly maxCommands?: number | undefined
+  readonly maxLoopIterations?: number | undefined
+  readonly maxCallDepth?: number | undefined
 }
 
 const operation = "execute"
@@ -62,102 +66,66 @@ const defaultIterations = 100_000
 const defaultDepth = 100
 const shownAtTimeout = 2_000
 
-/** The longest time that a timer takes, in milliseconds. */
-const longest = 2 ** 31 - 1
+const program = new URL("./child.ts", import.meta.url)
 
-/** No more than this many bytes are written by a command before it is ended. */
-const mostOutput = 32 * 1024 * 1024
+/** Fails if the package is not there. What is there is loaded where it runs. */
+const checkPeer: Effect.Effect<void, BackendError.BackendError> = loadPeer("just-bash", async () =>
+  createRequire(import.meta.url).resolve("just-bash")
+)
 
-interface Ran {
-  readonly stdout: string
-  readonly stderr: string
-  readonly exitCode: number
-}
+type Put = (output: Execute.Output) => void
 
-/** Whether a command was ended by the shell's own clock. */
-const isLate = ({ exitCode, stderr }: Ran): boolean =>
-  exitCode === 124 && /exceeded (?:its )?execution deadline(?: \(\d+ms\))?\n$/.test(stderr)
-
-const executor = (backend: Backend.Service, options: Options, justBash: typeof JustBash) => {
-  const customCommands = writingBytes(justBash)
+const executor = (backend: Backend.Service, options: Options, processes: Processes.Processes) => {
   const modes = new Map<string, number>()
-  const {
-    maxCallDepth = defaultDepth,
-    maxCommands = defaultCommands,
-    maxLoopIterations = defaultIterations,
-    network
-  } = options
-
-  const start = Effect.fnUntraced(function* (
-    command: string,
-    cwd: string,
-    limit: number,
-    given: Sandbox.ExecuteOptions | undefined
-  ) {
-    const fs = yield* Files.make(backend, modes, yield* Bridge.make)
-    const shell = new justBash.Bash({
-      fs,
-      customCommands,
-      cwd,
-      env: { HOME: "/", ...options.env, ...given?.env },
-      executionLimits: {
-        maxCallDepth,
-        maxCommandCount: maxCommands,
-        maxLoopIterations,
-        maxAwkIterations: maxLoopIterations,
-        maxSedIterations: maxLoopIterations,
-        maxJqIterations: maxLoopIterations,
-        maxOutputSize: mostOutput,
-        // A loop that never waits would never let a timer fire; this is looked at by the shell itself.
-        maxExecutionTimeMs: Math.max(1, Math.min(limit, longest))
-      },
-      ...(network === undefined ? {} : { network: { allowedUrlPrefixes: [...network], denyPrivateRanges: true } })
-    })
-    return yield* Effect.tryPromise({
-      try: (signal) => shell.exec(command, { signal, rawScript: true, stdin: given?.stdin ?? "" }),
-      catch: (cause) => cause
-    }).pipe(
-      Effect.map(({ exitCode, stderr, stdout, stdoutKind }): Ran => ({
-        stdout: outputText(stdout, stdoutKind),
-        stderr,
-        exitCode
-      })),
-      Effect.catch((cause) => {
-        const complaint = complaintOf(cause)
-        return complaint === undefined
-          ? Effect.fail(BackendError.make(operation, given?.cwd ?? "/", { _tag: "Unavailable" }, { cause }))
-          : Effect.succeed<Ran>({ stdout: "", stderr: complaint, exitCode: 1 })
-      })
-    )
-  }, Effect.scoped)
-
   return Effect.fnUntraced(function* (
     command: string,
-    given: Sandbox.ExecuteOptions | undefined
-  ): Effect.fn.Return<Ran, BackendError.BackendError> {
+    given: Sandbox.ExecuteOptions | undefined,
+    put: Put
+  ): Effect.fn.Return<number, BackendError.BackendError> {
     const path = given?.cwd ?? "/"
     const cwd = yield* Effect.fromResult(Path.normalize(operation, path))
     if (cwd !== "/")
       yield* Effect.mapError(backend.ls(cwd), (error) => BackendError.make(operation, path, error.reason))
     const limit = Math.max(0, Duration.toMillis(Duration.fromInputUnsafe(given?.timeout ?? defaultTimeout)))
-    const late = (output: string) => {
-      const detail = endOfText(output, shownAtTimeout)
-      return BackendError.make(operation, path, { _tag: "TimedOut", limit }, detail === "" ? {} : { detail })
+    let last = ""
+    const line = {
+      command,
+      cwd,
+      limit,
+      env: { HOME: "/", ...options.env, ...given?.env },
+      stdin: given?.stdin ?? "",
+      network: options.network,
+      maxCommands: options.maxCommands ?? defaultCommands,
+      maxLoopIterations: options.maxLoopIterations ?? defaultIterations,
+      maxCallDepth: options.maxCallDepth ?? defaultDepth
     }
-    const ran = yield* Effect.timeoutOrElse(start(command, cwd, limit, given), {
-      duration: Duration.millis(limit),
-      orElse: () => Effect.fail(late(""))
-    })
-    return isLate(ran) ? yield* Effect.fail(late(ran.stdout)) : ran
+    const ended = yield* Execute.execute(processes, Files.make(backend, modes), line, (output) => {
+      last = (last + output.text).slice(-2 * shownAtTimeout)
+      put(output)
+    }).pipe(Effect.catch((gone) => Effect.succeed<Execute.Ended>({ _tag: "Broken", problem: gone.problem })))
+    const detail = endOfText(last, shownAtTimeout)
+    const failing = (reason: BackendError.Reason, more: string) =>
+      Effect.fail(BackendError.make(operation, path, reason, more === "" ? {} : { detail: more }))
+    switch (ended._tag) {
+      case "Exited":
+        return ended.exitCode
+      case "Late":
+        return yield* failing({ _tag: "TimedOut", limit }, detail)
+      case "Unusable":
+        return yield* failing({ _tag: "Unsupported" }, ended.problem)
+      case "Broken":
+        return yield* failing({ _tag: "Unavailable" }, detail === "" ? ended.problem : `${ended.problem}; ${detail}`)
+    }
   })
 }
 
 /** Makes the sandbox over the backend in context. Fails with `Unsupported` if `just-bash` is not installed. */
 const make = Effect.fnUntraced(function* (
   options: Options
-): Effect.fn.Return<Sandbox.Service, BackendError.BackendError, Backend.Backend> {
+): Effect.fn.Return<Sandbox.Service, BackendError.BackendError, Backend.Backend | Scope.Scope> {
   const backend = yield* Backend.Backend
-  const run = executor(backend, options, yield* loadPeer("just-bash", () => import("just-bash")))
+  yield* checkPeer
+  const run = executor(backend, options, yield* Processes.make(program))
   const limit = options.outputLimit ?? defaultOutput
   return {
     id: options.id ?? "bash",
@@ -172,18 +140,24 @@ const make = Effect.fnUntraced(function* (
     upload: (files) => backend.upload(files),
     download: (paths) => backend.download(paths),
     execute: (command, how) =>
-      Effect.map(run(command, how), ({ exitCode, stderr, stdout }) => ({
-        ...cutMiddle(stdout + stderr, limit),
-        exitCode
-      })),
+      Effect.suspend(() => {
+        const parts: Array<string> = []
+        return Effect.map(
+          run(command, how, ({ text }) => void parts.push(text)),
+          (exitCode) => ({ ...cutMiddle(parts.join(""), limit), exitCode })
+        )
+      }),
     executeStream: (command, how) =>
-      Stream.unwrap(
-        Effect.map(run(command, how), ({ exitCode, stderr, stdout }) =>
-          Stream.fromIterable<Sandbox.ExecuteEvent>([
-            ...(stdout === "" ? [] : [{ _tag: "Output", channel: "stdout", text: stdout } as const]),
-            ...(stderr === "" ? [] : [{ _tag: "Output", channel: "stderr", text: stderr } as const]),
-            { _tag: "Exited", exitCode, truncated: false }
-          ])
+      Stream.callback<Sandbox.ExecuteEvent, BackendError.BackendError>((queue) =>
+        Effect.matchCauseEffect(
+          run(command, how, (output) => void Queue.offerUnsafe(queue, output)),
+          {
+            onSuccess: (exitCode) => {
+              Queue.offerUnsafe(queue, { _tag: "Exited", exitCode, truncated: false })
+              return Queue.end(queue)
+            },
+            onFailure: (cause) => Queue.failCause(queue, cause)
+          }
         )
       ),
     ...(backend.realPaths === undefined ? {} : { realPaths: backend.realPaths }),
@@ -193,11 +167,12 @@ const make = Effect.fnUntraced(function* (
 
 /**
  * A shell over the backend in context. Files stay where they are: `Backend` is the given one, with `execute` beside it.
- * What a command wrote to stderr comes after what it wrote to stdout. Fails with `Unsupported` if `just-bash` is not
- * installed.
+ * Output comes statement by statement; what one of them wrote to stderr comes after what it wrote to stdout. Fails with
+ * `Unsupported` if `just-bash` is not installed.
  *
- * A backend has no empty directories: one that a command makes is there until that command line ends. It has no links
- * either. Files in `/tmp` are files of the backend like others.
+ * A backend has no empty directories: one that a command makes is there until that command line ends. Links can't be
+ * made; those that are there are links for commands too, and searches go around them. Files in `/tmp` are files of the
+ * backend like others.
  */
 export const layer = (
   options: Options = {}

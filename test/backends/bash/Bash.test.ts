@@ -68,8 +68,8 @@ describe("a shell over any backend", () => {
   it.live("files are moved, copied and removed as a shell does", () =>
     Effect.gen(function* () {
       const setup = "mkdir -p d/e; echo 1 > d/1; echo 2 > d/e/2; echo t > t"
-      expect((yield* run(`${setup}; mv t u; mv d f; cp -r f g; cat u f/1 g/e/2; rm f; rm -r f; ls`)).output).toMatch(
-        /^t\n1\n2\ng\nu\n/
+      expect((yield* run(`${setup}; mv t u; mv d f; cp -r f g; cat u f/1 g/e/2; rm f; rm -r f; ls`)).output).toBe(
+        "t\n1\n2\nrm: cannot remove 'f': Is a directory\ng\nu\n"
       )
       expect((yield* run("echo old > o; echo new > n; mv n o; cat o; ls n")).output).toMatch(/^new\n/)
       expect(yield* text("/n")).toBe("NotFound")
@@ -167,7 +167,7 @@ describe("a shell over any backend", () => {
       expect(yield* Effect.flip(run("id", { cwd: "/none" }))).toMatchObject({ reason: { _tag: "NotFound" } })
       expect(yield* Effect.flip(run("id", { cwd: "/../x" }))).toMatchObject({ reason: { _tag: "OutsideRoot" } })
       expect((yield* run("X=1; f() { echo f; }; cd d")).exitCode).toBe(0)
-      expect((yield* run("echo $X; f; pwd")).output).toMatch(/^\n\/\n/)
+      expect((yield* run("echo $X; f; pwd")).output).toBe("\nbash: f: command not found\n/\n")
     }).pipe(Effect.provide(over(MemoryBackend.layer(), { env: { A: "a" } })))
   )
 

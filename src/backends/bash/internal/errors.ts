@@ -1,7 +1,6 @@
 /**
- * Failures of a backend as a shell knows them.
+ * Failures of a file system, and what a shell says of them.
  */
-import type { BackendError } from "../../../core/BackendError.ts"
 
 const known = {
   ENOENT: "no such file or directory",
@@ -25,35 +24,14 @@ export interface Fault {
   readonly path: string
 }
 
-const codes: { readonly [Tag in BackendError["reason"]["_tag"]]: Code } = {
-  NotFound: "ENOENT",
-  AlreadyExists: "EEXIST",
-  IsDirectory: "EISDIR",
-  NotDirectory: "ENOTDIR",
-  InvalidPath: "EINVAL",
-  InvalidPattern: "EINVAL",
-  OutsideRoot: "EACCES",
-  PermissionDenied: "EACCES",
-  NotUnique: "EIO",
-  NoMatch: "EIO",
-  TooLarge: "EFBIG",
-  NotText: "EIO",
-  Conflict: "EIO",
-  Unsupported: "EPERM",
-  TimedOut: "EIO",
-  Unavailable: "EIO"
-}
-
-export const faultOf =
-  (call: string, path: string) =>
-  (error: BackendError): Fault => ({ code: codes[error.reason._tag], call, path })
-
 export const toError = ({ call, code, path }: Fault): Error =>
   Object.assign(new Error(`${code}: ${known[code]}, ${call} '${path}'`), { code })
 
-/**
- * What a shell says of a failure that just-bash lets through: one of a redirection, which ends the whole line there.
- */
+/** What a shell says of a redirection that is refused. */
+export const complaint = ({ code, path }: Fault): string =>
+  `bash: ${path}: ${code === "EISDIR" ? "is a directory" : known[code]}\n`
+
+/** What a shell says of a failure that just-bash lets through: output that could not be written, which ends the line. */
 export const complaintOf = (cause: unknown): string | undefined => {
   if (!(cause instanceof Error)) return undefined
   const [, code = "", path] = /^(E[A-Z]+): .*?(?:'(.*)')?$/s.exec(cause.message) ?? []

@@ -1,14 +1,13 @@
 /**
- * The file system that just-bash works on, made from a backend: each access goes through the backend, with its rules.
+ * The files of a command line: what it asks for is done through the backend, with its rules.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { IFileSystem } from "just-bash"
 import type * as Backend from "../../../core/Backend.ts"
 import * as Path from "../../internal/path.ts"
-import type { Ask } from "./bridge.ts"
-import { decode, encode } from "./encoding.ts"
-import { type Fault, faultOf, toError } from "./errors.ts"
+import type { Fault } from "./errors.ts"
+import { faultOf } from "./faults.ts"
+import type { Call, Reply } from "./messages.ts"
 import { fail, isDevice, make as makeView, type Node, type View } from "./view.ts"
 
 type Failing<A> = Effect.Effect<A, Fault>
@@ -24,9 +23,14 @@ const normal = (call: string, path: string): Failing<string> => {
   return Result.isSuccess(checked) ? Effect.succeed(checked.success) : Effect.fail(faultOf(call, path)(checked.failure))
 }
 
+const nothing = new Uint8Array()
+
 const operations = (backend: Backend.Service, view: View, modes: Map<string, number>) => {
+  /** Files that were written by this line. */
+  const written = new Set<string>()
+
   const read = (path: string): Failing<Uint8Array> => {
-    if (isDevice(path)) return Effect.succeed(new Uint8Array())
+    if (isDevice(path)) return Effect.succeed(nothing)
     return Effect.flatMap(backend.download([path]), ([got]) => {
       if (got?.ok === true) return Effect.succeed(got.value)
       const fault = got === undefined ? undefined : faultOf("open", path)(got.error)
@@ -46,12 +50,13 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
       const above = yield* view.find("open", Path.parent(path))
       if (above === undefined) return yield* fail("ENOENT", "open", path)
       if (above.kind !== "directory") return yield* fail("ENOTDIR", "open", path)
-      const [written] = yield* backend.upload([{ path, content }])
-      if (written?.ok !== true) {
+      const [outcome] = yield* backend.upload([{ path, content }])
+      if (outcome?.ok !== true) {
         return yield* Effect.fail(
-          written === undefined ? ({ code: "EIO", call: "open", path } as const) : faultOf("open", path)(written.error)
+          outcome === undefined ? ({ code: "EIO", call: "open", path } as const) : faultOf("open", path)(outcome.error)
         )
       }
+      written.add(path)
       view.changed(path)
     })
 
@@ -65,7 +70,10 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
       const text = Result.try(() => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes))
       if (Result.isFailure(text)) return yield* write(path, bytes)
       const done = yield* Effect.result(backend.write(path, text.success, { version: file.version }))
-      if (Result.isSuccess(done)) return view.changed(path)
+      if (Result.isSuccess(done)) {
+        written.add(path)
+        return view.changed(path)
+      }
       return yield* done.failure.reason._tag === "Conflict" && left > 0
         ? replaced(path, added, left - 1)
         : Effect.fail(faultOf("open", path)(done.failure))
@@ -77,6 +85,17 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
       if (node === undefined) return write(path, added)
       if (node.kind === "directory") return fail("EISDIR", "open", path)
       return added.length === 0 ? Effect.void : replaced(path, added, attempts)
+    })
+  }
+
+  /** A backend says whether a file may be written when it is: what is there already is written once more. */
+  const open = (path: string, adds: boolean): Failing<void> => {
+    if (isDevice(path)) return Effect.void
+    if (!adds) return write(path, nothing)
+    return Effect.flatMap(view.find("open", path), (node) => {
+      if (node === undefined) return write(path, nothing)
+      if (node.kind === "directory") return fail("EISDIR", "open", path)
+      return written.has(path) ? Effect.void : replaced(path, nothing, attempts)
     })
   }
 
@@ -99,7 +118,7 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
       const node = yield* view.find("rm", path)
       if (node === undefined) return force ? undefined : yield* fail("ENOENT", "rm", path)
       if (path === "/" || isDevice(path)) return yield* fail("EPERM", "rm", path)
-      const isDirectory = node.kind === "directory"
+      const isDirectory = node.kind === "directory" && !node.isLink
       if (isDirectory && !recursive && (yield* view.names("rm", path)).size > 0)
         return yield* fail("ENOTEMPTY", "rm", path)
       yield* backend.delete(path, { recursive: recursive && isDirectory }).pipe(
@@ -107,6 +126,7 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
         Effect.mapError(faultOf("rm", path))
       )
       modes.delete(path)
+      written.delete(path)
       view.forget(path)
       view.changed(path)
     })
@@ -155,100 +175,96 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
       }
     })
 
-  return { read, write, append, makeDirectory, remove, move, copy }
+  return { read, write, append, open, makeDirectory, remove, move, copy }
 }
 
-const statOf = (path: string, node: Node, mode: number | undefined) => ({
-  // A path is one file: there are no links.
-  identity: path,
-  isFile: node.kind === "file",
-  isDirectory: node.kind === "directory",
-  isSymbolicLink: node.kind === "link",
-  mode: mode ?? (node.kind === "directory" ? 0o755 : 0o644),
-  size: node.size,
-  mtime: new Date(node.modifiedAt)
-})
+/** The files for one command line. */
+export interface Files {
+  /** Does what is asked for. */
+  readonly answer: (call: Call) => Failing<Reply>
+  readonly hasPrograms: Effect.Effect<boolean>
+}
+
+const done: Reply = {}
 
 /**
- * The file system for one command. `modes` are kept longer: a backend has none, and what was made executable should
- * still be so for the next command.
+ * The files for one command line. `modes` are kept longer: a backend has none, and what was made executable should
+ * still be so for the next one.
  */
-export const make = (backend: Backend.Service, modes: Map<string, number>, ask: Ask): Effect.Effect<IFileSystem> => {
+export const make = (backend: Backend.Service, modes: Map<string, number>): Files => {
   const view = makeView(backend)
-  return Effect.as(view.look, filesOf(backend, view, modes, ask))
-}
-
-const filesOf = (backend: Backend.Service, view: View, modes: Map<string, number>, ask: Ask): IFileSystem => {
   const run = operations(backend, view, modes)
-  const at = <A>(call: string, path: string, use: (path: string) => Failing<A>): Promise<A> =>
-    ask(Effect.flatMap(normal(call, path), use), toError)
-  const stat = (call: string) => async (given: string) =>
-    view.isAbsent(given)
-      ? Promise.reject(toError({ code: "ENOENT", call, path: given }))
-      : at(call, given, (path) => Effect.map(view.stat(call, path), (node) => statOf(path, node, modes.get(path))))
-  const refuse = (call: string) => (_: string, given: string) => at(call, given, (path) => fail("EPERM", call, path))
-  return {
-    readFile: (given, options) =>
-      at("open", given, (path) => Effect.map(run.read(path), (bytes) => decode(bytes, options))),
-    readFileBuffer: (given) => at("open", given, run.read),
-    writeFile: (given, content, options) => at("open", given, (path) => run.write(path, encode(content, options))),
-    appendFile: (given, content, options) => at("open", given, (path) => run.append(path, encode(content, options))),
-    exists: async (given) =>
-      view.isAbsent(given)
-        ? false
-        : at("stat", given, (path) =>
-            view.find("stat", path).pipe(
-              Effect.map((node) => node !== undefined),
-              Effect.catch(() => Effect.succeed(false))
-            )
-          ),
-    stat: stat("stat"),
-    lstat: stat("lstat"),
-    mkdir: (given, options) => at("mkdir", given, (path) => run.makeDirectory(path, options?.recursive === true)),
-    readdir: (given) =>
-      at("scandir", given, (path) => Effect.map(view.names("scandir", path), (names) => [...names.keys()].sort())),
-    readdirWithFileTypes: (given) =>
-      at("scandir", given, (path) =>
-        Effect.map(view.names("scandir", path), (names) =>
-          [...names]
-            .sort(([left], [right]) => (left < right ? -1 : 1))
-            .map(([name, kind]) => ({
-              name,
-              isFile: kind === "file",
-              isDirectory: kind === "directory",
-              isSymbolicLink: kind === "link"
-            }))
-        )
-      ),
-    rm: (given, options) =>
-      at("rm", given, (path) => run.remove(path, options?.recursive === true, options?.force === true)),
-    cp: (from, to, options) =>
-      at("cp", from, (source) =>
-        Effect.flatMap(normal("cp", to), (target) => run.copy(source, target, options?.recursive === true))
-      ),
-    mv: (from, to) =>
-      at("rename", from, (source) => Effect.flatMap(normal("rename", to), (target) => run.move(source, target))),
-    resolvePath,
-    getAllPaths: () => [],
-    chmod: (given, mode) =>
-      at("chmod", given, (path) => Effect.map(view.stat("chmod", path), () => void modes.set(path, mode & 0o777))),
-    symlink: refuse("symlink"),
-    link: refuse("link"),
-    readlink: (given) =>
-      at("readlink", given, (path) =>
-        Effect.flatMap(view.stat("readlink", path), () => fail("EINVAL", "readlink", path))
-      ),
-    realpath: (given) => at("realpath", given, (path) => Effect.as(view.stat("realpath", path), path)),
-    utimes: (given) => at("utimes", given, (path) => Effect.asVoid(view.stat("utimes", path)))
-  }
-}
 
-/** A path from another one on; a shell's `..` ends at the root. */
-const resolvePath = (base: string, path: string): string => {
-  const names: Array<string> = []
-  for (const name of (path.startsWith("/") ? path : `${base}/${path}`).split("/")) {
-    if (name === "..") names.pop()
-    else if (name !== "" && name !== ".") names.push(name)
+  const statusOf = (path: string, { kind, modifiedAt, size }: Node, identity: string): Reply => ({
+    status: { kind, size, modifiedAt, identity, mode: modes.get(path) ?? (kind === "directory" ? 0o755 : 0o644) }
+  })
+
+  const status = (call: "stat" | "lstat", path: string): Failing<Reply> =>
+    Effect.flatMap(view.stat(call, path), (node) => {
+      if (call === "lstat" && node.isLink) return Effect.succeed(statusOf(path, { ...node, kind: "link" }, path))
+      if (node.kind === "link") return fail("ENOENT", call, path)
+      // Only a directory is entered, and so may be met again by another way.
+      return node.kind === "directory"
+        ? Effect.map(view.real(call, path), (real = path) => statusOf(path, node, real))
+        : Effect.succeed(statusOf(path, node, path))
+    })
+
+  const names = (path: string): Failing<Reply> =>
+    Effect.map(view.names("scandir", path), (found) => ({
+      names: Array.from(found, ([name, kind]) => ({ name, kind })).sort((left, right) =>
+        left.name < right.name ? -1 : 1
+      )
+    }))
+
+  const answerAt = (call: Call, path: string): Failing<Reply> => {
+    switch (call.op) {
+      case "read":
+        return Effect.map(run.read(path), (bytes) => ({ bytes }))
+      case "write":
+        return Effect.as(run.write(path, call.content), done)
+      case "append":
+        return Effect.as(run.append(path, call.content), done)
+      case "open":
+        return Effect.as(run.open(path, call.append), done)
+      case "stat":
+      case "lstat":
+        return status(call.op, path)
+      case "exists":
+        return view.find("stat", path).pipe(
+          Effect.map((node) => ({ exists: node !== undefined && node.kind !== "link" })),
+          Effect.catch(() => Effect.succeed({ exists: false }))
+        )
+      case "list":
+        return names(path)
+      case "mkdir":
+        return Effect.as(run.makeDirectory(path, call.recursive), done)
+      case "remove":
+        return Effect.as(run.remove(path, call.recursive, call.force), done)
+      case "copy":
+        return Effect.flatMap(normal("cp", call.to), (to) => Effect.as(run.copy(path, to, call.recursive), done))
+      case "move":
+        return Effect.flatMap(normal("rename", call.to), (to) => Effect.as(run.move(path, to), done))
+      case "chmod":
+        return Effect.map(view.stat("chmod", path), () => {
+          modes.set(path, call.mode & 0o777)
+          return done
+        })
+      case "readlink":
+        return Effect.flatMap(view.stat("readlink", path), ({ isLink }) =>
+          isLink ? led("readlink", path) : fail("EINVAL", "readlink", path)
+        )
+      case "realpath":
+        return Effect.andThen(view.stat("realpath", path), led("realpath", path))
+    }
   }
-  return `/${names.join("/")}`
+
+  const led = (call: string, path: string): Failing<Reply> =>
+    Effect.flatMap(view.real(call, path), (real) =>
+      real === undefined ? fail("EACCES", call, path) : Effect.succeed({ path: real })
+    )
+
+  return {
+    answer: (call) => Effect.flatMap(normal(call.op, call.path), (path) => answerAt(call, path)),
+    hasPrograms: view.hasPrograms
+  }
 }

@@ -1,0 +1,127 @@
+/**
+ * A command line in a process of its own: what it asks for is answered, what it writes is handed on.
+ */
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import type * as Sandbox from "../../../core/Sandbox.ts"
+import type { Files } from "./files.ts"
+import type { Report, Run } from "./messages.ts"
+import { type Gone, heap, type Process, type Processes } from "./processes.ts"
+
+/** How a command line ended. */
+export type Ended =
+  | { readonly _tag: "Exited"; readonly exitCode: number }
+  /** The time was up. */
+  | { readonly _tag: "Late" }
+  /** There is no shell: `just-bash` can't be loaded. */
+  | { readonly _tag: "Unusable"; readonly problem: string }
+  /** The shell ended. */
+  | { readonly _tag: "Broken"; readonly problem: string }
+
+export type Output = Extract<Sandbox.ExecuteEvent, { readonly _tag: "Output" }>
+
+/** How long a command that is over its time has to hand over what it wrote, in milliseconds. */
+const lastWords = 250
+
+/** A shell that has not begun within this time will not, in milliseconds. */
+const patience = 30_000
+
+let runs = 0
+
+/** Waits by the clock of the machine: the process does not know of another one. */
+const wait = (duration: number): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const timer = setTimeout(() => resume(Effect.void), duration)
+    return Effect.sync(() => clearTimeout(timer))
+  })
+
+const broken = (problem: string): Ended => ({ _tag: "Broken", problem })
+
+/** Node ends itself where the heap is full; the rest is seen by the guard of the process, or by the system. */
+const isOutOfMemory = /SIGABRT|SIGKILL|code 134/
+
+const outOfMemory = `the command took more than ${heap} MiB of memory and was ended; let it work on less at once`
+
+/** Waits for a report that ends the command; whoever else reports is served. */
+const serve = (
+  process: Process,
+  run: number,
+  files: Files,
+  put: (output: Output) => void
+): Effect.Effect<Ended, never, Scope.Scope> => {
+  const answer = (report: Extract<Report, { readonly _tag: "Ask" }>): Effect.Effect<void> =>
+    Effect.matchCause(files.answer(report.call), {
+      onSuccess: (reply) => process.tell({ _tag: "Answer", ask: report.ask, reply }),
+      onFailure: ({ reasons }) => {
+        const failure = reasons.find((reason) => reason._tag === "Fail")
+        const fault = failure?.error ?? { code: "EIO", call: report.call.op, path: report.call.path }
+        process.tell({ _tag: "Refusal", ask: report.ask, fault })
+      }
+    })
+  const next = (report: Report | Gone): Ended | undefined | Effect.Effect<undefined, never, Scope.Scope> => {
+    if (report._tag === "Gone") return broken(isOutOfMemory.test(report.problem) ? outOfMemory : report.problem)
+    if (report._tag === "Unusable") return report
+    // What comes from an earlier command is of no interest any more.
+    if (report._tag === "Ready" || report.run !== run) return undefined
+    switch (report._tag) {
+      case "Ask":
+        return Effect.as(Effect.forkScoped(answer(report)), undefined)
+      case "Output":
+        put({ _tag: "Output", channel: report.channel, text: report.text })
+        return undefined
+      case "Failed":
+        return broken(report.problem)
+      case "Done":
+        if (report.isLate) return { _tag: "Late" }
+        process.settled(report.rss)
+        return { _tag: "Exited", exitCode: report.exitCode }
+    }
+  }
+  return Effect.gen(function* () {
+    for (;;) {
+      const step = next(yield* Queue.take(process.inbox))
+      const ended = Effect.isEffect(step) ? yield* step : step
+      if (ended !== undefined) return ended
+    }
+  })
+}
+
+/** Waits until a process has begun; gives why it has not. */
+const begun = (process: Process): Effect.Effect<Ended | undefined> =>
+  process.isReady()
+    ? Effect.undefined
+    : Effect.raceFirst(
+        Effect.map(Queue.take(process.inbox), (report) => {
+          if (report._tag === "Unusable") return report
+          return report._tag === "Gone" ? broken(report.problem) : undefined
+        }),
+        Effect.as(wait(patience), broken(`it did not begin within ${patience} ms`))
+      )
+
+/** Runs a command line. Its time begins when its process has begun. */
+export const execute = (
+  processes: Processes,
+  files: Files,
+  command: Omit<Run, "_tag" | "run" | "hasPrograms">,
+  put: (output: Output) => void
+): Effect.Effect<Ended, Gone> =>
+  processes.use((process) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const failed = yield* begun(process)
+        if (failed !== undefined) return failed
+        const run = ++runs
+        const served = serve(process, run, files, put)
+        const started = Effect.flatMap(files.hasPrograms, (hasPrograms) => {
+          process.tell({ _tag: "Run", run, hasPrograms, ...command })
+          return served
+        })
+        const late = Effect.suspend(() => {
+          process.tell({ _tag: "Abort" })
+          return Effect.as(Effect.raceFirst(Effect.asVoid(served), wait(lastWords)), { _tag: "Late" } as const)
+        })
+        return yield* Effect.timeoutOrElse(started, { duration: command.limit, orElse: () => late })
+      })
+    )
+  )

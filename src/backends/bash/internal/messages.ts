@@ -1,0 +1,74 @@
+/**
+ * The words between the process of commands and this one, which has the backend. They are sent in batches.
+ */
+import type { Fault } from "./errors.ts"
+
+/** What is at a path, as a command sees it. */
+export interface Status {
+  readonly kind: "file" | "directory" | "link"
+  readonly size: number
+  readonly modifiedAt: number
+  readonly mode: number
+  /** The path without links. */
+  readonly identity: string
+}
+
+/** An operation on files. `open` makes a file that output goes to, or looks whether output may be added to it. */
+export type Call =
+  | { readonly op: "read" | "stat" | "lstat" | "exists" | "list" | "readlink" | "realpath"; readonly path: string }
+  | { readonly op: "write" | "append"; readonly path: string; readonly content: Uint8Array }
+  | { readonly op: "open"; readonly path: string; readonly append: boolean }
+  | { readonly op: "mkdir"; readonly path: string; readonly recursive: boolean }
+  | { readonly op: "remove"; readonly path: string; readonly recursive: boolean; readonly force: boolean }
+  | { readonly op: "copy"; readonly path: string; readonly to: string; readonly recursive: boolean }
+  | { readonly op: "move"; readonly path: string; readonly to: string }
+  | { readonly op: "chmod"; readonly path: string; readonly mode: number }
+
+/** What an operation gives: the one that it is for. */
+export interface Reply {
+  readonly bytes?: Uint8Array
+  readonly status?: Status
+  readonly exists?: boolean
+  readonly names?: ReadonlyArray<{ readonly name: string; readonly kind: Status["kind"] }>
+  readonly path?: string
+}
+
+/** A command line. `limit` is how many milliseconds it has. */
+export interface Run {
+  readonly _tag: "Run"
+  readonly run: number
+  readonly command: string
+  readonly cwd: string
+  readonly env: { readonly [name: string]: string }
+  readonly stdin: string
+  readonly limit: number
+  readonly maxCommands: number
+  readonly maxLoopIterations: number
+  readonly maxCallDepth: number
+  readonly network: ReadonlyArray<string> | undefined
+  /** Whether there are folders of programs: a shell looks there for each command that it runs. */
+  readonly hasPrograms: boolean
+}
+
+/** To the process. */
+export type Order =
+  | Run
+  | { readonly _tag: "Answer"; readonly ask: number; readonly reply: Reply }
+  | { readonly _tag: "Refusal"; readonly ask: number; readonly fault: Fault }
+  /** The time is up: what was written so far is wanted. */
+  | { readonly _tag: "Abort" }
+
+/** From the process. `rss` is the memory that it has, in bytes. */
+export type Report =
+  | { readonly _tag: "Ready" }
+  | { readonly _tag: "Unusable"; readonly problem: string }
+  | { readonly _tag: "Ask"; readonly run: number; readonly ask: number; readonly call: Call }
+  | { readonly _tag: "Output"; readonly run: number; readonly channel: "stdout" | "stderr"; readonly text: string }
+  | { readonly _tag: "Failed"; readonly run: number; readonly problem: string }
+  | {
+      readonly _tag: "Done"
+      readonly run: number
+      readonly exitCode: number
+      readonly isLate: boolean
+      readonly rss: number
+    }

@@ -1,0 +1,156 @@
+/**
+ * What is changed in a script before it runs, so that redirections fail as in a shell, and output comes as it is written.
+ *
+ * just-bash ends the whole line where a file can't be written, unless it finds that out before it opens the file. So the
+ * targets of redirections are marked, which tells the file system to open them when it is asked whether they are there.
+ * It also gives output only when all is done. So each part of a line that has several writes to a marked file, which is
+ * the output.
+ */
+import type { CommandNode, PipelineNode, ScriptNode, SimpleCommandNode, StatementNode } from "just-bash"
+
+type Redirection = SimpleCommandNode["redirections"][number]
+
+const mark = "\u{E0A1}"
+const marks = {
+  replace: `${mark}w:`,
+  add: `${mark}a:`,
+  stdout: `${mark}o:`,
+  stderr: `${mark}e:`
+} as const
+
+/** For what a marked file is: `replace` and `add` are those of a redirection. */
+export type Use = keyof typeof marks
+
+const uses: ReadonlyArray<Use> = ["replace", "add", "stdout", "stderr"]
+
+/** Takes the mark off a path. */
+export const unmarked = (path: string): { readonly use: Use | undefined; readonly path: string } => {
+  const use = path.startsWith(mark) ? uses.find((one) => path.startsWith(marks[one])) : undefined
+  return use === undefined ? { use, path } : { use, path: path.slice(marks[use].length) }
+}
+
+export const marked = (use: Use, path: string): string => marks[use] + path
+
+const refused = new RegExp(`bash: ${mark}[wa]:([^\\n]*): cannot open redirect target\\n`, "g")
+const anyMark = new RegExp(`${mark}[waoe]:`, "g")
+
+/** Takes the marks off what was written, and says why a redirection was refused. */
+export const readable = (text: string, complaints: ReadonlyMap<string, string>): string =>
+  text.includes(mark)
+    ? text.replace(refused, (whole, target: string) => complaints.get(target) ?? whole).replace(anyMark, "")
+    : text
+
+const operators: { readonly [operator: string]: Use } = {
+  ">": "replace",
+  ">|": "replace",
+  "&>": "replace",
+  ">>": "add",
+  "&>>": "add"
+}
+
+const isRedirection = (node: object): node is Redirection => "type" in node && node.type === "Redirection"
+
+const markTarget = ({ operator, target }: Redirection): void => {
+  const use = operators[operator]
+  if (use === undefined || target.type !== "Word") return
+  const [first] = target.parts
+  // The shell looks for its devices by name, and a pattern must match names of files.
+  if (first?.type === "Literal" && first.value.startsWith("/dev/")) return
+  if (target.parts.some((part) => part.type === "Glob")) return
+  target.parts.unshift({ type: "Literal", value: marks[use] })
+}
+
+const markTargets = (script: ScriptNode): void => {
+  const seen = new Set<object>()
+  const open: Array<unknown> = [script]
+  while (open.length > 0) {
+    const node = open.pop()
+    if (typeof node !== "object" || node === null || seen.has(node)) continue
+    seen.add(node)
+    if (isRedirection(node)) markTarget(node)
+    for (const part of Object.values(node)) open.push(part)
+  }
+}
+
+const goingTo = (fd: 1 | 2): Redirection => ({
+  type: "Redirection",
+  fd,
+  operator: ">>",
+  target: { type: "Word", parts: [{ type: "Literal", value: fd === 1 ? marks.stdout : marks.stderr }] }
+})
+
+const isInput = ({ operator }: Redirection): boolean =>
+  operator === "<" || operator === "<<" || operator === "<<-" || operator === "<<<"
+
+/** A command whose parts write where it writes itself, with these parts made to write at once. */
+const inside = (command: CommandNode): CommandNode | undefined => {
+  if (command.type === "SimpleCommand" || command.type === "FunctionDef") return undefined
+  if (!command.redirections.every(isInput)) return undefined
+  switch (command.type) {
+    case "If": {
+      const clauses = command.clauses.map(({ body, condition }) => ({
+        condition: condition.map(writing),
+        body: body.map(writing)
+      }))
+      return { ...command, clauses, elseBody: command.elseBody?.map(writing) ?? null }
+    }
+    case "For":
+    case "CStyleFor":
+    case "Group":
+      return { ...command, body: command.body.map(writing) }
+    case "While":
+    case "Until":
+      return { ...command, condition: command.condition.map(writing), body: command.body.map(writing) }
+    case "Case":
+      return { ...command, items: command.items.map((item) => ({ ...item, body: item.body.map(writing) })) }
+    case "Subshell":
+    case "ArithmeticCommand":
+    case "ConditionalCommand":
+      return undefined
+  }
+}
+
+const toOutput = (command: CommandNode, fds: ReadonlyArray<1 | 2>): CommandNode => {
+  if (command.type === "FunctionDef" || (command.type === "SimpleCommand" && command.name === null)) return command
+  // Its own redirections come later, and so hold.
+  return { ...command, redirections: [...fds.map(goingTo), ...command.redirections] }
+}
+
+const writingPipeline = (pipeline: PipelineNode): PipelineNode => {
+  const { commands, pipeStderr, timed } = pipeline
+  const [only] = commands
+  const written = commands.length === 1 && only !== undefined && timed !== true ? inside(only) : undefined
+  if (written !== undefined) return { ...pipeline, commands: [written] }
+  return {
+    ...pipeline,
+    commands: commands.map((command, index) => {
+      if (index === commands.length - 1) return toOutput(command, [1, 2])
+      return pipeStderr?.[index] === true ? command : toOutput(command, [2])
+    })
+  }
+}
+
+const writing = (statement: StatementNode): StatementNode =>
+  statement.background || statement.deferredError !== undefined
+    ? statement
+    : { ...statement, pipelines: statement.pipelines.map(writingPipeline) }
+
+const isSimple = ({ statements }: ScriptNode): boolean => {
+  const [only, ...others] = statements
+  const [pipeline, ...more] = only?.pipelines ?? []
+  const [command] = pipeline?.commands ?? []
+  return others.length === 0 && more.length === 0 && (command === undefined || command.type === "SimpleCommand")
+}
+
+/** What `exec` redirects is not to be redirected for each command. */
+const redirectsAll = /\bexec\b/
+
+/** Such a shell must be told what is there before it is opened. */
+const keepsFiles = /noclobber|\bset\s[^;\n]*-\w*C/
+
+/** Prepares a script. One within another gives its output to a command, and not at once. */
+export const prepare = (source: string, script: ScriptNode, isOutermost: boolean): ScriptNode => {
+  if (!keepsFiles.test(source)) markTargets(script)
+  if (!isOutermost || isSimple(script) || redirectsAll.test(source)) return script
+  return { ...script, statements: script.statements.map(writing) }
+}
