@@ -96,7 +96,7 @@ const count = Effect.gen(function* () {
 /** A folder and this machine's shell. This is no isolation: a command can do what you can. */
 const localShell = (root: string) => count.pipe(Effect.provide(LocalShell.layer({ root })))
 
-/** A shell in this process, over any backend: no host, no network. */
+/** A shell without a machine, over any backend: no programs of the host, no network. */
 const bash = count.pipe(Effect.provide(Bash.layer().pipe(Layer.provide(MemoryBackend.layer()))))
 
 const program = Effect.gen(function* () {
