@@ -66,12 +66,22 @@ const defaultIterations = 100_000
 const defaultDepth = 100
 const shownAtTimeout = 2_000
 
-const program = new URL("./child.ts", import.meta.url)
-
 /** Fails if the package is not there. What is there is loaded where it runs. */
 const checkPeer: Effect.Effect<void, BackendError.BackendError> = loadPeer("just-bash", async () =>
   createRequire(import.meta.url).resolve("just-bash")
 )
+
+/** A bundle may not say where it is. */
+const findProgram = Effect.try({
+  try: () => new URL("./child.ts", import.meta.url),
+  catch: (cause) =>
+    BackendError.make(
+      "open",
+      "/",
+      { _tag: "Unsupported" },
+      { detail: "the program of the shell is not found: leave effect-deepagents out of the bundle", cause }
+    )
+})
 
 type Put = (output: Execute.Output) => void
 
@@ -124,6 +134,7 @@ const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Sandbox.Service, BackendError.BackendError, Backend.Backend | Scope.Scope> {
   const backend = yield* Backend.Backend
+  const program = yield* findProgram
   yield* checkPeer
   const run = executor(backend, options, yield* Processes.make(program))
   const limit = options.outputLimit ?? defaultOutput
