@@ -6,8 +6,8 @@
 const rings = [
   ["support"],
   ["core"],
-  ["models", "backends", "middleware", "profiles", "sessions", "stores", "testing"],
-  ["deep"],
+  ["models", "backends", "middleware", "profiles", "sessions", "stores"],
+  ["deep", "testing"],
   ["durable", "mcp", "tools", "rag", "patterns"],
   ["server", "cli", "desktop"]
 ]

@@ -69,9 +69,10 @@ const explain = (reason: Reason): string => {
     case "PermissionDenied":
       return "permission denied"
     case "NotUnique": {
-      const more = reason.lines.length > shownLines ? ", …" : ""
-      const lines = reason.lines.slice(0, shownLines).join(", ")
-      return `the text to replace is there ${reason.count} times (lines ${lines}${more}); give more of its surroundings, or replace all`
+      const all = [...new Set(reason.lines)]
+      const more = all.length > shownLines ? ", …" : ""
+      const lines = `${all.length === 1 ? "line" : "lines"} ${all.slice(0, shownLines).join(", ")}${more}`
+      return `the text to replace is there ${reason.count} times (${lines}); give more of its surroundings, or replace all`
     }
     case "NoMatch":
       return `the text to replace is not in the file${reason.hint === undefined ? "" : `: ${reason.hint}`}`

@@ -1,7 +1,7 @@
 /**
  * Files for tests: kept in memory, given and looked at as a record, with failures where a test wants them.
  *
- * It keeps to the whole contract of `Backend`, in the shortest way: what other backends do can be compared with it.
+ * It is `MemoryBackend` with a record, so an agent sees what it sees in production, down to the words of a failure.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -28,9 +28,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
+import * as MemoryBackend from "../backends/MemoryBackend.ts"
 import * as Backend from "../core/Backend.ts"
-import { make as makeError, type Reason } from "../core/BackendError.ts"
-import { fakeOf, type Outcome, type Request as AnyRequest } from "./internal/backend/fake.ts"
+import { type BackendError, make as makeError, type Reason } from "../core/BackendError.ts"
+import type { Request as AnyRequest } from "./internal/backend/fake.ts"
+import { allFiles, bytesAt, bytesOf } from "./internal/backend/hold.ts"
 import { normalize } from "./internal/backend/paths.ts"
 
 /** One operation as it was asked for. `path` is normalised, if it is valid; for a search it is where to look. */
@@ -42,7 +44,7 @@ export interface Options {
   readonly files?: Readonly<Record<string, string | Uint8Array>>
   /** Is given each request before it is done, and the file of an upload or a download; a reason makes it fail. */
   readonly fail?: (request: Request) => Reason | undefined
-  /** How many bytes a file of an upload or a download may have; 10 MiB by default. */
+  /** How many bytes a file may have; 10 MiB by default. */
   readonly maxFileSize?: number
 }
 
@@ -63,60 +65,82 @@ export const files: Effect.Effect<Readonly<Record<string, string | Uint8Array>>,
   (it) => it.files
 )
 
+/** So many bytes tell a binary file. */
+const sniffLength = 8192
+
+const noOutcome = new Error("a transfer of one file has one outcome")
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** A text as a text, others as bytes. */
+const contentOf = (bytes: Uint8Array): string | Uint8Array =>
+  bytes.subarray(0, sniffLength).includes(0)
+    ? bytes
+    : Result.getOrElse(
+        Result.try(() => utf8.decode(bytes)),
+        () => bytes
+      )
+
+/** Puts in what there is at the beginning. */
+const begin = Effect.fnUntraced(function* (backend: Backend.Service, given: Options["files"] = {}) {
+  for (const [path, content] of Object.entries(given)) {
+    const [put] = yield* backend.upload([{ path, content: typeof content === "string" ? bytesOf(content) : content }])
+    if (put?.ok === false) return yield* Effect.die(new Error(`TestBackend: ${put.error.message}`))
+  }
+})
+
+const snapshotOf = Effect.fnUntraced(function* (backend: Backend.Service) {
+  const paths = yield* allFiles(backend)
+  const contents = yield* Effect.forEach(paths, (path) => bytesAt(backend, path))
+  return Object.fromEntries(paths.map((path, index) => [path, contentOf(contents[index] ?? new Uint8Array())]))
+}, Effect.orDie)
+
+const normal = (path: string): string => Result.getOrElse(normalize(path), () => path)
+
 /** Files in memory, and a record of what is asked. */
-export const layer = (options?: Options): Layer.Layer<Backend.Backend | TestFiles> =>
+export const layer = (options: Options = {}): Layer.Layer<Backend.Backend | TestFiles> =>
   Layer.effectContext(
     Effect.gen(function* () {
-      const fake = fakeOf(options?.maxFileSize ?? 10 * 1024 * 1024)
-      for (const [path, content] of Object.entries(options?.files ?? {})) {
-        const put = fake.write(path, typeof content === "string" ? new TextEncoder().encode(content) : content)
-        if (Result.isFailure(put)) {
-          return yield* Effect.die(new Error(`TestBackend: ${makeError("write", path, put.failure).message}`))
-        }
-      }
+      const { fail, maxFileSize } = options
+      const files = yield* MemoryBackend.make(maxFileSize === undefined ? {} : { maxFileSize })
+      yield* begin(files, options.files)
       const seen: Array<Request> = []
 
-      const ask = <A>(request: Request, answer: () => Outcome<A>) =>
+      /** Notes a request, and does it unless the test wants it to fail. */
+      const ask = <A>(request: Request, answer: Effect.Effect<A, BackendError>): Effect.Effect<A, BackendError> =>
         Effect.suspend(() => {
-          const recorded = { ...request, path: Result.getOrElse(normalize(request.path), () => request.path) }
+          const recorded = { ...request, path: normal(request.path) }
           seen.push(recorded)
-          const reason = options?.fail?.(recorded)
-          const outcome = reason === undefined ? answer() : Result.fail(reason)
-          return Result.isSuccess(outcome)
-            ? Effect.succeed(outcome.success)
-            : Effect.fail(makeError(request.operation, request.path, outcome.failure))
+          const reason = fail?.(recorded)
+          return reason === undefined ? answer : Effect.fail(makeError(request.operation, request.path, reason))
         })
 
-      const transfer = <A>(request: Request, answer: () => Outcome<A>): Effect.Effect<Backend.Transfer<A>> =>
-        Effect.match(ask(request, answer), {
-          onFailure: (error) => ({ path: request.path, ok: false, error }),
-          onSuccess: (value) => ({
-            path: Result.getOrElse(normalize(request.path), () => request.path),
-            ok: true,
-            value
-          })
-        })
+      const transfer = <A>(
+        request: Request,
+        answer: Effect.Effect<ReadonlyArray<Backend.Transfer<A>>>
+      ): Effect.Effect<Backend.Transfer<A>> =>
+        ask(
+          request,
+          Effect.flatMap(answer, ([one]) => (one === undefined ? Effect.die(noOutcome) : Effect.succeed(one)))
+        ).pipe(Effect.catch((error) => Effect.succeed({ path: normal(request.path), ok: false as const, error })))
 
       const backend = Backend.Backend.of({
-        ls: (path) => ask({ operation: "ls", path }, () => fake.ls(path)),
-        read: (path, window = {}) => ask({ operation: "read", path, window }, () => fake.read(path, window)),
+        ls: (path) => ask({ operation: "ls", path }, files.ls(path)),
+        read: (path, window = {}) => ask({ operation: "read", path, window }, files.read(path, window)),
         write: (path, content, how = {}) =>
-          ask({ operation: "write", path, content, options: how }, () =>
-            fake.write(path, new TextEncoder().encode(content), how)
-          ),
+          ask({ operation: "write", path, content, options: how }, files.write(path, content, how)),
         edit: (path, replacements, how = {}) =>
-          ask({ operation: "edit", path, replacements, options: how }, () => fake.edit(path, replacements, how)),
-        delete: (path, how = {}) =>
-          ask({ operation: "delete", path, options: how }, () => fake.remove(path, how.recursive === true)),
-        move: (path, to) => ask({ operation: "move", path, to }, () => fake.move(path, to)),
-        grep: (query) => ask({ operation: "grep", path: query.path ?? "/", query }, () => fake.grep(query)),
-        glob: (query) => ask({ operation: "glob", path: query.path ?? "/", query }, () => fake.glob(query)),
+          ask({ operation: "edit", path, replacements, options: how }, files.edit(path, replacements, how)),
+        delete: (path, how = {}) => ask({ operation: "delete", path, options: how }, files.delete(path, how)),
+        move: (path, to) => ask({ operation: "move", path, to }, files.move(path, to)),
+        grep: (query) => ask({ operation: "grep", path: query.path ?? "/", query }, files.grep(query)),
+        glob: (query) => ask({ operation: "glob", path: query.path ?? "/", query }, files.glob(query)),
         upload: Effect.forEach(({ content, path }) =>
-          transfer({ operation: "upload", path, content }, () => fake.upload(path, content))
+          transfer({ operation: "upload", path, content }, files.upload([{ path, content }]))
         ),
-        download: Effect.forEach((path) => transfer({ operation: "download", path }, () => fake.download(path)))
+        download: Effect.forEach((path) => transfer({ operation: "download", path }, files.download([path])))
       })
-      const recorder = TestFiles.of({ requests: Effect.sync(() => seen.slice()), files: Effect.sync(fake.snapshot) })
+      const recorder = TestFiles.of({ requests: Effect.sync(() => seen.slice()), files: snapshotOf(files) })
       return Context.make(Backend.Backend, backend).pipe(Context.add(TestFiles, recorder))
     })
   )

@@ -429,7 +429,12 @@ for (const [index, kind] of LocalShell.kinds.entries()) {
           expect(much.output.endsWith("2998\n2999\n")).toBe(true)
           expect(yield* reasonOf(sandbox.execute("id", { cwd: "/none" }))).toBe("NotFound")
           expect(yield* reasonOf(sandbox.execute("id", { cwd: "/it's here/x" }))).toBe("NotDirectory")
-          expect(yield* reasonOf(sandbox.execute("id", { env: { "A;id": "x" } }))).toBe("InvalidPath")
+          for (const name of ["A;id", "A=B", "1A", "", "A\0", "é"])
+            expect(yield* reasonOf(sandbox.execute("id", { env: { [name]: "x" } }))).toBe("InvalidPath")
+          expect(yield* reasonOf(sandbox.execute("echo a\0b"))).toBe("Unsupported")
+          expect(yield* reasonOf(sandbox.execute("id", { env: { A: "a\0b" } }))).toBe("Unsupported")
+          // What a command reads may have any bytes; a command line may not.
+          expect((yield* sandbox.execute("wc -c", { stdin: "a\0b" })).output.trim()).toBe("3")
         }).pipe(Effect.scoped),
       60_000
     )

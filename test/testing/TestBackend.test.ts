@@ -1,9 +1,37 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer } from "effect"
 import { Backend, type BackendError } from "effect-deepagents"
+import { MemoryBackend } from "effect-deepagents/backends"
 import { TestBackend } from "effect-deepagents/testing"
 
 describe("TestBackend", () => {
+  it.effect("fails in the words of a real backend", () =>
+    Effect.gen(function* () {
+      const files = { "/a.ts": "if (x) {\n\treturn 1\n}\n", "/two.txt": "ab ab\n" }
+      const answers = (backend: Backend.Service) =>
+        Effect.forEach(
+          [
+            backend.edit("/a.ts", [{ old: "    return 1", new: "return 2" }]),
+            backend.edit("/two.txt", [{ old: "ab", new: "x" }]),
+            backend.edit("/none", [{ old: "a", new: "b" }]),
+            backend.grep({ pattern: "" }),
+            backend.grep({ pattern: "a\nb" }),
+            backend.glob({ pattern: "" }),
+            backend.glob({ pattern: "file{1..3}.txt" }),
+            backend.ls("/a.ts"),
+            backend.read("../x")
+          ],
+          (operation: Effect.Effect<unknown, BackendError.BackendError>) =>
+            Effect.map(Effect.flip(operation), ({ message }) => message)
+        )
+      const here = yield* Effect.provide(Backend.Backend.use(answers), TestBackend.layer({ files }))
+      assert.deepStrictEqual(here, yield* answers(yield* MemoryBackend.make({ files })))
+      assert.include(here[0], "line 2 has it but for indentation")
+      assert.include(here[1], "there 2 times (line 1)")
+      assert.include(here[6], "name each of them: {1,2,3}")
+    })
+  )
+
   it.effect("has the files that it is given, and shows what became of them: texts as texts, in order", () =>
     Effect.gen(function* () {
       const backend = yield* Backend.Backend

@@ -61,7 +61,7 @@ const makeTranscript = (): Transcript => {
 const lastLines = (transcript: Transcript, lines: number, length: number): string =>
   transcript.tail(length).trimEnd().split("\n").slice(-lines).join("\n").toWellFormed()
 
-const seconds = (duration: Duration.Duration): number => Math.floor(Duration.toSeconds(duration))
+const inSeconds = (seconds: number): string => `${seconds} second${seconds === 1 ? "" : "s"}`
 
 const cutNote = (left: number): string =>
   `\n[… ${left} characters left out; to see them, run it again with its output in a file, and read that in parts …]\n`
@@ -81,24 +81,24 @@ const render = (transcript: Transcript, event: { readonly exitCode: number; read
 
 const tooLong = (transcript: Transcript, given: number, most: number): ToolError.ToolError => {
   const output = lastLines(transcript, timeoutLines, timeoutLength)
-  const more = given < most ? `give it a longer timeout (at most ${most} seconds), or ` : ""
+  const more = given < most ? `give it a longer timeout (at most ${inSeconds(most)}), or ` : ""
   return new ToolError.ToolError({
     reason: "TimedOut",
     message: [
-      `The command was stopped: it was not done within ${given} seconds. To get further, ${more}have it do less at once.`,
+      `The command was stopped: it was not done within ${inSeconds(given)}. To get further, ${more}have it do less at once.`,
       output === "" ? "It wrote nothing." : `Its output ended with:\n${output}`
     ].join("\n")
   })
 }
 
 export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sandbox | ToolContext> => {
-  const most = seconds(limits.maxTimeout)
+  const most = Duration.toSeconds(limits.maxTimeout)
   return Tool.make("execute", {
     description: [
       "Runs a command line in a POSIX shell, at the root of the files, and gives its output (stdout and stderr together) and its exit code.",
       "It has no input, so it must not ask for any. Each command has a shell of its own: what one sets, the next does not have.",
       `Of more than ${headLength + tailLength} characters of output the middle is left out.`,
-      `It is stopped after ${seconds(limits.timeout)} seconds, or after timeout.`
+      `It is stopped after ${inSeconds(Duration.toSeconds(limits.timeout))}, or after timeout.`
     ].join(" "),
     parameters: {
       command: Schema.NonEmptyString.annotate({ description: "The command line" }),

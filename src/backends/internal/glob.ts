@@ -63,6 +63,7 @@ const parse = (pattern: string, from: number, depth: number): Result.Result<Pars
         alternatives.push(alternative.success.parts)
         i = alternative.success.next
       } while (pattern[i] === ",")
+      if (isRange(alternatives)) return Result.fail("braces can't have a range; name each of them: {1,2,3}")
       if (pattern[i] !== "}") return Result.fail("a { has no }; write \\{ for the character itself")
       parts.push(alternatives)
       textFrom = ++i
@@ -90,6 +91,14 @@ const expand = (parts: ReadonlyArray<Part>): ReadonlyArray<string> | undefined =
     texts = texts.flatMap((text) => options.map((option) => text + option))
   }
   return texts
+}
+
+/** Braces as shells have them for numbers and letters in a row. They would pass for a text that no file has. */
+const range = /^(?:-?\d+\.\.-?\d+|[A-Za-z]\.\.[A-Za-z])(?:\.\.-?\d+)?$/
+
+const isRange = (alternatives: ReadonlyArray<ReadonlyArray<Part>>): boolean => {
+  const [[part] = [], ...others] = alternatives
+  return others.length === 0 && typeof part === "string" && alternatives[0]?.length === 1 && range.test(part)
 }
 
 const problems: { readonly [malformed in Wildcard.Malformed]: string } = {

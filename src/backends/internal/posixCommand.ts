@@ -7,6 +7,7 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import * as BackendError from "../../core/BackendError.ts"
 import type { Executed, ExecuteEvent, ExecuteOptions, Service } from "../../core/Sandbox.ts"
+import { refusalOf as refusalOfCommand } from "./commandLine.ts"
 import * as Path from "./path.ts"
 import { boundedLine, endLine, endOf, beginOf, refusalOf, type Run, streamedLine } from "./posixCommandScript.ts"
 import { cutMiddle, endOfText, makeUnframer } from "./posixOutput.ts"
@@ -43,8 +44,6 @@ const grace = 15_000
 /** How long the end of a command may take, in milliseconds. */
 const endLimit = 15_000
 
-const variable = /^[A-Za-z_][A-Za-z0-9_]*$/
-
 const encoder = new TextEncoder()
 
 interface Started {
@@ -56,17 +55,14 @@ interface Started {
   readonly end: Effect.Effect<void>
 }
 
-const invalid = (subject: Subject, problem: string): Failing<never> =>
-  Effect.fail(BackendError.make(operation, subject.path, { _tag: "InvalidPath", problem }))
-
-/** A text within the command if it is short, else in a file. */
+/** A text within the command if it is short and can be in one, else in a file. */
 const carry = (
   shell: Shell,
   subject: Subject,
   text: string,
   path: string
 ): Failing<{ readonly text: string } | { readonly file: string }> =>
-  quote(text).length <= maxArguments / 8
+  quote(text).length <= maxArguments / 8 && !text.includes("\0")
     ? Effect.succeed({ text })
     : Effect.as(shell.remote.upload(subject, path, encoder.encode(text)), { file: path })
 
@@ -80,11 +76,8 @@ const prepare = Effect.fnUntraced(function* (
   const cwd = yield* Effect.fromResult(Path.normalize(operation, given))
   const env = Object.entries(options?.env ?? {})
   const limit = Math.max(0, Duration.toMillis(Duration.fromInputUnsafe(options?.timeout ?? defaultTimeout)))
-  if (env.some(([name]) => !variable.test(name)))
-    return yield* invalid(subject, "a name in env is no name of a variable")
-  if (command.includes("\0") || env.some(([, value]) => value.includes("\0"))) {
-    return yield* invalid(subject, "a command, or a value in env, has a NUL character")
-  }
+  const refusal = refusalOfCommand(given, command, options?.env)
+  if (refusal !== undefined) return yield* Effect.fail(refusal)
   const size = env.reduce((sum, [name, value]) => sum + name.length + quote(value).length + 3, 0)
   if (size > maxArguments) {
     return yield* Effect.fail(BackendError.make(operation, given, { _tag: "TooLarge", size, limit: maxArguments }))

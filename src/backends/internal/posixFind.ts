@@ -55,9 +55,12 @@ export const find: Script = {
   if [ "$ignored" != 1 ]; then
     skip="$skip -name .git -prune -o"
     plain=
-    for rule in $(tr -d "\\015" <"$r/.gitignore" | sed -n "s:^\\([A-Za-z0-9_][A-Za-z0-9_.-]*\\)/*\\$:\\1:p"); do
-      plain="$plain -type d -name $rule -prune -o"
-    done
+    # A pipe of that name would never end.
+    if [ -f "$r/.gitignore" ] && [ ! -L "$r/.gitignore" ]; then
+      for rule in $(head -c 65536 "$r/.gitignore" | tr -d "\\000\\015" | sed -n "s:^\\([A-Za-z0-9_][A-Za-z0-9_.-]*\\)/*\\$:\\1:p" | head -n 200); do
+        plain="$plain -type d -name $rule -prune -o"
+      done
+    fi
     if [ -n "$plain" ] && ! grep -q "^!" "$r/.gitignore" &&
       [ -z "$(find . $skip $plain -name .gitignore -type f -exec grep -l "^!" {} +)" ]; then skip="$skip $plain"; fi
     find . $skip -name .gitignore -type f -exec sh -c 'for f do

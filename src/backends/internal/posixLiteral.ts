@@ -144,8 +144,8 @@ export const literalsOf = (query: Pick<GrepQuery, "ignoreCase" | "pattern" | "re
   if (texts === undefined || (regex && cursor.at < cursor.chars.length)) return undefined
   const fold = ignoreCase || (regex && /\(\?[A-Za-z]*i/.test(pattern))
   const usable = fold ? texts.map(folding) : texts
-  // What is not UTF-8 is read as this character, and looks different to others.
-  if (usable.some((text) => text === "" || text.includes("\uFFFD"))) return undefined
+  // What is not UTF-8 is read as U+FFFD, and looks different to others. No command line can have a NUL.
+  if (usable.some((text) => text === "" || !text.isWellFormed() || /[\0\uFFFD]/.test(text))) return undefined
   return { texts: usable, fold }
 }
 

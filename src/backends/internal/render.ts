@@ -103,7 +103,11 @@ const fit = (lines: ReadonlyArray<ReadonlyArray<Row>>, gutter: number, room: num
  */
 export const renderWindow = (file: TextFile, window?: Window, room = maxCharacters): string => {
   const { column, limit } = boundsOf(window)
-  if (file.endLine < file.startLine) return notice(emptyNotice(file, limit))
+  const { offset = 1 } = window ?? {}
+  // Some count from the end: who is given the beginning instead must know.
+  const clamped =
+    offset < 0 ? [notice(`offset ${offset} is before the first line, so this is from line 1; lines count from 1`)] : []
+  if (file.endLine < file.startLine) return [notice(emptyNotice(file, limit)), ...clamped].join("\n")
   const lines = file.text
     .split("\n")
     .map((text, index) => rowsOf(file.startLine + index, text, index === 0 ? column : 0))
@@ -119,6 +123,7 @@ export const renderWindow = (file: TextFile, window?: Window, room = maxCharacte
   const from = column > 0 ? ` from column ${column}` : ""
   return [
     ...text,
+    ...clamped,
     ...(isAll
       ? []
       : [

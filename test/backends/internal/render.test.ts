@@ -43,6 +43,13 @@ const readAll = (content: string, limit: number, room: number): ReadonlyArray<st
 }
 
 describe("renderWindow", () => {
+  it("says that an offset before the first line was taken for it", () => {
+    const note = "[offset -5 is before the first line, so this is from line 1; lines count from 1]"
+    assert.include(render("a\nb\nc", { offset: -5 }), note)
+    assert.include(render("", { offset: -5 }), note)
+    assert.notInclude(render("a\nb\nc", { offset: 0 }), "before the first line")
+  })
+
   it("numbers lines, and says nothing more of a file that is shown as a whole", () => {
     assert.strictEqual(render("a\nb\n"), "   1\ta\n   2\tb")
     assert.strictEqual(render("a\nb"), "   1\ta\n   2\tb")

@@ -39,7 +39,9 @@ describe("the root", () => {
     Effect.gen(function* () {
       const { root } = yield* temporary
       yield* plant(root, { "file.txt": "text" })
-      assert.strictEqual(yield* tagOf(FilesystemBackend.make({ root: `${root}/none` })), "NotFound")
+      const missing = yield* Effect.flip(FilesystemBackend.make({ root: `${root}/none` }))
+      assert.strictEqual(missing.reason._tag, "NotFound")
+      assert.include(missing.message, "make this folder first")
       assert.strictEqual(yield* tagOf(FilesystemBackend.make({ root: `${root}/file.txt` })), "NotDirectory")
     })
   )

@@ -486,9 +486,16 @@ describe("what can't be started", () => {
   it.live("is a failure that says why", () =>
     Effect.gen(function* () {
       const { root, sandbox } = yield* opened()
-      assert.strictEqual(yield* reasonOf(sandbox.execute("echo a\0b")), "Unsupported")
+      for (const options of [{ env: { A: "a\0b" } }, {}]) {
+        const command = options.env === undefined ? "echo a\0b" : "true"
+        assert.strictEqual(yield* reasonOf(sandbox.execute(command, options)), "Unsupported")
+      }
+      for (const name of ["A=B", "A;id", "1A", "", "A\0", "é"])
+        assert.strictEqual(yield* reasonOf(sandbox.execute("true", { env: { [name]: "x" } })), "InvalidPath")
       const long = yield* Effect.flip(sandbox.execute(`: ${"x".repeat(5_000_000)}`))
-      assert.strictEqual(long.reason._tag, "Unavailable")
+      assert.deepStrictEqual(long.reason, { _tag: "TooLarge", size: 5_000_002, limit: 131_071 })
+      const values = { env: Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`V${at}`, "x".repeat(100_000)])) }
+      assert.strictEqual(yield* reasonOf(sandbox.execute("true", values)), "TooLarge")
       assert.include(long.message, "write the script to a file")
       assert.strictEqual(yield* reasonOf(LocalShell.make({ root, shell: `${root}/none` })), "NotFound")
       assert.strictEqual(yield* reasonOf(LocalShell.make({ root, shell: "sh" })), "InvalidPath")

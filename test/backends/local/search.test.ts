@@ -207,6 +207,26 @@ const query: fc.Arbitrary<Backend.GrepQuery> = fc
 const outcome = <A>(effect: Effect.Effect<A, { readonly reason: unknown }>) =>
   Effect.map(Effect.result(effect), (result) => (Result.isSuccess(result) ? result.success : result.failure.reason))
 
+describe("a folder that is very deep", () => {
+  for (const [name, ripgrep] of [
+    ["with ripgrep", rgPath],
+    ["without", false]
+  ] as const)
+    it.live(
+      `is searched whole, ${name}`,
+      () =>
+        Effect.gen(function* () {
+          const { root } = yield* temporary
+          const backend = yield* FilesystemBackend.make({ root, ripgrep })
+          const path = `/${"d/".repeat(1_500)}file.txt`
+          yield* backend.write(path, "needle")
+          const found = yield* backend.grep({ pattern: "needle", mode: "files" })
+          assert.deepStrictEqual(found, { files: [{ path, count: 1, matches: [] }] })
+        }),
+      60_000
+    )
+})
+
 describe("grep", () => {
   it.live(
     "gives the same with ripgrep and without: any tree, any pattern, any glob, any mode",

@@ -42,18 +42,27 @@ const drainedBytes = 4 * 1024 * 1024
 // One turn of the event loop reads all that is there; the first one may be half over.
 const quietTurns = 3
 
-const tooLong = fault(
-  { _tag: "Unavailable" },
-  "the command and its environment are longer than the system takes; write the script to a file and run that"
-)
+/** What Linux takes of one argument, or one variable, and of all together as a rule; in bytes. */
+const maxText = 128 * 1024 - 1
+const maxTexts = 2 * 1024 * 1024
 
-const startFault = (cause: unknown): Fault => {
+const tooLarge = ({ args, env }: Spec): Fault => {
+  const sizes = [...args, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)].map((text) =>
+    Buffer.byteLength(text)
+  )
+  const longest = sizes.reduce((most, size) => Math.max(most, size), 0)
+  const all = sizes.reduce((sum, size) => sum + size, 0)
+  return fault(
+    longest > maxText
+      ? { _tag: "TooLarge", size: longest, limit: maxText }
+      : { _tag: "TooLarge", size: all, limit: Math.min(maxTexts, all) },
+    "the system takes no command that is longer, with its variables; write the script to a file and run that"
+  )
+}
+
+const startFault = (spec: Spec, cause: unknown): Fault => {
   if (!(cause instanceof Error)) return fault({ _tag: "Unavailable" })
-  const code = "code" in cause ? cause.code : undefined
-  if (code === "E2BIG") return { ...tooLong, cause }
-  if (code === "ERR_INVALID_ARG_VALUE") {
-    return { ...fault({ _tag: "Unsupported" }, "a command and its environment can't contain NUL"), cause }
-  }
+  if ("code" in cause && cause.code === "E2BIG") return { ...tooLarge(spec), cause }
   return { ...fromSystem(cause), reason: { _tag: "Unavailable" } }
 }
 
@@ -73,14 +82,14 @@ const launch = (spec: Spec): Effect.Effect<Launched, Fault> =>
           detached: true,
           stdio: [spec.stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"]
         }),
-      catch: startFault
+      catch: (cause) => startFault(spec, cause)
     }),
     (child) =>
       Effect.callback<Launched, Fault>((resume) => {
-        child.on("error", (cause) => resume(Effect.fail(startFault(cause))))
+        child.on("error", (cause) => resume(Effect.fail(startFault(spec, cause))))
         child.once("spawn", () => {
           const group = child.pid
-          resume(group === undefined ? Effect.fail(startFault(undefined)) : Effect.succeed({ child, group }))
+          resume(group === undefined ? Effect.fail(startFault(spec, undefined)) : Effect.succeed({ child, group }))
         })
       })
   )

@@ -7,6 +7,7 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { type BackendError, make as makeError } from "../../../core/BackendError.ts"
 import type { Executed, ExecuteEvent, ExecuteOptions } from "../../../core/Sandbox.ts"
+import { refusalOf } from "../../internal/commandLine.ts"
 import * as Path from "../../internal/path.ts"
 import * as Command from "./command.ts"
 import { fault, on } from "./failure.ts"
@@ -50,11 +51,14 @@ const folderOf = Effect.fnUntraced(function* (jail: Jail.Jail, cwd: string) {
 
 const open = Effect.fnUntraced(function* (
   shell: Shell,
+  command: string,
   program: { readonly file: string; readonly args: ReadonlyArray<string> },
   options: ExecuteOptions | undefined
 ): Effect.fn.Return<Session, BackendError, Scope.Scope> {
   const given = options?.cwd ?? "/"
   const cwd = yield* Effect.fromResult(Path.normalize(operation, given))
+  const refusal = refusalOf(given, command, options?.env)
+  if (refusal !== undefined) return yield* Effect.fail(refusal)
   const timeout = Duration.max(Duration.fromInputUnsafe(options?.timeout ?? defaultTimeout), Duration.zero)
   const env = { ...shell.env, ...options?.env }
   const scope = yield* Effect.scope
@@ -100,7 +104,7 @@ export const execute = (
 ): Effect.Effect<Executed, BackendError> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { next, exitCode } = yield* open(shell, merged(shell, command), options)
+      const { next, exitCode } = yield* open(shell, command, merged(shell, command), options)
       const keeper = Output.keeper(shell.outputLimit)
       for (let pieces = yield* next; pieces !== undefined; pieces = yield* next) {
         for (const { text } of pieces) keeper.add(text)
@@ -116,7 +120,7 @@ export const executeStream = (
   options: ExecuteOptions | undefined
 ): Stream.Stream<ExecuteEvent, BackendError> =>
   Stream.unwrap(
-    Effect.map(open(shell, apart(shell, command), options), ({ next, exitCode }) =>
+    Effect.map(open(shell, command, apart(shell, command), options), ({ next, exitCode }) =>
       Stream.paginate(undefined, () =>
         Effect.map(next, (pieces): readonly [ReadonlyArray<ExecuteEvent>, Option.Option<undefined>] =>
           pieces === undefined

@@ -72,6 +72,11 @@ export const make = (options: Options): Effect.Effect<Files, BackendError> =>
       const detail = "the root can't be guarded on Windows; run this in WSL"
       return yield* Effect.fail(makeError("open", options.root, { _tag: "Unsupported" }, { detail }))
     }
-    const jail = yield* on("open", options.root, Jail.make(options.root))
+    const opened = Effect.mapError(Jail.make(options.root), (failed) =>
+      failed.reason._tag === "NotFound"
+        ? { ...failed, detail: "make this folder first; only what is in it is made" }
+        : failed
+    )
+    const jail = yield* on("open", options.root, opened)
     return { jail, service: yield* inJail(jail, options) }
   })

@@ -6,9 +6,10 @@
  * (`/proc/self/fd/7/name`), after the kernel has said where that is: a folder that is swapped for a link in between leads
  * nowhere else. Systems without `/proc` check the folder's real path before and after instead.
  */
-import { constants } from "node:fs"
+import * as NodeFs from "node:fs"
 import * as NodePath from "node:path"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { type Fault, fault, outside, special } from "./failure.ts"
 import * as System from "./system.ts"
@@ -54,7 +55,7 @@ const unsayable = fault({ _tag: "InvalidPath", problem: "a name in it is none th
 const pathOnly = 0o10000000
 
 /** How a folder is opened to be held. */
-export const folderOnly = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW
+export const folderOnly = pathOnly | NodeFs.constants.O_DIRECTORY | NodeFs.constants.O_NOFOLLOW
 
 const splitNames = (path: string): ReadonlyArray<string> =>
   path.split("/").filter((name) => name !== "" && name !== ".")
@@ -77,6 +78,24 @@ export const make = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
   return { root: bare(root), alias: bare(alias), byDescriptor }
 })
 
+/** Deeper paths than this are first taken to have no links on the way: to look at each name of them takes long. */
+const deep = 16
+
+/** What is at a path in a folder that is where the path says, with no link on the way there. */
+const locatePlain = (jail: Jail, path: ReadonlyArray<string>): Place | undefined => {
+  if (!jail.byDescriptor || path.length <= deep || path.includes("..")) return undefined
+  const folder = realPath(jail, path.slice(0, -1))
+  const opened = System.attempt(() => NodeFs.openSync(folder, folderOnly))
+  if (Result.isFailure(opened)) return undefined
+  const self = `/proc/self/fd/${opened.success}`
+  const stats = System.attempt(() =>
+    NodeFs.readlinkSync(self) === folder ? System.lstatNow(`${self}/${path.at(-1) ?? ""}`) : undefined
+  )
+  System.attempt(() => NodeFs.closeSync(opened.success))
+  const found = Result.getOrUndefined(stats)
+  return found === undefined || found.isSymbolicLink() ? undefined : { names: path, stats: found, missing: [] }
+}
+
 /**
  * Finds where a path leads. With `follow`, a link at its end is followed too. Fails with `OutsideRoot` if it leads out,
  * or around in circles.
@@ -88,6 +107,8 @@ export const locate = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Place, Fault> {
   // A pattern can ask for what no path can say.
   if (path.some((name) => name.includes("\0") || !name.isWellFormed())) return yield* Effect.fail(unsayable)
+  const plain = locatePlain(jail, path)
+  if (plain !== undefined) return plain
   const base = splitNames(jail.root)
   const pending = path.toReversed()
   let last: System.Stats | undefined
@@ -212,7 +233,7 @@ export const reading = (
 ): Effect.Effect<{ readonly fd: number; readonly stats: System.Stats }, Fault, Scope.Scope> =>
   Effect.gen(function* () {
     const fd = yield* Effect.acquireRelease(
-      System.open(held.at(name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK),
+      System.open(held.at(name), NodeFs.constants.O_RDONLY | NodeFs.constants.O_NOFOLLOW | NodeFs.constants.O_NONBLOCK),
       System.close
     )
     const stats = yield* System.fstat(fd)

@@ -172,6 +172,8 @@ export const globRules: Rules<Service> = [
     Effect.fnUntraced(function* (backend) {
       yield* fill(backend, { "/a/b": "x" })
       yield* fails(backend.glob({ pattern: "*", path: "/none" }), "glob in nothing", "NotFound")
+      for (const pattern of ["", "a{1..3}.txt", "{a..c}", "a/{01..10..2}/b"])
+        yield* fails(backend.glob({ pattern }), `glob of ${JSON.stringify(pattern)}`, "InvalidPattern")
       const patterns = [
         "../*", "../../**", "a/../../*", "/../*", "~/*", "{..,a}/*", "**/..", "", "/", "[", "[]", "[!]", "[z-a]", "{", "{a",
         "}", "a}", "{}", "{,}", "\\", "a\\", "\\\\", "\0", "\n", "\ud800", "C:/*", "***", "\0/", "a\0/*", "\ud800/*", "\\/*", `${"x".repeat(300)}/*`, "~/**/*", "/etc/*", "a//b", "[a/b]", "[[:alpha:]]", "{a,b",

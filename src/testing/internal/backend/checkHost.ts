@@ -72,6 +72,28 @@ export const hostRules = <H>(): Rules<Service, Host<H>, H | Scope.Scope> => [
     })
   ],
   [
+    "an ignore file that is a pipe, or a link, says nothing and hangs nothing",
+    Effect.fnUntraced(function* (backend, host) {
+      const { outside, root } = yield* host.folders
+      yield* fill(backend, { "/d/file": "text", "/e/file": "text" })
+      yield* host.write(`${outside}/rules`, bytesOf("*\n"))
+      yield* host.pipe(`${root}/.gitignore`)
+      yield* host.pipe(`${root}/d/.gitignore`)
+      yield* host.link(`${root}/e/.gitignore`, `${outside}/rules`)
+      const found = yield* within(5000, "glob", backend.glob({ pattern: "**/file" }))
+      yield* same(
+        found.entries.map(({ path }) => path),
+        ["/d/file", "/e/file"],
+        "what glob finds"
+      )
+      yield* same(
+        (yield* within(5000, "grep", backend.grep({ pattern: "text", mode: "files" }))).files.map(({ path }) => path),
+        ["/d/file", "/e/file"],
+        "what grep finds"
+      )
+    })
+  ],
+  [
     "names that no path can hold are no obstacle to what is beside them",
     Effect.fnUntraced(function* (backend, host) {
       const { root } = yield* host.folders

@@ -172,15 +172,17 @@ export const readRules: Rules<Service> = [
       const latin = new Uint8Array([0x63, 0x61, 0x66, 0xe9, 0x0a])
       const wide = new Uint8Array([0xff, 0xfe, 0x61, 0x00, 0x62, 0x00])
       const late = bytesOf(`${"x".repeat(8000)}\0`)
-      yield* fill(backend, { "/a.png": png, "/latin.txt": latin, "/utf16.txt": wide, "/late.dat": late })
+      yield* fill(backend, { "/a.png": png, "/a.txt": png, "/latin.txt": latin, "/utf16.txt": wide, "/late.dat": late })
       for (const path of ["/a.png", "/latin.txt", "/utf16.txt", "/late.dat"]) {
         const read = yield* backend.read(path)
         yield* same(read.kind, "binary", path)
         yield* fails(backend.edit(path, [{ old: "a", new: "b" }]), `an edit of ${path}`, "NotText")
       }
-      const image = yield* backend.read("/a.png")
-      yield* hold(image.kind === "binary" && image.mimeType === "image/png", "a PNG is image/png", image)
-      yield* same(image.size, png.length, "its size")
+      for (const path of ["/a.png", "/a.txt"]) {
+        const image = yield* backend.read(path)
+        yield* hold(image.kind === "binary" && image.mimeType === "image/png", `a PNG is image/png in ${path}`, image)
+        yield* same(image.size, png.length, "its size")
+      }
     })
   ],
   [

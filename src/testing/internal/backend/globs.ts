@@ -128,6 +128,8 @@ const expand = (pattern: string): Result.Result<ReadonlyArray<string>, string> =
 
 /** What a glob matches, of paths relative to where it looks; or what is wrong with it. */
 export const compileGlob = (pattern: string): Result.Result<(path: string) => boolean, string> => {
+  if (pattern === "") return Result.fail("it is empty")
+  if (/(?<!\\)\{(?:-?\d+\.\.-?\d+|[a-z]\.\.[a-z])(?:\.\.-?\d+)?\}/i.test(pattern)) return Result.fail("it has a range")
   if (pattern.length > 4096) return Result.fail("it is too long")
   const expanded = expand(pattern)
   if (Result.isFailure(expanded)) return Result.fail(expanded.failure)

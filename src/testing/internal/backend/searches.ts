@@ -17,6 +17,7 @@ const cutAround = (line: string, start: number): string =>
 /** How to find a query in a line; or what is wrong with it. */
 export const compileSearch = (query: GrepQuery): Result.Result<Find, string> => {
   const { pattern } = query
+  if (pattern === "" || /[\n\r]/.test(pattern)) return Result.fail("nothing that could be in a line")
   if (query.regex !== true && query.ignoreCase !== true) {
     return Result.succeed((line) => {
       const start = line.indexOf(pattern)

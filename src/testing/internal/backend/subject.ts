@@ -82,9 +82,9 @@ export interface Abilities<out H> {
   /** How many bytes a file of an upload or a download may have. */
   readonly maxFileSize: number | Absent
   readonly manyFiles: ManyFiles<H> | Absent
-  /** Other layers of this process may work on the same files. */
+  /** Other layers of this process may work on the same files. Left out, nothing is said of that. */
   readonly again?: Again<H> | Absent | undefined
-  /** Other processes may work on the same files. */
+  /** Other processes may work on the same files. Left out, nothing is said of that. */
   readonly counter?: Counter<H> | Absent | undefined
   /** Who reads a file while it is written gets the old one or the new one. */
   readonly atomicWrites: true | Absent
