@@ -3,3 +3,4 @@
  */
 export * as ChatModels from "./ChatModels.ts"
 export * as ProviderProfile from "./ProviderProfile.ts"
+export * as ToolSchema from "./ToolSchema.ts"

@@ -7,7 +7,9 @@ import { isObject, type Json, type JsonObject } from "../Json.ts"
 import { ToolError } from "../ToolError.ts"
 import { coerce } from "./coerce.ts"
 import { isEndless } from "./endless.ts"
+import { withFiniteNumbers } from "./finiteNumbers.ts"
 import { at, brief, problems } from "./issues.ts"
+import { jsonSchemaOf } from "./jsonSchema.ts"
 
 /** Decodes the arguments of a tool call. `json` is what was decoded in the end: the arguments, perhaps coerced. */
 export interface Decoder<out A> {
@@ -67,25 +69,11 @@ const make = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<A>): D
   }
 }
 
-const inline = (document: JsonSchema.Document<"draft-2020-12">): JsonObject => {
-  const schema = document.schema
-  return Object.keys(document.definitions).length === 0
-    ? toJson(schema)
-    : toJson({ ...schema, $defs: document.definitions })
-}
-
-/** A JSON Schema is JSON by definition; its type is a loose record. */
-const toJson = (schema: JsonSchema.JsonSchema): JsonObject => {
-  const json: unknown = schema
-  return isObject(json) ? json : {}
-}
-
-/** The JSON Schema of what a schema encodes to. */
-export const jsonSchemaOf = (schema: Schema.Constraint): JsonObject => inline(Schema.toJsonSchemaDocument(schema))
-
 /** A decoder from an Effect schema, made once a tool. */
-export const fromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown>): Decoder<A> =>
-  make(jsonSchemaOf(schema), Schema.toCodecJson(schema))
+export const fromSchema = <A>(given: Schema.ConstraintCodec<A, unknown>): Decoder<A> => {
+  const schema = withFiniteNumbers(given)
+  return make(jsonSchemaOf(schema), Schema.toCodecJson(schema))
+}
 
 /**
  * A decoder from a JSON Schema. What the importer can't express, or would never come to the end of, is left to the tool

@@ -6,8 +6,10 @@ import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
 import { isObject, isTooDeep, Json, maxDepth } from "../Json.ts"
 import * as Message from "../Message.ts"
 import { finalAnswer } from "../Tool.ts"
-import { jsonSchemaOf, lenient } from "./arguments.ts"
+import { lenient } from "./arguments.ts"
 import type { Output } from "./definition.ts"
+import { withFiniteNumbers } from "./finiteNumbers.ts"
+import { jsonSchemaOf } from "./jsonSchema.ts"
 import { append, type Live } from "./live.ts"
 import { decline } from "./tools.ts"
 
@@ -32,7 +34,8 @@ const unfenced = (text: string): string => {
 }
 
 /** What an agent with an `output` schema asks of its model. */
-export const fromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown>): Output => {
+export const fromSchema = <A>(given: Schema.ConstraintCodec<A, unknown>): Output => {
+  const schema = withFiniteNumbers(given)
   const root = jsonSchemaOf(schema)
   const wrapped = root["type"] !== "object"
   const { $defs, ...plain } = root

@@ -10,6 +10,7 @@ import {
   type TextBlock
 } from "../../core/Content.ts"
 import { isObject, type JsonObject } from "../../core/Json.ts"
+import { wellFormed } from "./wellFormed.ts"
 
 /**
  * - `provider`: the key of `providerData` under which this provider's own data is; what another one attached is foreign
@@ -66,10 +67,6 @@ const standIn = (block: ImageBlock | FileBlock): TextBlock =>
       ? `[An image was here${place(block)}. It could not be passed on to this model.]`
       : `[A file was here${block.name === undefined ? "" : `, ${block.name}`}${place(block)}. It could not be passed on to this model.]`
   )
-
-/** Half of a surrogate pair (left where a text was cut) makes a request that a strict JSON reader refuses. */
-export const wellFormed = (said: string): string =>
-  /\p{Surrogate}/u.test(said) ? said.replaceAll(/\p{Surrogate}/gu, "\uFFFD") : said
 
 const textOf = (block: TextBlock): TextBlock => {
   const said = wellFormed(block.text)

@@ -1,43 +1,87 @@
 /**
- * The parameters of a tool as every provider accepts them: an object at the root, with nothing beside it.
+ * The parameters of a tool as a provider accepts them, whatever JSON Schema a tool was given: an object at the root, and
+ * below it only what the provider reads. What is taken away is left to the tool's own decoder.
  */
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
-import { inlineRoot } from "./jsonSchema.ts"
-import { merge } from "./read.ts"
-
-const combinators = ["anyOf", "oneOf", "allOf"]
-
-const branchesOf = (schema: JsonObject, key: string): ReadonlyArray<JsonObject> => {
-  const branches = schema[key]
-  return Array.isArray(branches)
-    ? branches.filter(isObject).map((branch) => inlineRoot(merge(branch, { $defs: schema["$defs"] ?? {} })))
-    : []
-}
-
-const requiredOf = (schema: JsonObject): ReadonlyArray<Json> => {
-  const required = schema["required"]
-  return Array.isArray(required) ? required : []
-}
+import { geminiSchema } from "./geminiSchema.ts"
+import { definitionOf, described, ordered, refPrefix, stringsOf, without } from "./orderedSchema.ts"
+import { fieldsOf } from "./schemaFields.ts"
 
 /**
- * Gives the schema itself where it is fit, else one object with the properties of all alternatives, of which only those
- * are required that all of them require. The tool's own decoder still refuses a mixture.
+ * Which part of JSON Schema a provider reads:
+ *
+ * - `openai`: OpenAI, and everybody who is compatible with it
+ * - `anthropic`: Claude, on every platform. The names of parameters are letters, digits, `_`, `.` and `-`
+ * - `gemini`: Google's endpoint for OpenAI's clients: the subset that is OpenAPI's, without references
  */
-export const toolSchema = (given: JsonObject): JsonObject => {
-  const schema = inlineRoot(given)
-  const isFit =
-    schema["type"] === "object" && !combinators.some((key) => key in schema) && isObject(schema["properties"])
-  if (isFit) return schema
-  const all = branchesOf(schema, "allOf")
-  const some = [...branchesOf(schema, "anyOf"), ...branchesOf(schema, "oneOf")]
-  const properties: Record<string, Json> = {}
-  for (const part of [schema, ...all, ...some]) {
-    const own = part["properties"]
-    if (isObject(own)) for (const [key, value] of Object.entries(own)) properties[key] ??= value
+export type SchemaDialect = "openai" | "anthropic" | "gemini"
+
+/** Names of parameters that Claude takes. */
+export const anthropicKey = /^[a-zA-Z0-9_.-]{1,64}$/
+
+/** The definitions that a schema still refers to. */
+const used = (schema: JsonObject, definitions: JsonObject): JsonObject => {
+  const found = new Set<string>()
+  const todo: Array<Json> = [schema]
+  for (let value = todo.pop(); value !== undefined; value = todo.pop()) {
+    if (Array.isArray(value)) todo.push(...value)
+    if (!isObject(value)) continue
+    todo.push(...Object.values(value))
+    const target = definitionOf(value, definitions)
+    const name = String(value["$ref"]).slice(refPrefix.length)
+    if (target === undefined || found.has(name)) continue
+    found.add(name)
+    todo.push(target)
   }
-  const always = [schema, ...all].flatMap(requiredOf)
-  const shared = requiredOf(some[0] ?? {}).filter((key) => some.every((branch) => requiredOf(branch).includes(key)))
-  const rest = Object.fromEntries(Object.entries(schema).filter(([key]) => !combinators.includes(key)))
-  const required = [...new Set([...always, ...shared])]
-  return { ...rest, type: "object", properties, ...(required.length === 0 ? {} : { required }) }
+  return Object.fromEntries(Object.entries(definitions).filter(([name]) => found.has(name)))
+}
+
+/** What may be said of the whole beside its properties. */
+const rootKeywords = ["title", "description", "additionalProperties", "patternProperties", "propertyNames"]
+
+const pick = (schema: JsonObject, keys: ReadonlyArray<string>): JsonObject =>
+  Object.fromEntries(Object.entries(schema).filter(([key]) => keys.includes(key)))
+
+/** An object, and nothing beside it. */
+const objectAtRoot = (schema: JsonObject, definitions: JsonObject): JsonObject => {
+  const { properties, required } = fieldsOf(schema, definitions)
+  return {
+    type: "object",
+    ...pick(definitionOf(schema, definitions) ?? {}, rootKeywords),
+    ...pick(schema, rootKeywords),
+    properties: Object.fromEntries(properties),
+    ...(required.length === 0 ? {} : { required })
+  }
+}
+
+/** Claude's names of parameters: of the others it is told in words, and it can give them all the same. */
+const withClaudeKeys = (schema: JsonObject): JsonObject => {
+  const { properties, required } = schema
+  const entries = Object.entries(isObject(properties) ? properties : {})
+  const others = entries.filter(([key]) => !anthropicKey.test(key))
+  if (others.length === 0) return schema
+  const needed = stringsOf(required)
+  const kept = needed.filter((key) => anthropicKey.test(key))
+  const told = others.map(
+    ([key, value]) => `${JSON.stringify(key)}${needed.includes(key) ? " (required)" : ""}: ${JSON.stringify(value)}`
+  )
+  const rest = without(schema, "required", "additionalProperties")
+  return described(
+    {
+      ...rest,
+      properties: Object.fromEntries(entries.filter(([key]) => anthropicKey.test(key))),
+      ...(kept.length === 0 ? {} : { required: kept })
+    },
+    `There are more properties, with exactly these names and schemas: ${told.join("; ")}`
+  )
+}
+
+/** The parameters of a tool as they are sent. */
+export const toolSchema = (given: JsonObject, dialect: SchemaDialect): JsonObject => {
+  const { definitions, schema } = ordered(given)
+  const object = objectAtRoot(schema, definitions)
+  if (dialect === "gemini") return geminiSchema(object, definitions)
+  const root = dialect === "anthropic" ? withClaudeKeys(object) : object
+  const $defs = used(root, definitions)
+  return Object.keys($defs).length === 0 ? root : { ...root, $defs }
 }

@@ -24,6 +24,7 @@ import type { JsonObject } from "../../core/Json.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 import type { Prices } from "../../core/Usage.ts"
 import { thinkTags } from "../internal/thinkTags.ts"
+import { foldProvider } from "../ProviderProfile.ts"
 import { makeChatDecoder } from "./internal/chatDecode.ts"
 import { makeChatWriter } from "./internal/chatRequest.ts"
 import { type Connection, makeClient, targetOf } from "./internal/client.ts"
@@ -65,6 +66,10 @@ export interface Options extends Connection, Parameters {
 
 const tags = { auto: thinkTags, prefilled: { ...thinkTags, inside: true }, off: undefined }
 
+/** Whether Google answers, whose models read less of JSON Schema. */
+const isGoogle = ({ baseURL = "", provider = "" }: Options): boolean =>
+  foldProvider(provider) === "gemini" || /^https:\/\/[^/]*\.googleapis\.com\//.test(baseURL)
+
 const make = Effect.fnUntraced(function* (options: Options) {
   const { model, parameters = {} } = options
   const target = targetOf(options)
@@ -76,6 +81,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     provider,
     model,
     parameters: [jsonOf(options), parameters],
+    schemas: isGoogle(options) ? ("gemini" as const) : ("openai" as const),
     maxTokensField: isOpenAi ? ("max_completion_tokens" as const) : ("max_tokens" as const)
   }
   const prices = options.prices ?? (isOpenAi ? known?.prices : undefined)

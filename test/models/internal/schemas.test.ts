@@ -5,7 +5,6 @@ import fc from "fast-check"
 import { adaptSchema, type SchemaRules } from "../../../src/models/internal/jsonSchema.ts"
 import { sortCalls, toCall } from "../../../src/models/internal/toolCalls.ts"
 import { makeToolNames } from "../../../src/models/internal/toolNames.ts"
-import { toolSchema } from "../../../src/models/internal/toolSchema.ts"
 import { strictSchema } from "../openai/rules.ts"
 
 const strict: SchemaRules = {
@@ -153,26 +152,6 @@ describe("adapting a schema", () => {
         expect(Result.isSuccess(decode(adapted.restore(answer)))).toBe(true)
       })
     )
-  })
-})
-
-describe("a tool's parameters", () => {
-  it("are an object at the root", () => {
-    const fit = object({ a: { type: "string" } }, ["a"])
-    expect(toolSchema(fit)).toBe(fit)
-    expect(toolSchema({})).toEqual({ type: "object", properties: {} })
-    expect(toolSchema({ type: "object" })).toEqual({ type: "object", properties: {} })
-    expect(
-      toolSchema({
-        anyOf: [object({ a: { type: "string" }, b: { type: "string" } }, ["a", "b"]), { $ref: "#/$defs/X" }],
-        $defs: { X: object({ a: { type: "number" }, c: { type: "string" } }, ["a"]) }
-      })
-    ).toEqual({
-      type: "object",
-      properties: { a: { type: "string" }, b: { type: "string" }, c: { type: "string" } },
-      required: ["a"],
-      $defs: { X: object({ a: { type: "number" }, c: { type: "string" } }, ["a"]) }
-    })
   })
 })
 

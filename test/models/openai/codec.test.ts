@@ -75,7 +75,13 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
   it("Chat Completions", () => {
     fc.assert(
       fc.property(asked, (one) => {
-        const write = makeChatWriter({ provider: "openai", model, parameters: [], maxTokensField: "max_tokens" })
+        const write = makeChatWriter({
+          provider: "openai",
+          model,
+          parameters: [],
+          schemas: "openai" as const,
+          maxTokensField: "max_tokens"
+        })
         const written = Result.getOrThrow(write(one))
         assert.deepStrictEqual(chatProblems(written.body), [])
       }),
@@ -85,7 +91,13 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
 
   it("a session that wrote the history before writes the same as a new one", () => {
     const settings = { provider: "openai", model, parameters: [], encryptedReasoning: true }
-    const chat = { provider: "openai", model, parameters: [], maxTokensField: "max_tokens" as const }
+    const chat = {
+      provider: "openai",
+      model,
+      parameters: [],
+      schemas: "openai" as const,
+      maxTokensField: "max_tokens" as const
+    }
     fc.assert(
       fc.property(fc.array(asked, { minLength: 2, maxLength: 4 }), (requests) => {
         const remembering = makeResponsesWriter(settings)
@@ -115,7 +127,13 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
     const shorter = request(turns.slice(0, 3).flat(), { tools: [search] })
     const longer = request(turns.flat(), { tools: [search] })
     const write = makeResponsesWriter({ provider: "openai", model, parameters: [], encryptedReasoning: true })
-    const writeChat = makeChatWriter({ provider: "openai", model, parameters: [], maxTokensField: "max_tokens" })
+    const writeChat = makeChatWriter({
+      provider: "openai",
+      model,
+      parameters: [],
+      schemas: "openai" as const,
+      maxTokensField: "max_tokens"
+    })
     const before = [Result.getOrThrow(write(shorter)).body.input, Result.getOrThrow(writeChat(shorter)).body.messages]
     const after = [Result.getOrThrow(write(longer)).body.input, Result.getOrThrow(writeChat(longer)).body.messages]
     before.forEach((list, which) => {

@@ -72,7 +72,7 @@ const canThink = (thinking: Thinking | undefined, messages: ReadonlyArray<Messag
 const toolOf = (tool: ToolDefinition, names: ToolNames): Tool => ({
   name: names.wire(tool.name),
   description: tool.description,
-  input_schema: toolSchema(tool.parameters)
+  input_schema: toolSchema(tool.parameters, "anthropic")
 })
 
 /** The tool choice, and what is said to a model that can't be made to choose so. */

@@ -15,10 +15,12 @@ import type {
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
-import { dataOf, type Dialect, placeholders, wellFormed } from "../../internal/dialect.ts"
+import { dataOf, type Dialect, placeholders } from "../../internal/dialect.ts"
 import { type AiTurn, makeNormalizer, mergeTurns, type Shown, type Turn } from "../../internal/normalize.ts"
 import { listOf, stringOf } from "../../internal/read.ts"
 import type { ToolNames } from "../../internal/toolNames.ts"
+import type { SchemaDialect } from "../../internal/toolSchema.ts"
+import { wellFormed } from "../../internal/wellFormed.ts"
 import { audioFormat, fileName, imageUrl, isDocument, readsFileId, readsImage } from "./media.ts"
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
 import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
@@ -31,6 +33,8 @@ export interface ChatSettings {
   readonly parameters: ReadonlyArray<JsonObject>
   /** What the limit of the answer is called: OpenAI's reasoning models refuse the name that everybody else knows. */
   readonly maxTokensField: "max_tokens" | "max_completion_tokens"
+  /** What of JSON Schema the server reads. */
+  readonly schemas: SchemaDialect
 }
 
 const reserved = new Set(["model", "messages", "stream", "tools", "tool_choice", "n"])
@@ -140,7 +144,7 @@ const messagesOf = (
  */
 export const makeChatWriter = (settings: ChatSettings) => {
   const normalize = makeNormalizer(dialectOf(settings.provider))
-  const toolbox = makeToolbox()
+  const toolbox = makeToolbox(settings.schemas)
   const outputFormat = makeOutputFormat()
   const wireNames: WireNames = {
     ...commonNames,
@@ -163,7 +167,7 @@ export const makeChatWriter = (settings: ChatSettings) => {
       return messages
     })
     if (conversation.length === 0) conversation.push({ role: "user", content: placeholders.emptyMessage.text })
-    const prompt = [request.systemPrompt, ...system].filter((text) => text !== "").join("\n\n")
+    const prompt = [wellFormed(request.systemPrompt), ...system].filter((text) => text !== "").join("\n\n")
     const { format, lost, restore } = outputFormat(request.outputSchema)
     const asked = format === undefined ? [] : [{ response_format: { type: "json_schema", json_schema: { ...format } } }]
     const layers = [{ stream_options: { include_usage: true } }, ...settings.parameters, ...asked, request.parameters]

@@ -146,7 +146,7 @@ const itemsOf = (turn: Turn, settings: ResponsesSettings, toolNames: ToolNames):
  */
 export const makeResponsesWriter = (settings: ResponsesSettings) => {
   const normalize = makeNormalizer(dialectOf(settings.provider))
-  const toolbox = makeToolbox()
+  const toolbox = makeToolbox("openai")
   const outputFormat = makeOutputFormat()
   let written = new WeakMap<Turn, ReadonlyArray<ResponseInputItem>>()
   let writtenFor: ToolNames | undefined

@@ -5,7 +5,8 @@ import type { ToolDefinition } from "../../../core/ChatModel.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import { adaptSchema, inlineRoot, type SchemaRules } from "../../internal/jsonSchema.ts"
 import { makeToolNames, type ToolNames } from "../../internal/toolNames.ts"
-import { toolSchema } from "../../internal/toolSchema.ts"
+import { type SchemaDialect, toolSchema } from "../../internal/toolSchema.ts"
+import { wellFormed, wellFormedObject } from "../../internal/wellFormed.ts"
 
 /** A request that is ready to be sent, and what is needed to read its answer. */
 export interface Written<Body> {
@@ -43,7 +44,8 @@ interface OutputFormat extends Pick<Written<unknown>, "restore" | "lost"> {
   readonly format: Format | undefined
 }
 
-const makeFormat = (schema: JsonObject): OutputFormat => {
+const makeFormat = (given: JsonObject): OutputFormat => {
+  const schema = wellFormedObject(given)
   const adapted = adaptSchema(schema, strictRules)
   if (adapted === undefined) {
     return { format: { name: "answer", schema: inlineRoot(schema), strict: false }, restore: undefined, lost: [] }
@@ -74,7 +76,7 @@ interface Toolbox {
 }
 
 /** Makes what gives the same toolbox for the same tools. */
-export const makeToolbox = () => {
+export const makeToolbox = (dialect: SchemaDialect) => {
   let source: ReadonlyArray<ToolDefinition> | undefined
   let box: Toolbox | undefined
   return (tools: ReadonlyArray<ToolDefinition>): Toolbox => {
@@ -86,8 +88,8 @@ export const makeToolbox = () => {
       names,
       definitions: tools.map(({ description, name, parameters }) => ({
         name: names.wire(name),
-        description,
-        parameters: toolSchema(parameters)
+        description: wellFormed(description),
+        parameters: toolSchema(parameters, dialect)
       }))
     }
     return box

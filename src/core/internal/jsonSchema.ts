@@ -1,0 +1,78 @@
+/**
+ * The JSON Schema of what an Effect schema encodes to, in the words that a model understands and every provider takes.
+ */
+import type * as JsonSchema from "effect/JsonSchema"
+import * as Schema from "effect/Schema"
+import { isObject, type Json, type JsonObject } from "../Json.ts"
+
+/** `Schema.Struct({})` is anything but `null`; what is meant is an object. */
+const isEmptyStruct = ({ not }: JsonObject): boolean =>
+  isObject(not) && not["type"] === "null" && Object.keys(not).length === 1
+
+const isNull = ({ enum: values, type }: JsonObject): boolean =>
+  type === "object" && Array.isArray(values) && values.length === 1 && values[0] === null
+
+const without = (schema: JsonObject, ...keys: ReadonlyArray<string>): JsonObject =>
+  Object.fromEntries(Object.entries(schema).filter(([key]) => !keys.includes(key)))
+
+const mendNode = (schema: JsonObject): JsonObject => {
+  if (isEmptyStruct(schema)) return { type: "object", properties: {}, ...without(schema, "not") }
+  return isNull(schema) ? { ...without(schema, "enum"), type: "null" } : schema
+}
+
+/** Values under these are data, and under those schemas by names of the user's. */
+const data = new Set(["enum", "const", "default", "examples"])
+const named = new Set(["properties", "patternProperties", "$defs"])
+
+const mendAll = (schema: Json): Json => {
+  if (Array.isArray(schema)) return schema.map(mendAll)
+  if (!isObject(schema)) return schema
+  return mendNode(
+    Object.fromEntries(
+      Object.entries(schema).map(([key, value]) => {
+        if (data.has(key)) return [key, value]
+        if (!named.has(key) || !isObject(value)) return [key, mendAll(value)]
+        return [key, Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mendAll(item)]))]
+      })
+    )
+  )
+}
+
+/** A JSON Schema is JSON by definition; its type is a loose record. */
+const toJson = (schema: JsonSchema.JsonSchema): JsonObject => {
+  const json: unknown = schema
+  return isObject(json) ? json : {}
+}
+
+/** The definition that a reference names. */
+const nameOf = (ref: Json | undefined): string | undefined => {
+  const name = typeof ref === "string" ? /^#\/\$defs\/([^/]+)$/.exec(ref)?.[1] : undefined
+  return name === undefined ? undefined : decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~")
+}
+
+const refersTo = (value: Json, name: string): boolean =>
+  Array.isArray(value)
+    ? value.some((item) => refersTo(item, name))
+    : isObject(value) && (nameOf(value["$ref"]) === name || Object.values(value).some((item) => refersTo(item, name)))
+
+/**
+ * A root that is a reference (`Schema.Class`, a schema with an identifier) is what it refers to; the definition stays
+ * only for those that still refer to it.
+ */
+const inlineRoot = (root: JsonObject, definitions: JsonObject): JsonObject => {
+  const name = nameOf(root["$ref"])
+  const target = name === undefined ? undefined : definitions[name]
+  const schema = isObject(target) ? { ...target, ...without(root, "$ref") } : root
+  const isUsed = name === undefined || refersTo(Object.values(definitions), name)
+  const $defs = isUsed ? definitions : without(definitions, name)
+  return Object.keys($defs).length === 0 ? schema : { ...schema, $defs }
+}
+
+/** The JSON Schema of what a schema encodes to. */
+export const jsonSchemaOf = (schema: Schema.Constraint): JsonObject => {
+  const document = Schema.toJsonSchemaDocument(schema)
+  const definitions = mendAll(toJson({ $defs: document.definitions }))
+  const $defs = isObject(definitions) && isObject(definitions["$defs"]) ? definitions["$defs"] : {}
+  const root = mendAll(toJson(document.schema))
+  return inlineRoot(isObject(root) ? root : {}, $defs)
+}
