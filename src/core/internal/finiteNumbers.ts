@@ -11,58 +11,55 @@ type Recur = (ast: SchemaAST.AST) => SchemaAST.AST
 
 const within = (ast: SchemaAST.AST, recur: Recur, encoding: SchemaAST.Encoding | undefined): SchemaAST.AST => {
   const { annotations, checks, context } = ast
-  switch (ast._tag) {
-    case "Number":
-      return encoding === undefined
-        ? new SchemaAST.Number(annotations, [finite, ...(checks ?? [])], encoding, context)
-        : new SchemaAST.Number(annotations, checks, encoding, context)
-    case "Arrays":
-      return new SchemaAST.Arrays(
-        ast.isMutable,
-        ast.elements.map(recur),
-        ast.rest.map(recur),
-        annotations,
-        checks,
-        encoding,
-        context,
-        ast.encodingChecks
-      )
-    case "Objects":
-      return new SchemaAST.Objects(
-        ast.propertySignatures.map(({ name, type }) => new SchemaAST.PropertySignature(name, recur(type))),
-        ast.indexSignatures.map(({ parameter, type }) => new SchemaAST.IndexSignature(parameter, recur(type))),
-        annotations,
-        checks,
-        encoding,
-        context,
-        ast.encodingChecks
-      )
-    case "Union":
-      return new SchemaAST.Union(
-        ast.types.map(recur),
-        ast.options,
-        annotations,
-        checks,
-        encoding,
-        context,
-        ast.encodingChecks
-      )
-    case "Suspend":
-      return new SchemaAST.Suspend(() => recur(ast.thunk()), annotations, checks, encoding, context)
-    case "Declaration":
-      return new SchemaAST.Declaration(
-        ast.typeParameters.map(recur),
-        ast.run,
-        annotations,
-        checks,
-        encoding,
-        context,
-        ast.encodingChecks,
-        ast.encodingRun
-      )
-    default:
-      return ast
-  }
+  if (SchemaAST.isNumber(ast))
+    return encoding === undefined
+      ? new SchemaAST.Number(annotations, [finite, ...(checks ?? [])], encoding, context)
+      : new SchemaAST.Number(annotations, checks, encoding, context)
+  if (SchemaAST.isArrays(ast))
+    return new SchemaAST.Arrays(
+      ast.isMutable,
+      ast.elements.map(recur),
+      ast.rest.map(recur),
+      annotations,
+      checks,
+      encoding,
+      context,
+      ast.encodingChecks
+    )
+  if (SchemaAST.isObjects(ast))
+    return new SchemaAST.Objects(
+      ast.propertySignatures.map(({ name, type }) => new SchemaAST.PropertySignature(name, recur(type))),
+      ast.indexSignatures.map(({ parameter, type }) => new SchemaAST.IndexSignature(parameter, recur(type))),
+      annotations,
+      checks,
+      encoding,
+      context,
+      ast.encodingChecks
+    )
+  if (SchemaAST.isUnion(ast))
+    return new SchemaAST.Union(
+      ast.types.map(recur),
+      ast.options,
+      annotations,
+      checks,
+      encoding,
+      context,
+      ast.encodingChecks
+    )
+  if (SchemaAST.isSuspend(ast))
+    return new SchemaAST.Suspend(() => recur(ast.thunk()), annotations, checks, encoding, context)
+  if (SchemaAST.isDeclaration(ast))
+    return new SchemaAST.Declaration(
+      ast.typeParameters.map(recur),
+      ast.run,
+      annotations,
+      checks,
+      encoding,
+      context,
+      ast.encodingChecks,
+      ast.encodingRun
+    )
+  return ast
 }
 
 /** The schema with finite numbers only, wherever it is a number that is written as one. */

@@ -27,8 +27,9 @@ const used = (schema: JsonObject, definitions: JsonObject): JsonObject => {
     if (Array.isArray(value)) todo.push(...value)
     if (!isObject(value)) continue
     todo.push(...Object.values(value))
+    const { $ref } = value
     const target = definitionOf(value, definitions)
-    const name = String(value["$ref"]).slice(refPrefix.length)
+    const name = typeof $ref === "string" ? $ref.slice(refPrefix.length) : ""
     if (target === undefined || found.has(name)) continue
     found.add(name)
     todo.push(target)
