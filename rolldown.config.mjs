@@ -1,13 +1,17 @@
 /**
  * The code of `dist/`: one file per import path and what they share in `dist/shared/`. Loading files is what an import
- * costs (near a millisecond each), so the modules of `src/` are not loaded one by one. The types are `tsc`'s.
+ * costs (near a millisecond each), so the modules of `src/` are not loaded one by one: the import path of a single module
+ * leads to the file of its folder. The types are `tsc`'s.
  */
-import { existsSync } from "node:fs"
+import { globSync, writeFileSync } from "node:fs"
+import { dirname, join, resolve } from "node:path"
+import { pathToFileURL } from "node:url"
 import { defineConfig, RolldownMagicString } from "rolldown"
 import manifest from "./package.json" with { type: "json" }
 
-const entries = Object.values(manifest.exports).flatMap((target) =>
-  typeof target === "string" ? [] : [target["@effect-deepagents/source"]]
+/** `./middleware` → `src/middleware/index.ts`; those with a `*` are of single modules. */
+const barrels = Object.entries(manifest.exports).flatMap(([path, target]) =>
+  target === null || typeof target === "string" || path.includes("*") ? [] : [target["@effect-deepagents/source"]]
 )
 
 /**
@@ -36,13 +40,35 @@ const programs = {
   }
 }
 
+const nameOf = (file) => file.replace(/^([.][/])?src[/]|[.]ts$/g, "")
+
+/** A file that gives the exports of one module by their names, from the barrel beside it, which has them as a namespace. */
+const single = (namespace, exports) => {
+  const names = Object.keys(exports).toSorted()
+  return [
+    `import { ${namespace} } from "./index.js"`,
+    `const { ${names.map((name) => `${name}: ${name}_`).join(", ")} } = ${namespace}`,
+    `export { ${names.map((name) => `${name}_ as ${name}`).join(", ")} }`,
+    ""
+  ].join("\n")
+}
+
+/** The modules of the core have one file, too, but are not all in its barrel: these are entries. */
+const singles = {
+  name: "single-modules",
+  async writeBundle({ dir }) {
+    for (const barrel of barrels.filter((file) => file !== "./src/index.ts")) {
+      const built = resolve(dir, `${nameOf(barrel)}.js`)
+      for (const [namespace, exports] of Object.entries(await import(pathToFileURL(built).href))) {
+        writeFileSync(join(dirname(built), `${namespace}.js`), single(namespace, exports))
+      }
+    }
+  }
+}
+
 export default defineConfig({
-  plugins: [optionalPeers, programs],
-  input: Object.fromEntries(
-    [...entries, program]
-      .filter((file) => existsSync(file))
-      .map((file) => [file.replace(/^[.][/]src[/]|[.]ts$/g, ""), file])
-  ),
+  plugins: [optionalPeers, programs, singles],
+  input: Object.fromEntries([...barrels, ...globSync("src/core/*.ts"), program].map((file) => [nameOf(file), file])),
   // Whatever is imported by name is a dependency.
   external: /^[^./]/,
   platform: "neutral",

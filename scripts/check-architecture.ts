@@ -28,7 +28,7 @@ const sorted = (values: Iterable<string>) => [...new Set(values)].toSorted((left
 
 /** Import path → folder, as package.json exports it; the barrel stands for the core. */
 const doors = Object.entries(manifest.exports).flatMap(([path, target]) => {
-  if (typeof target === "string") return []
+  if (target === null || typeof target === "string" || path.includes("*")) return []
   const folder = dirname(target["@effect-deepagents/source"]).replace(/^\.\//, "")
   return [[`${manifest.name}${path.slice(1)}`, folder === "src" ? "src/core" : folder] as const]
 })

@@ -1,11 +1,12 @@
 /**
  * Uses the package the way a user does: packs the build, installs it in an empty folder with nothing but Effect beside
- * it, type-checks and runs the README's example there, imports every subpath, and bundles them.
+ * it, type-checks and runs the README's example there, imports every subpath, bundles them, and writes the declarations of libraries
+ * that export what they made of it (`scripts/pack/`), under the last TypeScript of each kind.
  */
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join, resolve } from "node:path"
+import { basename, join, resolve } from "node:path"
 import { buildSync } from "esbuild"
 import webpack from "webpack"
 import manifest from "../package.json" with { type: "json" }
@@ -65,8 +66,99 @@ const bundles = async (entry: string) => {
   run(process.execPath, "webpack.cjs")
 }
 
+/** The import paths of single modules: what is not internal and has code in `dist/`. */
+const modules = Object.entries(manifest.exports)
+  .flatMap(([path, target]) => {
+    if (target === null || typeof target === "string" || !path.endsWith("/*")) return []
+    return globSync(target.default).map((file) => ({
+      barrel: path === "./*" ? manifest.name : `${manifest.name}${path.slice(1, -2)}`,
+      name: basename(file, ".js"),
+      path: `${manifest.name}${path.slice(1, -1)}${basename(file, ".js")}`
+    }))
+  })
+  .filter(({ name }) => name !== "index")
+
+type Modules = typeof modules
+
+const sameModules = (all: Modules) => `
+import assert from "node:assert/strict"
+for (const { barrel, name, path } of ${JSON.stringify(all.filter((one) => one.barrel !== `${manifest.name}/tool-selection`))}) {
+  const whole = (await import(barrel))[name]
+  const { ...own } = await import(path)
+  if (whole !== undefined) assert.deepEqual(Object.entries(own), Object.entries({ ...whole }).sort(), path)
+  if (whole !== undefined) for (const key in own) assert.equal(own[key], whole[key], path + " " + key)
+}
+await assert.rejects(import("${manifest.name}/internal/loop"), { code: "ERR_PACKAGE_PATH_NOT_EXPORTED" })
+`
+
+/**
+ * A module that gives on all that the package exports: its declarations write out every signature, as it was written and
+ * as it is inferred.
+ */
+const everything = (all: Modules) =>
+  `declare const inferred: <T>(all: T) => {
+  [Key in keyof T]: T[Key] extends (...args: infer A) => infer R ? { readonly args: A; readonly result: R } : T[Key]
+}
+${all
+  .map(
+    ({ path }, index) => `import * as M${index} from "${path}"
+export const written${index} = { ...M${index} }
+export const inferred${index} = inferred({ ...M${index} })
+`
+  )
+  .join("")}`
+
+const compilers = [join("node_modules", "typescript", "bin", "tsc"), resolve("node_modules/typescript/bin/tsc")]
+const resolutions = [
+  { module: "NodeNext", moduleResolution: "NodeNext" },
+  { module: "ESNext", moduleResolution: "Bundler" }
+] as const
+
+/** Libraries that export what they made of the package, checked with their declarations, and those declarations. */
+const declare = (all: Modules) => {
+  const library = join(folder, "library")
+  mkdirSync(library)
+  cpSync("scripts/pack", library, { recursive: true })
+  writeFileSync(join(library, "everything.ts"), everything(all))
+  const compile = (compiler: string, resolution: object, skipLibCheck: boolean, ...include: ReadonlyArray<string>) => {
+    writeFileSync(
+      join(folder, "tsconfig.library.json"),
+      JSON.stringify({
+        compilerOptions: {
+          ...resolution,
+          strict: true,
+          exactOptionalPropertyTypes: true,
+          verbatimModuleSyntax: true,
+          declaration: true,
+          emitDeclarationOnly: true,
+          skipLibCheck,
+          rootDir: "library",
+          outDir: "declared",
+          target: "ES2023",
+          lib: ["ES2023", "ESNext.Disposable", "DOM", "DOM.AsyncIterable"],
+          types: []
+        },
+        include
+      })
+    )
+    run(process.execPath, compiler, "-p", "tsconfig.library.json")
+  }
+  for (const compiler of compilers) {
+    for (const resolution of resolutions)
+      compile(compiler, resolution, false, "library/library.ts", "library/wrapper.ts")
+    // The types of some modules name SDKs that are not installed.
+    compile(compiler, resolutions[0], true, "library/everything.ts")
+  }
+  const hidden = globSync(join(folder, "declared/*.d.ts")).flatMap((file) =>
+    [...readFileSync(file, "utf8").matchAll(/import[(]"([^"]*(?:internal|[.][.]?)[/][^"]*)"[)][.](\w+)/g)].map(
+      ([, path, name]) => `${basename(file)}: ${name} of ${path}`
+    )
+  )
+  if (hidden.length > 0) throw new Error(`Not public, but named by declarations:\n${[...new Set(hidden)].join("\n")}`)
+}
+
 try {
-  execFileSync("npm", ["pack", "--silent", "--pack-destination", folder])
+  execFileSync("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder])
   writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
   writeFileSync(
     join(folder, "tsconfig.json"),
@@ -83,7 +175,7 @@ try {
       include: ["*.ts"]
     })
   )
-  const subpaths = Object.keys(manifest.exports).filter((path) => path !== "./package.json")
+  const subpaths = Object.keys(manifest.exports).filter((path) => path !== "./package.json" && !path.includes("*"))
 
   install(`./${manifest.name}-${manifest.version}.tgz`, installed("effect"))
   check("example", example.code)
@@ -100,6 +192,12 @@ try {
   // node-llama-cpp is left out: hundreds of megabytes of binaries for its types alone.
   install(...["minisearch", "openai"].map(installed))
   check("with-peers", imports([...needPeers, "./openai"]))
+
+  // Types of every module, by its own path and by the barrel's; one module has one state, whatever it is imported by.
+  writeFileSync(join(folder, "modules.mjs"), sameModules(modules))
+  run(process.execPath, "modules.mjs")
+  install("typescript@5.9")
+  declare(modules)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

@@ -30,29 +30,48 @@ import { showPath } from "./internal/fileToolsText.ts"
 import { type Broken, commit, type Done } from "./internal/patchCommit.ts"
 import * as format from "./internal/patchFormat.ts"
 import { type Failure, pathsOf, plan, type Step, textOf } from "./internal/patchPlan.ts"
+import { InvalidPatch } from "./InvalidPatch.ts"
 
 /**
  * A patch: what happens to which files, in order. A path is one of the backend, from its root.
  *
  * `line` of its parts is where they begin in the text that was parsed (a hunk: its first line after its headers).
  */
-export type Patch = format.Patch
+export interface Patch {
+  readonly changes: ReadonlyArray<Change>
+}
 
 /** A file that is made (with these lines), deleted, or changed by hunks and perhaps moved. */
-export type Change = format.Change
+export type Change =
+  | { readonly _tag: "Add"; readonly path: string; readonly lines: ReadonlyArray<string>; readonly line: number }
+  | { readonly _tag: "Delete"; readonly path: string; readonly line: number }
+  | {
+      readonly _tag: "Update"
+      readonly path: string
+      readonly moveTo?: string
+      readonly hunks: ReadonlyArray<Hunk>
+      readonly line: number
+    }
 
 /**
  * A changed place in a file. `headers` are lines above it by which it is found (a class, a function in it), without
  * them and without lines that stay or go it adds at the end of the file.
  */
-export type Hunk = format.Hunk
+export interface Hunk {
+  readonly headers: ReadonlyArray<string>
+  readonly lines: ReadonlyArray<HunkLine>
+  readonly endOfFile: boolean
+  readonly line: number
+}
 
 /** A line of a hunk. */
-export type HunkLine = format.HunkLine
+export interface HunkLine {
+  readonly kind: "keep" | "add" | "remove"
+  readonly text: string
+}
 
 /** A text is no patch, or a patch does not fit the files: at which line, what came, and what was expected. */
-export const InvalidPatch = format.InvalidPatch
-export type InvalidPatch = format.InvalidPatch
+export { InvalidPatch }
 
 /**
  * Reads a patch. A code fence or a shell's here-document around it is taken off. Takes time in proportion to its length

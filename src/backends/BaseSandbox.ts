@@ -49,6 +49,13 @@ export type Output = Remote.Answer
 /** A piece of what a running command writes, or how it ended. */
 export type Piece = Command.Piece
 
+/** What can be said of any sandbox: see {@link Options}. */
+export interface Settings {
+  readonly root?: string
+  readonly maxFileSize?: number
+  readonly outputLimit?: number
+}
+
 /**
  * What a sandbox is made from. Paths are absolute paths of the machine. The functions may fail with anything: what is no
  * `BackendError` becomes `Unavailable`, with it as the cause; so put no key into it.

@@ -24,10 +24,10 @@ import * as Sandbox from "../core/Sandbox.ts"
 import { backendOf } from "./internal/compositeBackend.ts"
 import * as Routes from "./internal/compositeRoutes.ts"
 import { sandboxOf } from "./internal/compositeSandbox.ts"
+import { InvalidRoute } from "./InvalidRoute.ts"
 
 /** A route that can't be taken: it is no valid path, it is the root, or it (or its backend) is there twice. */
-export const InvalidRoute = Routes.InvalidRoute
-export type InvalidRoute = Routes.InvalidRoute
+export { InvalidRoute }
 
 /** Backends by the paths that they are mounted at. `/memories` and `/memories/` are the same. */
 export interface Mounts {

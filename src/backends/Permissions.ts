@@ -36,47 +36,65 @@ import * as Result from "effect/Result"
 import * as Backend from "../core/Backend.ts"
 import * as Sandbox from "../core/Sandbox.ts"
 import * as Path from "./internal/path.ts"
-import * as Approval from "./internal/permissionsApproval.ts"
+import { Approver as Asked } from "./internal/permissionsApproval.ts"
 import { backendOf } from "./internal/permissionsBackend.ts"
 import * as Policies from "./internal/permissionsPolicy.ts"
 import { sandboxOf } from "./internal/permissionsSandbox.ts"
+import { InvalidPermissions } from "./InvalidPermissions.ts"
 
 /** What a rule is about. */
 export type Operation = FileOperation | "execute"
 
 /** What can be done to files. */
-export type FileOperation = Policies.FileOperation
+export type FileOperation = "read" | "write"
 
 /** What a rule says. `ask` is for the {@link Approver} to decide, each time. */
-export type Mode = Policies.Mode
+export type Mode = "allow" | "deny" | "ask"
 
 /**
  * A rule for files. `paths` are globs that begin with `/`, and braces in them hold no `/`. Where `read` asks, names can
  * be listed; `grep` leaves such files out, unless it is pointed at a path that the rule covers: then that is asked.
  */
-export type FileRule = Policies.FileRule
+export interface FileRule {
+  readonly operations: ReadonlyArray<FileOperation>
+  readonly paths: ReadonlyArray<string>
+  readonly mode: Mode
+}
 
 /**
  * A rule for commands: all of them. What a command line will do can't be told from its text, so there are no patterns;
  * with `ask`, the one who is asked sees the command.
  */
-export type CommandRule = Policies.CommandRule
+export interface CommandRule {
+  readonly operations: readonly ["execute"]
+  readonly paths?: never
+  readonly mode: Mode
+}
 
 /** A rule. */
-export type Rule = Policies.Rule
+export type Rule = FileRule | CommandRule
 
 /** Rules in order: the first one that covers what is to be done decides, else the default (`allow`). */
-export type Options = Policies.Options
+export interface Options {
+  readonly rules: ReadonlyArray<Rule>
+  readonly default?: "allow" | "deny"
+}
 
 /** Rules that can't be followed: `rule` is the index of the one that is wrong, `field` what is wrong about it. */
-export const InvalidPermissions = Policies.InvalidPermissions
-export type InvalidPermissions = Policies.InvalidPermissions
+export { InvalidPermissions }
 
 /** Rules, checked and ready to decide. */
-export type Policy = Policies.Policy
+export interface Policy {
+  readonly rules: ReadonlyArray<Policies.Compiled>
+  readonly otherwise: Decision
+  readonly commands: Decision
+}
 
 /** What is decided, and the rule that it comes from; none if it is the default. */
-export type Decision = Policies.Decision
+export interface Decision {
+  readonly mode: Mode
+  readonly rule?: Rule
+}
 
 /** Checks rules and makes them ready to decide. */
 export const compile: (options: Options) => Result.Result<Policy, InvalidPermissions> = Policies.compile
@@ -101,16 +119,40 @@ export const overlaps = (policy: Policy, operation: FileOperation, path: string)
 }
 
 /** An operation with all that it was given. Paths are normal ones, but for those of `grep`, `upload` and `download`. */
-export type Action = Approval.Action
+export type Action =
+  | { readonly operation: "read"; readonly path: string; readonly window?: Backend.Window }
+  | { readonly operation: "write"; readonly path: string; readonly content: string }
+  | { readonly operation: "edit"; readonly path: string; readonly replacements: ReadonlyArray<Backend.Replacement> }
+  | { readonly operation: "delete"; readonly path: string; readonly recursive: boolean }
+  | { readonly operation: "move"; readonly from: string; readonly to: string }
+  | { readonly operation: "grep"; readonly query: Backend.GrepQuery }
+  | {
+      readonly operation: "upload"
+      readonly files: ReadonlyArray<{ readonly path: string; readonly content: Uint8Array }>
+    }
+  | { readonly operation: "download"; readonly paths: ReadonlyArray<string> }
+  | { readonly operation: "execute"; readonly command: string; readonly options?: Sandbox.ExecuteOptions }
 
 /** What has to be allowed: what is done at a path (the one that it really is, if it was given as a link), by which rule. */
-export type Access = Approval.Access
+export interface Access {
+  readonly operation: "read" | "write" | "execute"
+  readonly path?: string
+  readonly rule: Rule
+}
 
 /** A question: may this be done? All that rules ask about an operation is asked at once, before it does anything. */
-export type Request = Approval.Request
+export interface Request {
+  readonly action: Action
+  readonly accesses: ReadonlyArray<Access>
+}
 
 /** The answer. The message of a refusal is told to who called the operation: a model, as a rule. */
-export type Answer = Approval.Answer
+export type Answer = { readonly _tag: "Approved" } | { readonly _tag: "Refused"; readonly message: string }
+
+/** Who is asked. */
+export interface Service {
+  readonly ask: (request: Request) => Effect.Effect<Answer>
+}
 
 /** It may be done. */
 export const approve: Answer = { _tag: "Approved" }
@@ -134,7 +176,7 @@ export const refuse = (message: string): Answer => ({ _tag: "Refused", message }
  * })
  * ```
  */
-export const Approver: Context.Reference<Approval.Service> = Approval.Approver
+export const Approver: Context.Reference<Service> = Asked
 
 const compiled = (options: Options): Effect.Effect<Policy, InvalidPermissions> => Effect.fromResult(compile(options))
 

@@ -49,7 +49,8 @@ export type AnySlot = Pick<Slot<never>, "name" | "origin"> & {
   readonly decode: (json: unknown) => Result.Result<unknown, InvalidEncoding>
 }
 
-interface SlotOptions<A, I> {
+/** What a slot holds, what it begins with, and, if it is shared, how values that meet are merged. */
+export interface SlotOptions<A, I> {
   readonly schema: Schema.Codec<A, I>
   readonly initial: NoInfer<A>
   readonly shared?: { readonly merge: (current: NoInfer<A>, incoming: NoInfer<A>) => NoInfer<A> }

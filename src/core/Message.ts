@@ -80,7 +80,8 @@ export const makeId = (): string => {
   return id
 }
 
-interface Common {
+/** What any message can be given beside its content. */
+export interface Common {
   readonly id?: string
   readonly source?: string
   readonly providerData?: JsonObject

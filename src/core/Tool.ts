@@ -69,7 +69,8 @@ export const finalAnswer = "final_answer"
 /** What a tool needs. */
 export type Services<T> = T extends Tool<infer R> ? R : never
 
-interface Options {
+/** What any tool can be given beside its parameters and its work. */
+export interface Options {
   readonly description: string
   readonly annotations?: Annotations
   readonly outputLimit?: number

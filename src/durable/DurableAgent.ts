@@ -48,7 +48,7 @@ import * as inputs from "./internal/inputs.ts"
 import { answerable, checkMessage } from "./internal/limits.ts"
 import { pendingOf, plan, type Push } from "./internal/plan.ts"
 import { outputOf } from "./internal/stored.ts"
-import { type Answer, codecs, type Codecs, type Terms } from "./internal/terms.ts"
+import { codecs, type Codecs } from "./internal/terms.ts"
 import { fromResult as outcomeOf, type Outcome } from "./Outcome.ts"
 
 const payload = { threadId: Schema.String, inputId: Schema.String, input: HumanMessage }
@@ -68,6 +68,23 @@ export interface Sent {
 
 /** What a durable agent's workflow fails with. */
 export type Failure<E> = E | ModelError | AgentError
+
+/** What an agent answers with when it answers. */
+export type Answer<O> = Exclude<O, undefined>
+
+/** The failures of an agent that only its middleware and its prompt know. */
+export type Own<E> = Exclude<E, ModelError | AgentError>
+
+/**
+ * What has to be said of an agent beside its value, since it goes over the wire: the schema of its output, unless that is
+ * text, and the schema of what its middleware fails with, if it does.
+ */
+export type Terms<O, E> = ([string] extends [Answer<O>]
+  ? { readonly output?: undefined }
+  : { readonly output: Schema.ConstraintCodec<Answer<O>, unknown> }) &
+  ([Own<E>] extends [never]
+    ? { readonly error?: undefined }
+    : { readonly error: Schema.ConstraintCodec<Own<E>, unknown> })
 
 /** A durable agent. `workflow` can be executed by other workflows, as a child. */
 export interface DurableAgent<in out O, in out E, out R> {

@@ -27,7 +27,7 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Guard from "./internal/guard.ts"
 
 /** What a check says: it may pass, or it may not and why. */
-export type Verdict = Guard.Verdict
+export type Verdict = { readonly _tag: "Pass" } | { readonly _tag: "Trip"; readonly reason: string }
 
 /** Nothing is wrong. */
 export const pass: Verdict = { _tag: "Pass" }
@@ -63,7 +63,8 @@ export type OnTrip = "fail" | { readonly answer: string }
 /** What a guardrail adds to the failures of an agent. */
 export type Tripping<T> = "fail" extends T ? GuardrailTripped : never
 
-interface Options<Subject, E, R, T> {
+/** What a guardrail is given: what it looks at, and what becomes of what it stops. */
+export interface Options<Subject, E, R, T> {
   readonly name: string
   readonly check: (subject: Subject) => Effect.Effect<Verdict, E, R>
   readonly onTrip?: T

@@ -56,7 +56,10 @@ import type { Request } from "./TestBackend.ts"
 export { NotConformant }
 
 /** What a subject can't do, and why. */
-export type Absent = subjects.Absent
+export interface Absent {
+  readonly _tag: "Absent"
+  readonly reason: string
+}
 
 /** The files of this machine that are behind a backend. */
 export type Host<H> = subjects.Host<H>

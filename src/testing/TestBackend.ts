@@ -31,12 +31,31 @@ import * as Result from "effect/Result"
 import * as MemoryBackend from "../backends/MemoryBackend.ts"
 import * as Backend from "../core/Backend.ts"
 import { type BackendError, make as makeError, type Reason } from "../core/BackendError.ts"
-import type { Request as AnyRequest } from "./internal/backend/fake.ts"
 import { allFiles, bytesAt, bytesOf } from "./internal/backend/hold.ts"
 import { normalize } from "./internal/backend/paths.ts"
 
 /** One operation as it was asked for. `path` is normalised, if it is valid; for a search it is where to look. */
-export type Request = AnyRequest
+export type Request =
+  | { readonly operation: "ls"; readonly path: string }
+  | { readonly operation: "read"; readonly path: string; readonly window: Backend.Window }
+  | {
+      readonly operation: "write"
+      readonly path: string
+      readonly content: string
+      readonly options: { readonly create?: boolean; readonly version?: string }
+    }
+  | {
+      readonly operation: "edit"
+      readonly path: string
+      readonly replacements: ReadonlyArray<Backend.Replacement>
+      readonly options: { readonly version?: string }
+    }
+  | { readonly operation: "delete"; readonly path: string; readonly options: { readonly recursive?: boolean } }
+  | { readonly operation: "move"; readonly path: string; readonly to: string }
+  | { readonly operation: "grep"; readonly path: string; readonly query: Backend.GrepQuery }
+  | { readonly operation: "glob"; readonly path: string; readonly query: Backend.GlobQuery }
+  | { readonly operation: "upload"; readonly path: string; readonly content: Uint8Array }
+  | { readonly operation: "download"; readonly path: string }
 
 /** What the files of a test are. */
 export interface Options {

@@ -50,14 +50,14 @@ export interface DaytonaMachine {
  * - `create`: what the SDK is told of the sandbox to make (image or snapshot, resources, environment …)
  * - `sandboxId`: a sandbox that is there already; it is started if it stands still
  */
-export interface Options extends Provider.Settings, Provider.Lifetime {
+export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted
   readonly apiUrl?: string
   readonly target?: string
   readonly create?: CreateSandboxFromSnapshotParams | CreateSandboxFromImageParams
 }
 
-const service = (machine: DaytonaMachine, settings: Provider.Settings, provider: Provider.Provider) =>
+const service = (machine: DaytonaMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
   BaseSandbox.make({
     ...Provider.settingsOf(settings),
     id: machine.id,
@@ -77,7 +77,7 @@ const service = (machine: DaytonaMachine, settings: Provider.Settings, provider:
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: DaytonaMachine,
-  settings: Provider.Settings = {}
+  settings: BaseSandbox.Settings = {}
 ): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Daytona"))
 
 const make = Effect.fnUntraced(function* (

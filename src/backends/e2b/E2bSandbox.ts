@@ -54,14 +54,14 @@ export interface E2bMachine {
  * - `template`: what the sandbox is made from, by name or id
  * - `create`: what else the SDK is told. E2B ends a sandbox after five minutes unless `timeoutMs` says otherwise
  */
-export interface Options extends Provider.Settings, Provider.Lifetime {
+export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted
   readonly domain?: string
   readonly template?: string
   readonly create?: Omit<SandboxOpts, "apiKey" | "domain" | "template">
 }
 
-const service = (machine: E2bMachine, settings: Provider.Settings, provider: Provider.Provider) =>
+const service = (machine: E2bMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
   BaseSandbox.make({
     ...Provider.settingsOf(settings),
     id: machine.sandboxId,
@@ -92,7 +92,7 @@ const service = (machine: E2bMachine, settings: Provider.Settings, provider: Pro
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: E2bMachine,
-  settings: Provider.Settings = {}
+  settings: BaseSandbox.Settings = {}
 ): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("E2B"))
 
 const make = Effect.fnUntraced(function* (

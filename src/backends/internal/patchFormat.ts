@@ -1,52 +1,15 @@
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
+import type { Change, Hunk, HunkLine, Patch } from "../ApplyPatch.ts"
+import { InvalidPatch } from "../InvalidPatch.ts"
 
 const shown = 160
 
 /** A text in a message, cut if it is long. */
 export const quote = (text: string): string => JSON.stringify(text.length > shown ? `${text.slice(0, shown)}…` : text)
 
-/** A patch that can't be read, or does not fit the files. `line` is the line of the patch, counted from 1. */
-export class InvalidPatch extends Schema.TaggedError<InvalidPatch>()("InvalidPatch", {
-  line: Schema.Finite,
-  found: Schema.String,
-  expected: Schema.String
-}) {
-  override get message(): string {
-    return `line ${this.line} of the patch: expected ${this.expected}, got ${this.found}`
-  }
-}
-
 /** Makes an {@link InvalidPatch}; `found` is a line as it came, `undefined` for the end of the patch. */
 export const invalid = (line: number, found: string | undefined, expected: string): InvalidPatch =>
   new InvalidPatch({ line, found: found === undefined ? "the end of the patch" : quote(found), expected })
-
-export interface HunkLine {
-  readonly kind: "keep" | "add" | "remove"
-  readonly text: string
-}
-
-export interface Hunk {
-  readonly headers: ReadonlyArray<string>
-  readonly lines: ReadonlyArray<HunkLine>
-  readonly endOfFile: boolean
-  readonly line: number
-}
-
-export type Change =
-  | { readonly _tag: "Add"; readonly path: string; readonly lines: ReadonlyArray<string>; readonly line: number }
-  | { readonly _tag: "Delete"; readonly path: string; readonly line: number }
-  | {
-      readonly _tag: "Update"
-      readonly path: string
-      readonly moveTo?: string
-      readonly hunks: ReadonlyArray<Hunk>
-      readonly line: number
-    }
-
-export interface Patch {
-  readonly changes: ReadonlyArray<Change>
-}
 
 export const marks = {
   begin: "*** Begin Patch",

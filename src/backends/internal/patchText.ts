@@ -1,5 +1,7 @@
 import * as Result from "effect/Result"
-import { type Hunk, type HunkLine, invalid, InvalidPatch, quote } from "./patchFormat.ts"
+import type { Hunk, HunkLine } from "../ApplyPatch.ts"
+import { InvalidPatch } from "../InvalidPatch.ts"
+import { invalid, quote } from "./patchFormat.ts"
 import { find, findHeader, type Found, type Haystack, haystack, isAt } from "./patchMatch.ts"
 
 const maxLines = 1_000_000

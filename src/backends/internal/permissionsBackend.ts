@@ -1,13 +1,14 @@
-/**
- * The operations of a backend behind rules: what is denied can't be told from what is not there.
- */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../core/Backend.ts"
 import type * as BackendError from "../../core/BackendError.ts"
+/**
+ * The operations of a backend behind rules: what is denied can't be told from what is not there.
+ */
+import type { Access, Action, Decision, FileOperation } from "../Permissions.ts"
+import type * as Permissions from "../Permissions.ts"
 import * as Search from "./compositeSearch.ts"
 import * as Path from "./path.ts"
-import type { Access, Action } from "./permissionsApproval.ts"
 import * as Guard from "./permissionsGuard.ts"
 import * as Policy from "./permissionsPolicy.ts"
 import { transfer } from "./permissionsTransfer.ts"
@@ -18,15 +19,15 @@ type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 const tellsWhatIsThere: ReadonlySet<string> = new Set(["NotFound", "NotDirectory", "OutsideRoot", "PermissionDenied"])
 
 /** Of the files that a rule asks about, those that it was asked about by name can be seen. */
-const isApproved = (approved: ReadonlyArray<Access>, decision: Policy.Decision): boolean =>
+const isApproved = (approved: ReadonlyArray<Access>, decision: Decision): boolean =>
   approved.some(({ rule }) => rule === decision.rule)
 
 /** Puts rules before the operations on files. */
-export const backendOf = (backend: Backend.Service, policy: Policy.Policy): Backend.Service => {
+export const backendOf = (backend: Backend.Service, policy: Permissions.Policy): Backend.Service => {
   const guard = Guard.make(backend, policy)
 
   const need = (
-    operation: Policy.FileOperation,
+    operation: FileOperation,
     given: string,
     path: string,
     more?: Pick<Guard.Need, "entry" | "looking">

@@ -1,20 +1,22 @@
-/**
- * The gate of all operations: decides about paths as they are given and as they really are, asks, and lets go on.
- */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type * as Backend from "../../core/Backend.ts"
 import * as BackendError from "../../core/BackendError.ts"
+/**
+ * The gate of all operations: decides about paths as they are given and as they really are, asks, and lets go on.
+ */
+import type { Access, Action, Answer, Decision, FileOperation } from "../Permissions.ts"
+import type * as Permissions from "../Permissions.ts"
 import { withPath } from "./compositeRoutes.ts"
 import * as Path from "./path.ts"
-import { type Access, type Action, type Answer, Approver } from "./permissionsApproval.ts"
+import { Approver } from "./permissionsApproval.ts"
 import * as Policy from "./permissionsPolicy.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
 /** What an operation needs at a path: as it was given, and a normal one. */
 export interface Need {
-  readonly operation: Policy.FileOperation
+  readonly operation: FileOperation
   readonly given: string
   readonly path: string
   /** The operation is on a link itself, not only on what it leads to. */
@@ -63,7 +65,7 @@ export interface Operation {
 interface Finding {
   readonly need: Need
   readonly path: string
-  readonly decision: Policy.Decision
+  readonly decision: Decision
   readonly below: boolean
 }
 
@@ -123,7 +125,7 @@ const makeLock = () => {
   }
 }
 
-export const make = (backend: Backend.Service, policy: Policy.Policy): Guard => {
+export const make = (backend: Backend.Service, policy: Permissions.Policy): Guard => {
   const lock = makeLock()
 
   const real: Guard["real"] = (operation, paths) => {

@@ -2,66 +2,19 @@
  * Which rule decides about a path, and which could decide about something below it.
  */
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import type * as Sandbox from "../../core/Sandbox.ts"
+import { InvalidPermissions } from "../InvalidPermissions.ts"
+import type { CommandRule, Decision, FileOperation, FileRule, Options, Policy, Rule } from "../Permissions.ts"
 import * as Path from "./path.ts"
 import * as PathGlob from "./permissionsGlob.ts"
 
-export type FileOperation = "read" | "write"
-export type Mode = "allow" | "deny" | "ask"
-
-/** A rule for files. */
-export interface FileRule {
-  readonly operations: ReadonlyArray<FileOperation>
-  readonly paths: ReadonlyArray<string>
-  readonly mode: Mode
-}
-
-/** A rule for commands, all of them. */
-export interface CommandRule {
-  readonly operations: readonly ["execute"]
-  readonly paths?: never
-  readonly mode: Mode
-}
-
-export type Rule = FileRule | CommandRule
-
-export interface Options {
-  readonly rules: ReadonlyArray<Rule>
-  readonly default?: "allow" | "deny"
-}
-
-/** These rules can't be followed. `rule` is the index of the one that is wrong, `field` what is wrong about it. */
-export class InvalidPermissions extends Schema.TaggedError<InvalidPermissions>()("InvalidPermissions", {
-  rule: Schema.Union([Schema.Finite, Schema.Literal("default")]),
-  field: Schema.Literals(["operations", "paths", "mode", "default"]),
-  problem: Schema.String
-}) {
-  override get message(): string {
-    const where = this.rule === "default" ? "default" : `rules[${this.rule}].${this.field}`
-    return `These permissions can't be taken: ${where}: ${this.problem}`
-  }
-}
-
-interface Compiled {
+/** A rule, ready to decide. */
+export interface Compiled {
   readonly rule: FileRule
   readonly index: number
   readonly globs: ReadonlyArray<PathGlob.PathGlob>
   /** The globs that earlier rules leave something to, for each operation of the rule. */
   readonly live: { readonly [operation in FileOperation]: ReadonlyArray<PathGlob.PathGlob> }
-}
-
-/** Rules, ready to decide. */
-export interface Policy {
-  readonly rules: ReadonlyArray<Compiled>
-  readonly otherwise: Decision
-  readonly commands: Decision
-}
-
-/** What is decided, and the rule that it comes from; none if it is the default. */
-export interface Decision {
-  readonly mode: Mode
-  readonly rule?: Rule
 }
 
 const modes: ReadonlySet<string> = new Set(["allow", "deny", "ask"])

@@ -1,13 +1,13 @@
-/**
- * Commands behind rules.
- */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as BackendError from "../../core/BackendError.ts"
 import type * as Sandbox from "../../core/Sandbox.ts"
+/**
+ * Commands behind rules.
+ */
+import type { Policy } from "../Permissions.ts"
 import { Approver } from "./permissionsApproval.ts"
 import { backendOf } from "./permissionsBackend.ts"
-import type { Policy } from "./permissionsPolicy.ts"
 
 /** Puts rules before a sandbox whose commands are not denied. */
 export const sandboxOf = (sandbox: Sandbox.Service, policy: Policy): Sandbox.Service => {

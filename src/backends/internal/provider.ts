@@ -8,13 +8,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as BackendError from "../../core/BackendError.ts"
 import { cut } from "../../support/text.ts"
-
-/** What can be said of a sandbox of any provider: as for `BaseSandbox`. */
-export interface Settings {
-  readonly root?: string
-  readonly maxFileSize?: number
-  readonly outputLimit?: number
-}
+import type { Settings } from "../BaseSandbox.ts"
 
 /**
  * How long a machine lives. With `sandboxId` that one is used, and left as it is at the end. `keep` says otherwise: it

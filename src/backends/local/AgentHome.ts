@@ -24,7 +24,8 @@ export const mountedAt = "/agent"
 
 const idRule = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 
-interface Where {
+/** Which agent is at home, and below which folder of this machine. */
+export interface Where {
   readonly agentId: string
   readonly folder?: string
 }

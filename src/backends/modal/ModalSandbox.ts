@@ -51,7 +51,7 @@ export interface ModalMachine {
  * - `image`: the container image that it is made from, by its name in a registry; `debian:stable-slim` by default
  * - `create`: what else the SDK is told (resources, volumes, how long it lives …)
  */
-export interface Options extends Provider.Settings, Provider.Lifetime {
+export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
   readonly tokenId?: Redacted.Redacted
   readonly tokenSecret?: Redacted.Redacted
   readonly environment?: string
@@ -66,7 +66,7 @@ const wholeSeconds = (timeout: number): number => Math.ceil(timeout / 1000) * 10
 const start = (machine: ModalMachine, command: string, timeout: number): Promise<ModalProcess> =>
   machine.exec(["sh", "-c", command], { mode: "text", timeoutMs: wholeSeconds(timeout) })
 
-const service = (machine: ModalMachine, settings: Provider.Settings, provider: Provider.Provider) =>
+const service = (machine: ModalMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
   BaseSandbox.make({
     ...Provider.settingsOf(settings),
     id: machine.sandboxId,
@@ -106,7 +106,7 @@ const service = (machine: ModalMachine, settings: Provider.Settings, provider: P
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: ModalMachine,
-  settings: Provider.Settings = {}
+  settings: BaseSandbox.Settings = {}
 ): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Modal"))
 
 const make = Effect.fnUntraced(function* (

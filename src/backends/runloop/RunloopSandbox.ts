@@ -48,13 +48,13 @@ export interface RunloopMachine {
  * - `create`: what the SDK is told of the devbox to make (blueprint or snapshot, resources, environment …)
  * - `sandboxId`: a devbox that is there already; it is resumed if it is suspended
  */
-export interface Options extends Provider.Settings, Provider.Lifetime {
+export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted
   readonly baseURL?: string
   readonly create?: Omit<DevboxCreateParams, "gateways" | "mcp" | "mounts" | "secrets">
 }
 
-const service = (machine: RunloopMachine, settings: Provider.Settings, provider: Provider.Provider) =>
+const service = (machine: RunloopMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
   BaseSandbox.make({
     ...Provider.settingsOf(settings),
     id: machine.id,
@@ -76,7 +76,7 @@ const service = (machine: RunloopMachine, settings: Provider.Settings, provider:
 /** A devbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: RunloopMachine,
-  settings: Provider.Settings = {}
+  settings: BaseSandbox.Settings = {}
 ): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Runloop"))
 
 const make = Effect.fnUntraced(function* (

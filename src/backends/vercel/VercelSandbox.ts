@@ -58,14 +58,14 @@ export interface VercelMachine {
  * - `create`: what the SDK is told of the sandbox to make (image, resources, how long it lives …)
  * - `sandboxId`: the name of a sandbox that is there already
  */
-export interface Options extends Provider.Settings, Provider.Lifetime {
+export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
   readonly token?: Redacted.Redacted
   readonly teamId?: string
   readonly projectId?: string
   readonly create?: NonNullable<Parameters<typeof VercelSdkSandbox.create>[0]>
 }
 
-const service = (machine: VercelMachine, settings: Provider.Settings, provider: Provider.Provider) =>
+const service = (machine: VercelMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
   BaseSandbox.make({
     ...Provider.settingsOf(settings),
     id: machine.name,
@@ -108,7 +108,7 @@ const service = (machine: VercelMachine, settings: Provider.Settings, provider: 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: VercelMachine,
-  settings: Provider.Settings = {}
+  settings: BaseSandbox.Settings = {}
 ): Effect.Effect<Sandbox.Service, BackendError.BackendError> => service(machine, settings, Provider.make("Vercel"))
 
 const make = Effect.fnUntraced(function* (

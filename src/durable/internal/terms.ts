@@ -1,24 +1,8 @@
 import * as Schema from "effect/Schema"
 import { AgentError } from "../../core/AgentError.ts"
 import { ModelError } from "../../core/ModelError.ts"
+import type { Answer, Own } from "../DurableAgent.ts"
 import { type Outcome, schema as outcomeSchema } from "../Outcome.ts"
-
-/** What an agent answers with when it answers. */
-export type Answer<O> = Exclude<O, undefined>
-
-/** The failures of an agent that only its middleware and its prompt know. */
-export type Own<E> = Exclude<E, ModelError | AgentError>
-
-/**
- * What has to be said of an agent beside its value, since it goes over the wire: the schema of its output, unless that is
- * text, and the schema of what its middleware fails with, if it does.
- */
-export type Terms<O, E> = ([string] extends [Answer<O>]
-  ? { readonly output?: undefined }
-  : { readonly output: Schema.ConstraintCodec<Answer<O>, unknown> }) &
-  ([Own<E>] extends [never]
-    ? { readonly error?: undefined }
-    : { readonly error: Schema.ConstraintCodec<Own<E>, unknown> })
 
 /** Terms as they are used. `outcome` is of a run that may have no answer, `done` of one that has. */
 export interface Codecs<O, E> {

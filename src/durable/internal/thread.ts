@@ -8,12 +8,13 @@ import { Journal } from "../../core/Journal.ts"
 import type { HumanMessage } from "../../core/Message.ts"
 import type { Service } from "../../core/SessionStore.ts"
 import type { Conflict } from "../Conflict.ts"
+import type { Answer } from "../DurableAgent.ts"
 import { NotRunning } from "../NotRunning.ts"
 import { fromResult, type Outcome } from "../Outcome.ts"
 import * as Feed from "./feed.ts"
 import { owned } from "./fence.ts"
 import { markStopped, plan, type Push } from "./plan.ts"
-import type { Answer, Codecs } from "./terms.ts"
+import type { Codecs } from "./terms.ts"
 
 /** A thread that a runner has in its hands: the run that goes on, and what is seen of it. */
 export interface Thread<O, E, R> {

@@ -9,9 +9,7 @@ import * as Stream from "effect/Stream"
 import type { TurnPart } from "../../core/ChatModel.ts"
 import type { AiMessage } from "../../core/Message.ts"
 import type { ModelError } from "../../core/ModelError.ts"
-
-/** What a check says. */
-export type Verdict = { readonly _tag: "Pass" } | { readonly _tag: "Trip"; readonly reason: string }
+import type { Verdict } from "../Guardrail.ts"
 
 type Turn = Stream.Stream<TurnPart, ModelError>
 

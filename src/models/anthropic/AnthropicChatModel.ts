@@ -33,7 +33,7 @@ import { badResponse, type Origin } from "../internal/errors.ts"
 import { timeoutOf } from "../internal/guardedFetch.ts"
 import { silent } from "../internal/patience.ts"
 import { numberOf, objectOf } from "../internal/read.ts"
-import * as transport from "./transport.ts"
+import * as transport from "./internal/transport.ts"
 
 /**
  * What a layer is made of. Only `model` is needed.

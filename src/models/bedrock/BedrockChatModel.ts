@@ -26,7 +26,7 @@ import { bedrockFactor, profileOf } from "../internal/anthropic/models.ts"
 import { makeService } from "../internal/anthropic/service.ts"
 import type { Overrides, Settings } from "../internal/anthropic/settings.ts"
 import { timeoutOf } from "../internal/guardedFetch.ts"
-import * as transport from "./transport.ts"
+import * as transport from "./internal/transport.ts"
 
 /**
  * What a layer is made of. Only `model` is needed: a model id (`anthropic.claude-…-v1:0`), a cross-region inference

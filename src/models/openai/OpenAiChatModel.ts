@@ -25,12 +25,12 @@ import type { JsonObject } from "../../core/Json.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 import type { Prices } from "../../core/Usage.ts"
 import { type Connection, makeClient, targetOf } from "./internal/client.ts"
+import { findModel, isReasoning } from "./internal/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/parameters.ts"
 import { makeResponsesDecoder } from "./internal/responsesDecode.ts"
 import { makeResponsesWriter } from "./internal/responsesRequest.ts"
 import { makeSessions } from "./internal/session.ts"
 import { jsonOf } from "./internal/settings.ts"
-import { findModel, isReasoning } from "./models.ts"
 
 /**
  * How a model is reached and asked. Of the parameters only what is set is sent; those of a request win over them, and a

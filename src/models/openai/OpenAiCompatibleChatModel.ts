@@ -28,10 +28,10 @@ import { foldProvider } from "../ProviderProfile.ts"
 import { makeChatDecoder } from "./internal/chatDecode.ts"
 import { makeChatWriter } from "./internal/chatRequest.ts"
 import { type Connection, makeClient, targetOf } from "./internal/client.ts"
+import { findModel } from "./internal/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/parameters.ts"
 import { makeSessions } from "./internal/session.ts"
 import { jsonOf } from "./internal/settings.ts"
-import { findModel } from "./models.ts"
 
 /**
  * How a model is reached and asked. Of the parameters only what is set is sent; those of a request win over them, and a

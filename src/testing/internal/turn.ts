@@ -1,67 +1,18 @@
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { ModelRequest, TurnPart } from "../../core/ChatModel.ts"
 import * as Content from "../../core/Content.ts"
-import { type JsonObject, stringify } from "../../core/Json.ts"
+import { stringify } from "../../core/Json.ts"
 import * as Message from "../../core/Message.ts"
 import * as ModelError from "../../core/ModelError.ts"
 import * as Usage from "../../core/Usage.ts"
-
-export interface Pacing {
-  readonly delay?: Duration.Input
-  readonly chunkDelay?: Duration.Input
-}
-
-export interface Chunking extends Pacing {
-  readonly chunkSize?: number
-}
-
-export interface AnswerOptions extends Chunking {
-  readonly reasoning?: string
-  readonly stopReason?: Message.TurnStop
-  readonly usage?: Partial<Usage.Usage>
-  readonly providerData?: JsonObject
-}
-
-interface GoodCall {
-  readonly name: string
-  readonly arguments?: JsonObject
-  readonly id?: string
-  readonly providerExecuted?: boolean
-}
-
-interface BadCall {
-  readonly raw: string
-  readonly name?: string
-  readonly id?: string
-  readonly problem?: string
-}
-
-export type Call = GoodCall | BadCall
+import type { BadCall, Call, GoodCall, Pacing, Turn } from "../TestChatModel.ts"
 
 type WithId<C> = C & { readonly id: string }
 
 const isBad = (call: WithId<Call>): call is WithId<BadCall> => "raw" in call
 
 const isGood = (call: WithId<Call>): call is WithId<GoodCall> => !isBad(call)
-
-export type Turn =
-  | string
-  | {
-      readonly _tag: "Answer"
-      readonly text: string | ReadonlyArray<string>
-      readonly calls: ReadonlyArray<Call>
-      readonly options: AnswerOptions
-    }
-  | { readonly _tag: "Message"; readonly message: Message.AiMessage; readonly options: Chunking }
-  | {
-      readonly _tag: "Parts"
-      readonly parts: ReadonlyArray<TurnPart>
-      readonly end: "end" | "hang" | ModelError.ModelError | ModelError.Reason
-      readonly options: Pacing
-    }
-  | ((request: ModelRequest) => Turn | Effect.Effect<Turn>)
 
 /** What a turn takes from the model that it is a turn of. */
 export interface Origin {

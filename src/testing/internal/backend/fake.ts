@@ -12,29 +12,6 @@ import { applyEdits, decode, isBinary, isUtf8, mimeType, windowOf } from "./text
 /** What an operation gives, or why it fails. */
 export type Outcome<A> = Result.Result<A, Reason>
 
-/** One operation with what it is given; of an upload or a download, one of its files. */
-export type Request =
-  | { readonly operation: "ls"; readonly path: string }
-  | { readonly operation: "read"; readonly path: string; readonly window: Backend.Window }
-  | {
-      readonly operation: "write"
-      readonly path: string
-      readonly content: string
-      readonly options: { readonly create?: boolean; readonly version?: string }
-    }
-  | {
-      readonly operation: "edit"
-      readonly path: string
-      readonly replacements: ReadonlyArray<Backend.Replacement>
-      readonly options: { readonly version?: string }
-    }
-  | { readonly operation: "delete"; readonly path: string; readonly options: { readonly recursive?: boolean } }
-  | { readonly operation: "move"; readonly path: string; readonly to: string }
-  | { readonly operation: "grep"; readonly path: string; readonly query: Backend.GrepQuery }
-  | { readonly operation: "glob"; readonly path: string; readonly query: Backend.GlobQuery }
-  | { readonly operation: "upload"; readonly path: string; readonly content: Uint8Array }
-  | { readonly operation: "download"; readonly path: string }
-
 interface File {
   readonly bytes: Uint8Array
   readonly version: string

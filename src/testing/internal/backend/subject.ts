@@ -4,12 +4,7 @@
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../core/Backend.ts"
-
-/** What a subject can't do, and why: the checks that need it are listed with this reason, and not run. */
-export interface Absent {
-  readonly _tag: "Absent"
-  readonly reason: string
-}
+import type { Absent } from "../../BackendConformance.ts"
 
 /** What is at a path of the machine itself, links not followed; `mode` is its permission bits. */
 export interface Found {

@@ -3,13 +3,13 @@
  */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { ModelError } from "../../core/ModelError.ts"
-import { betaHeader, clientOptions, type Connection } from "../internal/anthropic/connection.ts"
-import { requestError } from "../internal/anthropic/failure.ts"
-import type { Send } from "../internal/anthropic/session.ts"
-import type { Prompt } from "../internal/anthropic/wire.ts"
-import type { Origin } from "../internal/errors.ts"
-import { loadPeer } from "../internal/peer.ts"
+import type { ModelError } from "../../../core/ModelError.ts"
+import { betaHeader, clientOptions, type Connection } from "../../internal/anthropic/connection.ts"
+import { requestError } from "../../internal/anthropic/failure.ts"
+import type { Send } from "../../internal/anthropic/session.ts"
+import type { Prompt } from "../../internal/anthropic/wire.ts"
+import type { Origin } from "../../internal/errors.ts"
+import { loadPeer } from "../../internal/peer.ts"
 
 export interface Transport {
   readonly send: Send

@@ -5,7 +5,7 @@
  * A model that is not here works: its window and prices are unknown, and it is taken to see images. Options of the layer
  * win over this table.
  */
-import type { Prices } from "../../core/Usage.ts"
+import type { Prices } from "../../../core/Usage.ts"
 
 /** One model. Prices are those of the shorter context where a model has two: its window is then the one they hold for. */
 export interface ModelInfo {
