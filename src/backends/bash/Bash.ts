@@ -8,7 +8,7 @@
  *
  * The shell itself is a process of Node beside this one, so that whatever a command does, it can be ended: when its time
  * is over, when it is interrupted, and when it takes more than 512 MiB of memory, which fails with `Unavailable`. At most
- * eight commands run at once, others wait. A process is kept for the next command, for 30 seconds.
+ * four commands run at once, others wait. A process is kept for the next command, for 30 seconds.
  *
  * ```ts
  * import { Effect, Layer } from "effect"

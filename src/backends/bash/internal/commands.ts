@@ -27,7 +27,9 @@ const treatments: { readonly [name: string]: Links } = {
   grep: "hidden",
   egrep: "hidden",
   fgrep: "hidden",
-  rg: "hidden"
+  rg: "hidden",
+  chmod: "hidden",
+  tar: "themselves"
 }
 
 /** Commands that meet links. `treat` runs one of them; commands run one after the other. */

@@ -16,7 +16,7 @@ import type { Order, Report } from "./messages.ts"
 export const heap = 512
 
 /** More commands than these wait for others to end. */
-const mostProcesses = 8
+const mostProcesses = 4
 
 /** How long a process waits for the next command, in milliseconds. */
 const idleTime = 30_000

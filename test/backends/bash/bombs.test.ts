@@ -1,0 +1,186 @@
+/**
+ * Whatever a command does, it is over at its time, and this process goes on meanwhile. The findings that led to this
+ * froze the process for minutes, or took all of its memory.
+ */
+import * as fs from "node:fs"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Layer, type Scope } from "effect"
+import { Sandbox } from "effect-deepagents"
+import { MemoryBackend } from "effect-deepagents/backends"
+import { Bash } from "effect-deepagents/bash"
+import { scaled } from "../../scale.ts"
+
+/** Commands that never end, or take all there is. The worst come first. */
+const bombs: ReadonlyArray<string> = [
+  "sed ':a;s/^/xx/;ta' <<< x",
+  'jq -n \'reduce range(10000000) as $i (""; . + "aaaaaaaaaaaaaaaaaaaaaaaaaaaa")\'',
+  "awk 'BEGIN { for (i = 0; i < 100000; i++) a[i] = sprintf(\"%10000d\", i); print length(a) }'",
+  ":(){ :|:& };:",
+  "echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa! | grep -E '^(a+)+$'",
+  "find / -type f -exec cat {} + | xargs cat",
+  "while :; do :; done",
+  "echo {1..1000}{1..1000}{1..1000}",
+  "printf '%0999999999d' 1",
+  "cat /dev/zero",
+  "x=x; while :; do x=$x$x$x$x; done",
+  "f() { f | f; }; f",
+  // As bad, in other ways.
+  "sed ':a;s/.*/&&/;ta' <<< x",
+  "sed ':a;N;$!ba;s/\\n/&&/g;ta' <<< x",
+  "sed 's/\\(a*\\)*b/x/' <<< aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac",
+  'awk \'BEGIN { s = "x"; while (1) { s = s "yyyyyyyyyy"; n = index(s, "z") } }\'',
+  'awk \'BEGIN { s = "x"; for (;;) gsub(/x/, "xx", s) }\'',
+  "awk 'BEGIN { while (1) i++ }'",
+  "awk 'function f(n) { return f(n + 1) + 1 } BEGIN { f(0) }'",
+  'awk \'BEGIN { printf "%999999999s", "x" }\'',
+  "jq -n 'def f: f; f'",
+  "jq -n '[limit(100000000; repeat(1))] | length'",
+  "jq -n '[range(900000)] | map(tostring) | . + . | join(\"-\") | . * 100 | length'",
+  "jq -n 'reduce range(1000) as $i ([]; [., .]) | tojson | length'",
+  "jq -n '\"a\" * 900000000'",
+  "for ((;;)); do x=1; done",
+  "until false; do true; done",
+  "f() { f; }; f",
+  "x=1; while [ $x -gt 0 ]; do x=$((x + 1)); done",
+  "a=(); for i in {1..100000}; do a+=(\"$(printf '%01000d' $i)\"); done; echo ${#a[@]}",
+  "seq 1 1000000000",
+  "seq 1 99999999 | sort -R | uniq | wc -l",
+  "eval \"$(printf 'echo $(%.0s' {1..3000})\"",
+  "printf '(%.0s' {1..100000} | bash",
+  'bash -c \'bash -c "bash -c \\"while :; do :; done\\""\'',
+  "[[ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab =~ ^(a|a)*c$ ]]",
+  "case $(printf 'a%.0s' {1..5000}) in *a*a*a*a*a*a*a*a*a*a*b) echo;; esac",
+  "x=$(printf 'a%.0s' {1..50000}); echo ${x//a*a*a*b/}",
+  'while read -r l; do echo "$l$l"; done < <(while :; do echo x; done)',
+  "head -c 2000000000 /dev/zero | tr '\\0' x | wc -c",
+  "cat <<E | cat - - - | sort | rev | tac\n$(printf '%0100000d\\n%.0s' {1..100})\nE",
+  "yes | head -c 1000000000 | gzip | gunzip | wc -c",
+  "tr -dc a < /dev/zero | head -c 100",
+  "dd if=/dev/zero of=big bs=1M count=100000",
+  "echo {a..z}{a..z}{a..z}{a..z}{a..z}{a..z}",
+  "printf '%s\\n' {1..100000} | xargs -n 1 bash -c 'echo $0' | wc -l",
+  "base64 /dev/urandom | head -c 1000000000 | md5sum",
+  "split -b 1 <(seq 1 1000000)",
+  "echo 'a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e]' | yq -o json",
+  "mkdir -p $(printf 'd/%.0s' {1..2000}); find . | wc -l",
+  "sleep 1000",
+  "timeout 1000 sleep 1000",
+  "diff <(seq 1 50000) <(seq 50000 -1 1) | wc -l",
+  "x=99999999999; echo $((x ** x ** x)); bc <<< '9^9^9^9'",
+  "tail -f x",
+  "while :; do echo x >> log; done"
+]
+
+const shell = Bash.layer().pipe(Layer.provide(MemoryBackend.layer({ files: { "/x": "x" } })), Layer.fresh)
+
+const run = (command: string, options?: Sandbox.ExecuteOptions) =>
+  Sandbox.Sandbox.use((sandbox) => sandbox.execute(command, options))
+
+const megabyte = 1024 * 1024
+
+/** The memory of processes that this one started, where the system says so. */
+const memoryOfChildren = (): ReadonlyArray<number> =>
+  fs.existsSync("/proc/self/stat")
+    ? fs.readdirSync("/proc").flatMap((name) => {
+        if (!/^\d+$/.test(name) || !fs.existsSync(`/proc/${name}/stat`)) return []
+        const [, , ...fields] = read(`/proc/${name}/stat`).split(/\) | /)
+        return Number(fields[1]) === process.pid ? [Number(fields[21]) * 4096] : []
+      })
+    : []
+
+const read = (file: string): string => {
+  try {
+    return fs.readFileSync(file, "utf8")
+  } catch {
+    return ""
+  }
+}
+
+interface Watched {
+  /** The longest time that this thread worked without a turn for others, in milliseconds: other processes don't count. */
+  readonly blocked: () => number
+  /** The most memory that a process had, in bytes. */
+  readonly memory: () => number
+}
+
+const watched: Effect.Effect<Watched, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.sync(() => {
+    let blocked = 0
+    let memory = 0
+    let used = process.threadCpuUsage()
+    const turns = setInterval(() => {
+      const { system, user } = process.threadCpuUsage(used)
+      blocked = Math.max(blocked, (user + system) / 1000)
+      used = process.threadCpuUsage()
+    }, 5)
+    const looks = setInterval(() => {
+      memory = Math.max(memory, ...memoryOfChildren())
+    }, 50)
+    return { turns, looks, blocked: () => blocked, memory: () => memory }
+  }),
+  ({ looks, turns }) =>
+    Effect.sync(() => {
+      clearInterval(turns)
+      clearInterval(looks)
+    })
+)
+
+describe("commands that never end", () => {
+  it.live(
+    "are over at their time, and this process goes on",
+    () =>
+      Effect.gen(function* () {
+        const { blocked, memory } = yield* watched
+        const limit = 400
+        for (const bomb of bombs.slice(0, scaled(bombs.length))) {
+          const before = performance.now()
+          // A process to run in: the last one was ended. It also says how busy the machine is.
+          yield* run("true; true | true")
+          const slack = Math.max(1_000, performance.now() - before)
+          const began = performance.now()
+          const ended = yield* Effect.result(run(bomb, { timeout: limit }))
+          expect([bomb, performance.now() - began < limit + slack]).toEqual([bomb, true])
+          if (ended._tag === "Failure") expect([bomb, ended.failure.reason._tag]).toEqual([bomb, "TimedOut"])
+        }
+        expect(blocked()).toBeLessThan(100)
+        expect(memory()).toBeLessThan(900 * megabyte)
+        expect(process.memoryUsage().rss).toBeLessThan(900 * megabyte)
+      }).pipe(Effect.scoped, Effect.provide(shell)),
+    180_000
+  )
+
+  it.live(
+    "one that takes too much memory fails, and says so",
+    () =>
+      Effect.gen(function* () {
+        const { memory } = yield* watched
+        const script = `s = sprintf("%10000s", "x"); for (i = 0; i < 9; i++) s = s s; for (i = 0; i < 1000; i++) a[i] = toupper(s)`
+        const error = yield* Effect.flip(run(`echo early; awk 'BEGIN { ${script}; print length(a) }'`))
+        expect(error.reason._tag).toBe("Unavailable")
+        expect(error.detail).toMatch(/more than 512 MiB of memory.*early\n/s)
+        expect(memory()).toBeLessThan(1_000 * megabyte)
+        expect((yield* run("echo fine")).output).toBe("fine\n")
+      }).pipe(Effect.scoped, Effect.provide(shell)),
+    60_000
+  )
+
+  it.live(
+    "several run at once, and each ends by itself",
+    () =>
+      Effect.gen(function* () {
+        const { blocked } = yield* watched
+        const endless = ["sed ':a;s/^/xx/;ta' <<< x", "sleep 100", "while :; do :; done"]
+        const commands = [...endless.map((command) => ({ command, timeout: "1 second" as const })), { command: "ls x" }]
+        const ended = yield* Effect.forEach(
+          [...commands, ...commands, ...commands],
+          ({ command, ...options }) => Effect.result(run(command, options)),
+          { concurrency: "unbounded" }
+        )
+        const outcomes = ended.map((one) => (one._tag === "Success" ? one.success.output : one.failure.reason._tag))
+        const expected = ["TimedOut", "TimedOut", "TimedOut", "x\n"]
+        expect(outcomes).toEqual([...expected, ...expected, ...expected])
+        expect(blocked()).toBeLessThan(100)
+      }).pipe(Effect.scoped, Effect.provide(shell)),
+    60_000
+  )
+})
