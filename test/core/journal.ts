@@ -14,7 +14,7 @@ export interface Stored {
 
 export const stored = (entries: ReadonlyArray<Journal.Entry> = []): Stored => ({ entries: [...entries], appends: [] })
 
-const checkpointOf = (entries: ReadonlyArray<Journal.Entry>): Checkpoint.Checkpoint | undefined => {
+export const checkpointOf = (entries: ReadonlyArray<Journal.Entry>): Checkpoint.Checkpoint | undefined => {
   if (entries.length === 0) return undefined
   const messages: Array<Message.Message> = []
   const state: Record<string, AgentState.Snapshot[string]> = {}

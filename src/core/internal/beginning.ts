@@ -10,7 +10,7 @@ import { Journal, type Thread } from "../Journal.ts"
 import * as Message from "../Message.ts"
 import { type Usage, zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
-import { isOpen, mend, reopen } from "./history.ts"
+import { isOpen, mend, type Reopened, reopen } from "./history.ts"
 import type { OpenCall } from "./live.ts"
 import { decide, openRequests, type Suspension, suspension } from "./suspension.ts"
 
@@ -41,7 +41,7 @@ export interface Beginning {
   readonly rounds: number
   /** The turn to take up, and its calls that are open. */
   readonly turn: Message.AiMessage | undefined
-  readonly open: ReadonlyArray<{ readonly id: string; readonly name: string }>
+  readonly open: Reopened["open"]
   /** What an earlier run left of them. */
   readonly left: ReadonlyMap<string, OpenCall["left"]>
   readonly suspension: Suspension | null

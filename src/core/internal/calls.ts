@@ -53,14 +53,17 @@ export const resolve = (live: Live, call: ToolCall): Call => {
   return resolved
 }
 
-/** A call that was done before the run stood still. */
-export const done = (answer: ToolMessage): Call => ({
-  ...untouched({ id: answer.toolCallId, name: answer.toolName }),
-  tool: undefined,
-  wasDone: true,
-  prepared: undefined,
-  outcome: { output: ToolOutput.make(answer.content, { isError: answer.isError }) }
-})
+/** A call of a turn that is taken up: what is known of it, or what an earlier run left. */
+export const reopened = (
+  call: { readonly id: string; readonly name: string; readonly answer: ToolMessage | undefined },
+  left: ReadonlyMap<string, OpenCall["left"]>
+): OpenCall =>
+  call.answer === undefined
+    ? untouched(call, left)
+    : {
+        ...untouched(call),
+        outcome: { output: ToolOutput.make(call.answer.content, { isError: call.answer.isError }) }
+      }
 
 /** A call that could not be read: it is answered with what is wrong with it. */
 export const malformed = (call: MalformedToolCall): Call => ({

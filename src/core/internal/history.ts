@@ -121,11 +121,14 @@ export const mend = (
   return { messages, missing }
 }
 
-/** A history to go on from: its last turn as it stands, with the calls that nobody answered. */
+/**
+ * A history to go on from: its last turn as it stands, with its calls from the first one on that nobody answered. What is
+ * known of them is theirs, in call order.
+ */
 export interface Reopened {
   readonly messages: Array<Message>
   readonly turn: AiMessage | undefined
-  readonly open: ReadonlyArray<Unanswered>
+  readonly open: ReadonlyArray<Unanswered & { readonly answer: ToolMessage | undefined }>
 }
 
 /** Like {@link mend}, but the last turn stays open. What was said of a turn that did not end is dropped. */
@@ -135,9 +138,17 @@ export const reopen = (history: ReadonlyArray<Message>, suspension: Suspension |
   const { messages, missing } = mend(isPartial ? history.toSpliced(at, 1) : history, suspension)
   if (turn === undefined || isPartial) return { messages: [...messages, ...missing], turn: undefined, open: [] }
   const answers = collect(history).get(at)
+  const open = new Set(missing.map((answer) => answer.toolCallId))
+  const known = suspension?.messageId === turn.id ? suspension.answers : []
   return {
-    messages: [...messages, ...missing.filter((answer) => answers?.get(answer.toolCallId) === answer)],
+    messages,
     turn,
-    open: callsOf(turn).filter(({ id }) => answers?.has(id) !== true)
+    open: callsOf(turn)
+      .filter(({ id }) => open.has(id))
+      .map(({ id, name }) => ({
+        id,
+        name,
+        answer: answers?.get(id) ?? known.find((answer) => answer.toolCallId === id)
+      }))
   }
 }

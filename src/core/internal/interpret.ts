@@ -17,7 +17,7 @@ import type { Directive } from "../Middleware.ts"
 import { CurrentRun } from "../Run.ts"
 import { zero } from "../Usage.ts"
 import { type Beginning, invalid, isResume, openThread, prepare } from "./beginning.ts"
-import { untouched } from "./calls.ts"
+import { reopened } from "./calls.ts"
 import type { Compiled } from "./definition.ts"
 import { voided } from "./gate.ts"
 import type { Hub } from "./hub.ts"
@@ -226,7 +226,7 @@ export const interpret = Effect.fnUntraced(function* (
       tools: compiled.toolDefinitions,
       offered: compiled.toolDefinitions,
       partial: undefined,
-      batch: open.map((call) => untouched(call, left)),
+      batch: open.map((call) => reopened(call, left)),
       recorder,
       resumed: turn,
       suspension: still,

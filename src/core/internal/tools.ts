@@ -9,7 +9,7 @@ import type { Prepared, Tool } from "../Tool.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { isToolError, ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
-import { answer, brokeDown, type Call, decode, done, malformed, resolve, toPrepared, untouched } from "./calls.ts"
+import { answer, brokeDown, type Call, decode, malformed, resolve, toPrepared, untouched } from "./calls.ts"
 import { gate } from "./gate.ts"
 import { append, emit, type Live, type OpenCall, save } from "./live.ts"
 import { suspendedRequests, suspension } from "./suspension.ts"
@@ -227,11 +227,14 @@ const suspendInside = Effect.fnUntraced(function* (
  * in call order.
  */
 export const round = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage) {
-  const isOpen = ({ id }: { readonly id: string }) => live.batch.some((call) => call.id === id)
-  const calls = message.toolCalls.filter(isOpen).map((call) => {
-    const known = live.suspension?.answers.find((one) => one.toolCallId === call.id)
-    return known === undefined ? resolve(live, call) : done(known)
-  })
+  const open = new Map(live.batch.map((call) => [call.id, call]))
+  const isOpen = ({ id }: { readonly id: string }) => open.has(id)
+  /** Done, and told of, before this run took the turn up. */
+  const done = ({ id }: { readonly id: string }): Call | undefined => {
+    const call = open.get(id)
+    return call?.outcome && { ...call, tool: undefined, wasDone: true, prepared: undefined }
+  }
+  const calls = message.toolCalls.filter(isOpen).map((call) => done(call) ?? resolve(live, call))
   const pending =
     live.compiled.gates.length === 0 && live.resumed === undefined ? [] : yield* gate(live, message, calls)
   if (pending.length > 0) {
@@ -239,7 +242,7 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
     live.batch = []
     return standsStill(pending)
   }
-  const all = [...calls, ...message.malformedToolCalls.filter(isOpen).map(malformed)]
+  const all = [...calls, ...message.malformedToolCalls.filter(isOpen).map((call) => done(call) ?? malformed(call))]
   live.batch = all
   yield* runAll(
     live,
@@ -266,12 +269,13 @@ export const appendTurn = (live: Live, message: Message.AiMessage): Effect.Effec
   return append(live, message)
 }
 
-/** Answers all calls of the last turn without running any. */
+/** Answers all calls of the last turn of which nothing is known, without running any. */
 export const decline = Effect.fnUntraced(function* (
   live: Live,
   say: (call: OpenCall) => { readonly text: string; readonly isError: boolean }
 ) {
   for (const call of live.batch) {
+    if (call.outcome !== undefined) continue
     const { isError, text } = say(call)
     call.outcome = { output: ToolOutput.make(text, { isError }) }
   }

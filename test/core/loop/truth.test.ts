@@ -321,6 +321,25 @@ describe("a turn that was cut off and is taken up", () => {
     }).pipe(Effect.provide(TestChatModel.script(["ok"])))
   })
 
+  it.effect("what is known of it keeps its place, whatever comes in which order", () => {
+    const { ran, tool } = ledger()
+    const agent = Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("send")] })
+    const messages = [...checkpoint.messages, Message.tool("sent", { toolCallId: "send", toolName: "send" })]
+    return Effect.gen(function* () {
+      const result = yield* Agent.run(agent, Checkpoint.resume({ ...checkpoint, messages }))
+      assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+      assert.include(told(result.messages)["pay"], "not known")
+      assert.strictEqual(told(result.messages)["send"], "sent")
+      assert.deepStrictEqual(ran, [])
+      // Nor is it said that it was not executed, where the turn is declined as a whole.
+      const cut = messages.map((message) =>
+        message.role === "ai" ? { ...message, stopReason: "length" as const } : message
+      )
+      const declined = yield* Agent.run(agent, Checkpoint.resume({ ...checkpoint, messages: cut }))
+      assert.strictEqual(told(declined.messages)["send"], "sent")
+    }).pipe(Effect.provide(TestChatModel.script(["ok", "ok"])))
+  })
+
   it.effect("what was looked up is told as it is", () => {
     const { tool } = ledger()
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("send")] })
