@@ -66,6 +66,12 @@ const bundles = async (entry: string) => {
   run(process.execPath, "webpack.cjs")
 }
 
+const closed = new Set(
+  Object.entries(manifest.exports).flatMap(([path, target]) =>
+    target === null ? [path.replace(".", manifest.name)] : []
+  )
+)
+
 /** The import paths of single modules: what is not internal and has code in `dist/`. */
 const modules = Object.entries(manifest.exports)
   .flatMap(([path, target]) => {
@@ -76,7 +82,7 @@ const modules = Object.entries(manifest.exports)
       path: `${manifest.name}${path.slice(1, -1)}${basename(file, ".js")}`
     }))
   })
-  .filter(({ name }) => name !== "index")
+  .filter(({ name, path }) => name !== "index" && !closed.has(path))
 
 type Modules = typeof modules
 
@@ -175,7 +181,9 @@ try {
       include: ["*.ts"]
     })
   )
-  const subpaths = Object.keys(manifest.exports).filter((path) => path !== "./package.json" && !path.includes("*"))
+  const subpaths = Object.entries(manifest.exports).flatMap(([path, target]) =>
+    target === null || typeof target === "string" || path.includes("*") ? [] : [path]
+  )
 
   install(`./${manifest.name}-${manifest.version}.tgz`, installed("effect"))
   check("example", example.code)
