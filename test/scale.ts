@@ -1,3 +1,11 @@
-/** How much of a property test runs: all of it with `TEST_SCALE=full`, a quarter (and at least one) by default. */
-export const scaled = (full: number): number =>
-  process.env["TEST_SCALE"] === "full" ? full : Math.max(1, Math.ceil(full / 4))
+/**
+ * How much of the slow suites runs: all of it with `TEST_SCALE=full`, as in `.ci/run`, a quarter otherwise.
+ */
+export const isFull = process.env["TEST_SCALE"] === "full"
+
+/** How often a property is tried: a quarter of `full`, and at least once. */
+export const scaled = (full: number): number => (isFull ? full : Math.max(1, Math.ceil(full / 4)))
+
+/** Every fourth of the checks of a slow suite, the same ones each time. */
+export const sampled = <Check>(checks: ReadonlyArray<Check>): ReadonlyArray<Check> =>
+  isFull ? checks : checks.filter((_, index) => index % 4 === 0)

@@ -8,6 +8,7 @@ import { MemoryBackend } from "effect-deepagents/backends"
 import { Bash } from "effect-deepagents/bash"
 import { LocalShell } from "effect-deepagents/local"
 import { BackendConformance } from "effect-deepagents/testing"
+import { sampled } from "../scale.ts"
 import { folder, holds, inFolder, inMemory, onDiskAgain, tenMebibytes } from "./conformance.ts"
 import * as subjects from "./subjects.ts"
 
@@ -60,14 +61,16 @@ describe.concurrent("by a shell", () => {
   )
   holds(
     "a sandbox of three functions",
-    BackendConformance.suite({
-      layer: shell(false),
-      ...onDiskAgain,
-      host: { ...subjects.host, resistsRaces: machine },
-      again: absent("what else happens on a machine does not wait"),
-      deny: subjects.denyShell,
-      maxFileSize: tenMebibytes
-    })
+    sampled(
+      BackendConformance.suite({
+        layer: shell(false),
+        ...onDiskAgain,
+        host: { ...subjects.host, resistsRaces: machine },
+        again: absent("what else happens on a machine does not wait"),
+        deny: subjects.denyShell,
+        maxFileSize: tenMebibytes
+      })
+    )
   )
   holds(
     "a sandbox of three functions: its stream",
