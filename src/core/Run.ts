@@ -13,7 +13,7 @@ import type { Usage } from "./Usage.ts"
 
 /**
  * One run of one agent. Everything on it that changes is read through it at the moment of reading: `round` (how many were
- * begun: 0 before the first), `messages` (the history and what was said since; it only ever grows at its end), `usage` (of this run and its
+ * begun: 0 before the first), `offered` (the tools that the model was shown in this round), `messages` (the history and what was said since; it only ever grows at its end), `usage` (of this run and its
  * sub-agents so far, retries and side calls included).
  *
  * `call` asks the model something on the side (a summary, a grade): through the same middleware, so budgets, retries and
@@ -28,6 +28,7 @@ export interface Run {
   readonly threadId: string | undefined
   readonly model: ChatModel.Service
   readonly round: number
+  readonly offered: ReadonlyArray<ChatModel.ToolDefinition>
   readonly messages: ReadonlyArray<Message>
   readonly usage: Usage
   readonly state: Store

@@ -2,7 +2,9 @@
  * A model's request to run a tool.
  */
 import * as Schema from "effect/Schema"
+import { cutMiddle } from "../support/text.ts"
 import { isObject, type Json, JsonObject } from "./Json.ts"
+import { escaped } from "./Untrusted.ts"
 
 /**
  * A tool call whose arguments parsed as a JSON object. `id` pairs it with its tool message; ids come from the provider
@@ -28,19 +30,44 @@ export const MalformedToolCall = Schema.Struct({
 })
 export type MalformedToolCall = typeof MalformedToolCall.Type
 
-const render = (value: Json): string => {
-  if (typeof value === "string") return value
-  if (Array.isArray(value)) return `[${value.map(render).join(", ")}]`
-  if (isObject(value)) return `{${describeArguments(value)}}`
-  return String(value)
+/** How much is shown of arguments: of one value, how many of them, and how deep. */
+const shown = { value: 300, entries: 30, depth: 6 } as const
+
+/** Words that could be taken for the next argument stand in quotes. */
+const ambiguous = /^$|^\s|\s$|, |: |[[\]{}"]/
+
+const renderText = (text: string): string => {
+  const whole = escaped(cutMiddle(text, shown.value, (left) => ` […${left} more…] `))
+  return ambiguous.test(text) ? `"${whole.replaceAll('"', '\\"')}"` : whole
+}
+
+const listed = (parts: ReadonlyArray<string>, more: number): string =>
+  [...parts, ...(more > 0 ? [`…${more} more`] : [])].join(", ")
+
+const render = (value: Json, depth: number): string => {
+  if (typeof value === "string") return renderText(value)
+  if (typeof value !== "object" || value === null) return String(value)
+  if (depth >= shown.depth) return "…"
+  if (isObject(value)) return `{${entries(value, depth + 1)}}`
+  const items = value.slice(0, shown.entries).map((item) => render(item, depth + 1))
+  return `[${listed(items, value.length - items.length)}]`
+}
+
+const entries = (value: JsonObject, depth: number): string => {
+  const parts = Object.keys(value)
+    .sort()
+    .map((key) => `${renderText(key)}: ${render(value[key] ?? null, depth)}`)
+  const isLong = (part: string): boolean => part.length > shown.value / 3
+  const ordered = [...parts.filter((part) => !isLong(part)), ...parts.filter(isLong)]
+  const kept = ordered.slice(0, shown.entries)
+  return listed(kept, ordered.length - kept.length)
 }
 
 /**
- * Arguments as one line for a person: keys in order, strings unquoted, `""` when there are none. For approval prompts
- * and logs; it is not parseable.
+ * Arguments as one line for a person, `""` when there are none. For approval prompts and logs; it is not parseable.
+ *
+ * Keys are in order, the short ones first, so that a long text does not push a path out of sight; of a long text head and
+ * tail are shown. What a terminal would act on is written out (`\n`, `\u{001b}`), and a text that could be taken for
+ * other arguments stands in quotes. Who decides on a call of which not all is shown should look at its arguments.
  */
-export const describeArguments = (value: JsonObject): string =>
-  Object.keys(value)
-    .sort()
-    .map((key) => `${key}: ${render(value[key] ?? null)}`)
-    .join(", ")
+export const describeArguments = (value: JsonObject): string => entries(value, 0)

@@ -23,6 +23,17 @@ export const oneLine = (text: string): string => plain(text).replaceAll(/\s+/g, 
 /** A text with what nobody sees taken out. */
 export const visible = plain
 
+const names: { readonly [character: string]: string } = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }
+
+const escape = (character: string): string =>
+  names[character] ?? `\\u{${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}}`
+
+/** Everything that a terminal may act on, or that nobody sees. */
+const acting = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+/** A text on one line, with what a terminal would act on (or nobody would see) written out: `\n`, `\u{001b}`. */
+export const escaped = (text: string): string => text.replaceAll(acting, escape)
+
 /** The beginning of a text, of so many bytes at most, up to the end of a line if there is one. */
 export const head = (text: string, maxBytes: number): string => {
   // No character has more bytes than three for each unit of its text.

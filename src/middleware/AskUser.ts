@@ -18,6 +18,7 @@ import { Approvals } from "../core/Approval.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
+import { escaped } from "../core/Untrusted.ts"
 
 /** The name of the tool. */
 export const toolName = "ask_user"
@@ -26,7 +27,9 @@ const askUser = Tool.make(toolName, {
   description:
     "Asks the user one question and waits for the answer. Ask only for what you can't find out, and what changes what you do.",
   parameters: {
-    question: Schema.String.annotate({ description: "The question, complete in itself." }),
+    question: Schema.String.check(Schema.isPattern(/\S/u, { expected: "a question in words" })).annotate({
+      description: "The question, complete in itself."
+    }),
     choices: Schema.optionalKey(
       Schema.Array(Schema.String).annotate({ description: "Answers to choose from. The user may give another." })
     )
@@ -41,7 +44,7 @@ const gate = (calls: ReadonlyArray<Middleware.PreparedCall>): ReadonlyArray<Midd
     return call.name === toolName
       ? {
           _tag: "Suspend",
-          description: typeof question === "string" ? question : toolName,
+          description: typeof question === "string" ? escaped(question) : toolName,
           allow: ["respond", "reject"]
         }
       : Middleware.allow

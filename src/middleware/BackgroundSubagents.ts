@@ -35,6 +35,7 @@ import { local } from "./internal/background/local.ts"
 import { eventName, seam, type Settings, source } from "./internal/background/seam.ts"
 import { known, Record as TaskRecord } from "./internal/background/state.ts"
 import { makeTools, toolNames } from "./internal/background/tools.ts"
+import { countProblem } from "./internal/limits.ts"
 import { twoOfOneName } from "./internal/names.ts"
 import { defaultMaxDepth, type Fork, type Services as SubagentServices } from "./Subagents.ts"
 
@@ -83,7 +84,9 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
     ? Middleware.make<never, R>({ name })
     : (Middleware.make({
         name,
-        check: () => twoOfOneName("sub-agents in the background", workers),
+        check: () =>
+          twoOfOneName("sub-agents in the background", workers) ??
+          countProblem("BackgroundSubagents", { maxDepth: options.maxDepth }),
         state: [known],
         prompt,
         tools: makeTools(settings),

@@ -24,6 +24,7 @@ import { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { totalTokens } from "../core/Usage.ts"
 import * as Ledger from "./internal/ledger.ts"
+import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
 
 /** Amounts as a person reads them. */
 const say: { readonly [K in Ledger.Kind]: (amount: number) => string } = {
@@ -90,7 +91,7 @@ const failing: Policy<BudgetExceeded> = {
 }
 
 const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> => {
-  const time = limits.time === undefined ? undefined : Duration.toMillis(limits.time)
+  const time = limits.time === undefined ? undefined : Duration.toMillis(timeOf(limits.time))
   const { cost, rounds, tokens, toolCalls } = limits
   const maxima: Ledger.Maxima = { tokens, cost, rounds, toolCalls, time }
   const ledgers = Ledger.make()
@@ -132,6 +133,8 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
   return {
     name: "Budget",
     inherit: true,
+    check: () =>
+      amountProblem("Budget", { tokens, cost, rounds, toolCalls }) ?? timeProblem("Budget", { time: limits.time }),
     beforeAgent: Effect.fnUntraced(function* (run) {
       const ledger = yield* ledgers.of(run)
       if (ledger.owner === run) return undefined
@@ -142,8 +145,8 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     }),
     beforeModel: Effect.fnUntraced(function* (run) {
       const { ledger, now } = yield* watch(run)
-      // The last call that there is fails nobody: only one more would.
-      const reached = Ledger.reached(maxima, ledger, now, policy.fails ? ofTurns : Ledger.kinds)
+      // The last call that there is ends nothing: only one more does.
+      const reached = Ledger.reached(maxima, ledger, now, ledger.wantsCalls ? Ledger.kinds : ofTurns)
       if (reached !== undefined)
         return yield* policy.at(run, reached, Middleware.forceFinalAnswer(`budget:${reached.limit}`))
       ledger.rounds++
@@ -164,6 +167,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
           ids.add(id)
           gates.push(Middleware.allow)
         } else {
+          ledger.wantsCalls = true
           const output = ToolOutput.make(`Not executed: ${isUsedUp(reached)}.`, { isError: true })
           gates.push(yield* policy.at<Middleware.Gate>(run, reached, { _tag: "Answer", output }))
         }
@@ -212,6 +216,8 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
  *   `budget:tokens`, `budget:cost` and so on. Sub-agents are no longer begun. Model calls on the side (a summary that the
  *   final answer needs) still go through.
  * - `"fail"`: the next model call or tool call fails the run with {@link BudgetExceeded}.
+ *
+ * A run that used exactly what it was given, and is done, is `completed`.
  *
  * Tokens and cost are known when a model call is over, so they can be exceeded by the calls that are in flight, and by
  * the final answers. Rounds and tool calls are never exceeded: calls of a turn that are too many are answered with an

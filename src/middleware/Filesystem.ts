@@ -3,7 +3,8 @@
  *
  * A result over 20,000 tokens is written to the backend, and the model gets its path with the first and last lines; it
  * reads the rest by its file tools. So is a user message over 50,000 tokens: the transcript keeps it, the model sees a
- * pointer. If the file can't be written, nothing is replaced.
+ * pointer. If the file can't be written, nothing is replaced. A model that is offered neither `read_file` nor `grep` gets
+ * the beginning and the end instead. A direct answer of a tool stays as it is, since it is for the user.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -21,12 +22,14 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { Backend, type Service } from "../core/Backend.ts"
-import { turnPurpose } from "../core/ChatModel.ts"
+import { type ToolDefinition, turnPurpose } from "../core/ChatModel.ts"
 import * as Content from "../core/Content.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { cut } from "../support/text.ts"
+import { amountProblem, countProblem } from "./internal/limits.ts"
 
 /** What a token is taken to be, in characters. */
 const charactersPerToken = 4
@@ -35,8 +38,10 @@ const charactersPerToken = 4
 const preview = { lines: 5, characters: 1_000 } as const
 
 /**
- * `toolResults` and `userMessages` are limits in tokens (20,000 and 50,000), estimated at four characters each.
- * `folder` is where files are put. `keep` (200) is how many stay there: the oldest go first.
+ * `toolResults` and `userMessages` are limits in tokens (20,000 and 50,000), estimated at four characters each; of a
+ * message, all of its text counts. A result is put away at 25,000 tokens at the latest, since no more is shown of one
+ * (`ToolOutput.defaultLimit`); `Infinity` puts none away. `folder` is where files are put. `keep` (200) is how many of
+ * them stay there: the oldest go first. Other files of the folder are left alone.
  */
 export interface Options {
   readonly toolResults?: number
@@ -45,8 +50,7 @@ export interface Options {
   readonly keep?: number
 }
 
-const cutLine = (line: string): string =>
-  line.length <= preview.characters ? line : `${line.slice(0, preview.characters)} […]`
+const cutLine = (line: string): string => cut(line, preview.characters, " […]")
 
 const ends = (text: string): string => {
   const lines = text.split("\n")
@@ -56,31 +60,60 @@ const ends = (text: string): string => {
   return [...head, ...(between > 0 ? [`[… ${between} lines …]`] : []), ...tail].join("\n")
 }
 
-const pointer = (what: string, path: string, text: string): string =>
-  `${what} has ${text.length} characters, too many to show. All of it is in the file ${path}: search it with grep, or read it in parts with read_file. Its first and last lines:\n\n${ends(text)}`
+/** What the model can do with a file, by the tools that it is offered; `undefined` if it can't read any. */
+const readingBy = (offered: ReadonlyArray<ToolDefinition>): string | undefined => {
+  const has = (name: string) => offered.some((tool) => tool.name === name)
+  const ways = [
+    ...(has("grep") ? ["search it with grep"] : []),
+    ...(has("read_file") ? ["read it in parts with read_file"] : [])
+  ]
+  return ways.length === 0 ? undefined : ways.join(", or ")
+}
+
+const pointer = (what: string, path: string, reading: string, text: string): string =>
+  `${what} has ${text.length} characters, too many to show. All of it is in the file ${path}: ${reading}. Its first and last lines:\n\n${ends(text)}`
+
+const notText = (content: ReadonlyArray<Content.Block>): ReadonlyArray<Content.Block> =>
+  content.filter((block) => block.type !== "text")
+
+/** How much text there is, without putting it together. */
+const lengthOf = (content: ReadonlyArray<Content.Block>): number =>
+  content.reduce((sum, block) => (block.type === "text" ? sum + block.text.length : sum), 0)
 
 /** Names by content: the same text is the same file, whatever it is called by, and no name is longer than another. */
-const nameOf = (text: string): Effect.Effect<string> =>
+const nameOf = (bytes: Uint8Array<ArrayBuffer>): Effect.Effect<string> =>
   Effect.map(
-    Effect.promise(() => globalThis.crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))),
+    Effect.promise(() => globalThis.crypto.subtle.digest("SHA-256", bytes)),
     (digest) =>
-      Array.from(new Uint8Array(digest).subarray(0, 16), (byte) => byte.toString(16).padStart(2, "0")).join("")
+      `${Array.from(new Uint8Array(digest).subarray(0, 16), (byte) => byte.toString(16).padStart(2, "0")).join("")}.txt`
   )
+
+/** What a file that was put away is called. */
+const ownName = /\/[0-9a-f]{32}\.txt$/
+
+/** Deletes a file that was put away: one that still is what its name says. What somebody made or changed is theirs. */
+const drop = Effect.fnUntraced(function* (backend: Service, path: string) {
+  const [file] = yield* backend.download([path])
+  if (file?.ok !== true) return
+  const name = yield* nameOf(Uint8Array.from(file.value))
+  if (path.endsWith(`/${name}`)) yield* backend.delete(path)
+})
 
 /** Drops the oldest files over the limit, never the one just written. What can't be dropped stays: it does no harm. */
 const prune = Effect.fnUntraced(function* (backend: Service, folder: string, keep: number, latest: string) {
   const { entries } = yield* backend.ls(folder)
-  const oldest = entries
-    .filter((entry) => entry.kind === "file" && entry.path !== latest)
+  const own = entries.filter((entry) => entry.kind === "file" && ownName.test(entry.path))
+  const oldest = own
+    .filter((entry) => entry.path !== latest)
     .toSorted((left, right) => (left.modifiedAt ?? 0) - (right.modifiedAt ?? 0) || (left.path < right.path ? -1 : 1))
-    .slice(0, Math.max(0, entries.length - keep))
-  yield* Effect.forEach(oldest, (entry) => Effect.ignore(backend.delete(entry.path)), { discard: true })
+    .slice(0, Math.max(0, own.length - keep))
+  yield* Effect.forEach(oldest, (entry) => Effect.ignore(drop(backend, entry.path)), { discard: true })
 })
 
 /** Puts a text away and gives its path; `undefined` if that failed. */
 const put = Effect.fnUntraced(function* (run: Run, text: string, folder: string, keep: number) {
   const backend = yield* Backend
-  const path = `${folder}/${yield* nameOf(text)}.txt`
+  const path = `${folder}/${yield* nameOf(new TextEncoder().encode(text))}`
   const failure = yield* Effect.match(backend.write(path, text), {
     onSuccess: () => undefined,
     onFailure: (error) => error
@@ -107,11 +140,12 @@ interface View {
 export const make = (options: Options = {}): Middleware.Middleware<never, Backend> => {
   const folder = options.folder ?? "/large_results"
   const keep = options.keep ?? 200
-  const resultLimit = (options.toolResults ?? 20_000) * charactersPerToken
-  const messageLimit = (options.userMessages ?? 50_000) * charactersPerToken
+  const { toolResults = 20_000, userMessages = 50_000 } = options
+  const resultLimit =
+    toolResults === Infinity ? Infinity : Math.min(toolResults * charactersPerToken, ToolOutput.defaultLimit)
+  const messageLimit = userMessages * charactersPerToken
   const isLarge = (message: Message.Message): boolean =>
-    message.role === "human" &&
-    message.content.some((block) => block.type === "text" && block.text.length > messageLimit)
+    message.role === "human" && lengthOf(message.content) > messageLimit
 
   // What a run was shown so far: its list only grows at its end, so a round looks at what is new in it.
   const views = new WeakMap<Run, View>()
@@ -132,50 +166,56 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
     return true
   }
 
-  const putAway = Effect.fnUntraced(function* (run: Run, message: Message.Message) {
-    if (!isLarge(message)) return message
-    const text = Message.text(message)
+  /** The text that is shown of one that is too long; `undefined` if it could not be put away. */
+  const shownText = Effect.fnUntraced(function* (
+    run: Run,
+    what: string,
+    text: string,
+    limit: number,
+    offered: ReadonlyArray<ToolDefinition>
+  ) {
+    const reading = readingBy(offered)
+    if (reading === undefined) return ToolOutput.truncateText(text, limit)
     const path = yield* put(run, text, folder, keep)
-    if (path === undefined) return message
-    return {
-      ...message,
-      content: [
-        Content.text(pointer("This message of the user", path, text)),
-        ...message.content.filter((block) => block.type !== "text")
-      ]
-    }
+    return path === undefined ? undefined : pointer(what, path, reading, text)
   })
-  const shownOf = Effect.fnUntraced(function* (run: Run, view: View) {
+
+  const putAway = Effect.fnUntraced(function* (
+    run: Run,
+    message: Message.Message,
+    offered: ReadonlyArray<ToolDefinition>
+  ) {
+    if (!isLarge(message)) return message
+    const shown = yield* shownText(run, "This message of the user", Message.text(message), messageLimit, offered)
+    return shown === undefined ? message : { ...message, content: [Content.text(shown), ...notText(message.content)] }
+  })
+  const shownOf = Effect.fnUntraced(function* (run: Run, view: View, offered: ReadonlyArray<ToolDefinition>) {
     const shown = view.shown ?? view.of.slice(0, view.looked)
     view.shown = shown
-    for (const message of view.of.slice(shown.length)) shown.push(yield* putAway(run, message))
+    for (const message of view.of.slice(shown.length)) shown.push(yield* putAway(run, message, offered))
     return shown
   })
 
   return Middleware.make<never, Backend>({
     name: "Filesystem",
     inherit: true,
+    check: () => amountProblem("Filesystem", { toolResults, userMessages }) ?? countProblem("Filesystem", { keep }),
     wrapModelCall: (request, next, run) => {
       if (request.purpose !== turnPurpose) return next(request)
       const view = viewOf(run, request.messages)
       return hasNone(view)
         ? next(request)
-        : Stream.unwrap(Effect.map(shownOf(run, view), (messages) => next({ ...request, messages })))
+        : Stream.unwrap(Effect.map(shownOf(run, view, request.tools), (messages) => next({ ...request, messages })))
     },
     wrapToolCall: (call, next, run) =>
       Effect.flatMap(next(call), (output) => {
+        const isForUser = output.returnDirect && !output.isError
+        if (isForUser || call.annotations.paged === true || lengthOf(output.content) <= resultLimit) {
+          return Effect.succeed(output)
+        }
         const text = ToolOutput.text(output)
-        if (text.length <= resultLimit || call.annotations.paged === true) return Effect.succeed(output)
-        return Effect.map(put(run, text, folder, keep), (path) =>
-          path === undefined
-            ? output
-            : {
-                ...output,
-                content: [
-                  Content.text(pointer(`The result of ${call.name}`, path, text)),
-                  ...output.content.filter((block) => block.type !== "text")
-                ]
-              }
+        return Effect.map(shownText(run, `The result of ${call.name}`, text, resultLimit, run.offered), (shown) =>
+          shown === undefined ? output : { ...output, content: [Content.text(shown), ...notText(output.content)] }
         )
       })
   })

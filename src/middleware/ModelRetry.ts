@@ -20,6 +20,7 @@ import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import { timeOf, timeProblem } from "./internal/limits.ts"
 import { reissue } from "./internal/reissue.ts"
 
 const patience = Schedule.exponential("500 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 4 }))
@@ -48,9 +49,10 @@ export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(
   type R = Schedule.Env<S>
   // A schedule is one of its own error and needs; `S` is the default when there is none.
   const schedule = (options?.schedule ?? patience) as Policy<E, R>
-  const within = Duration.toMillis(options?.within ?? "2 minutes")
+  const within = Duration.toMillis(timeOf(options?.within ?? "2 minutes"))
   return Middleware.make<E, R>({
     name: "ModelRetry",
+    check: () => timeProblem("ModelRetry", { within: options?.within }),
     wrapModelCall: (request, next, run) =>
       Stream.suspend(() => {
         let begun: { readonly at: number; readonly step: Step<E, R> } | undefined

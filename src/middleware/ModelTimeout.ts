@@ -22,6 +22,7 @@ import type { TurnPart } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
+import { timeOf, timeProblem } from "./internal/limits.ts"
 
 const timedOut = (run: Run, detail: string): ModelError =>
   new ModelError({ provider: run.model.provider, model: run.model.modelId, reason: { _tag: "Timeout" }, detail })
@@ -35,12 +36,13 @@ export const make = (options?: {
   readonly idle?: Duration.Input
   readonly total?: Duration.Input
 }): Middleware.Middleware => {
-  const idle = Duration.fromInputUnsafe(options?.idle ?? "120 seconds")
-  const total = Duration.fromInputUnsafe(options?.total ?? "60 minutes")
+  const idle = timeOf(options?.idle ?? "120 seconds")
+  const total = timeOf(options?.total ?? "60 minutes")
   const silent = `it said nothing for ${Duration.format(idle)}`
   const endless = `the turn was not complete after ${Duration.format(total)}`
   return Middleware.make({
     name: "ModelTimeout",
+    check: () => timeProblem("ModelTimeout", { idle: options?.idle, total: options?.total }),
     wrapModelCall: (request, next, run) =>
       limited(next(request), Duration.toMillis(idle), Duration.toMillis(total), {
         silent: () => timedOut(run, silent),

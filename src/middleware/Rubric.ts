@@ -13,7 +13,6 @@
  * ```
  */
 import * as Effect from "effect/Effect"
-import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../core/AgentState.ts"
@@ -21,15 +20,26 @@ import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
+import { cut } from "../support/text.ts"
+import { countProblem } from "./internal/limits.ts"
 
-/** What a grader says. `feedback` is told to the agent. */
-export type Verdict = { readonly _tag: "Satisfied" } | { readonly _tag: "NeedsRevision"; readonly feedback: string }
+/**
+ * What a grader says. `feedback` is told to the agent. `Unknown` is a grader that came to nothing: the answer stands, with
+ * a `Warning` event (`rubric-unreadable`).
+ */
+export type Verdict =
+  | { readonly _tag: "Satisfied" }
+  | { readonly _tag: "NeedsRevision"; readonly feedback: string }
+  | { readonly _tag: "Unknown" }
 
 /** The answer is good. */
 export const satisfied: Verdict = { _tag: "Satisfied" }
 
 /** The answer is not good enough, and why. */
 export const needsRevision = (feedback: string): Verdict => ({ _tag: "NeedsRevision", feedback })
+
+/** Nobody can say whether the answer is good. */
+export const unknown: Verdict = { _tag: "Unknown" }
 
 /** What is graded: the answer, and the run that it is of. */
 export interface Subject {
@@ -65,9 +75,8 @@ const transcript = (run: Run): string => {
   return all
     .map((message) => {
       const text = Message.text(message)
-      const cut = text.length > shown.characters ? `${text.slice(0, shown.characters)} […]` : text
       const calls = message.role === "ai" ? message.toolCalls.map((call) => ` [called ${call.name}]`).join("") : ""
-      return `${message.role}: ${cut}${calls}`
+      return `${message.role}: ${cut(text, shown.characters, " […]")}${calls}`
     })
     .join("\n\n")
 }
@@ -89,10 +98,7 @@ const byModel = (criteria: string) =>
       ...(run.model.structuredOutput === "native" ? { outputSchema: gradeSchema } : {})
     })
     const graded = decodeGraded(jsonIn(Message.text(answer)))
-    if (Result.isFailure(graded)) {
-      yield* run.warn("rubric-unreadable", "The grader's verdict could not be read; the answer is taken as it is.")
-      return satisfied
-    }
+    if (Result.isFailure(graded)) return unknown
     return graded.success.satisfied ? satisfied : needsRevision(graded.success.feedback ?? "The criteria are not met.")
   })
 
@@ -108,6 +114,7 @@ export const graded = <E = never, R = never>(options: {
   const most = options.maxRevisions ?? 3
   return Middleware.make<E, R>({
     name: "Rubric",
+    check: () => countProblem("Rubric", { maxRevisions: most }),
     state: [revisions],
     afterModel: Effect.fnUntraced(function* (run: Run, message: Message.AiMessage) {
       const isAnswer =
@@ -116,8 +123,13 @@ export const graded = <E = never, R = never>(options: {
       const stored = yield* run.state.get(revisions)
       const count = stored.runId === run.runId ? stored.count : 0
       const verdict = yield* grade({ answer: Message.text(message), run })
-      yield* run.custom("rubric", { satisfied: Predicate.isTagged(verdict, "Satisfied"), revisions: count })
+      const found = verdict._tag === "Unknown" ? null : verdict._tag === "Satisfied"
+      yield* run.custom("rubric", { satisfied: found, revisions: count })
       if (verdict._tag === "Satisfied") return undefined
+      if (verdict._tag === "Unknown") {
+        yield* run.warn("rubric-unreadable", "The grader's verdict could not be read; the answer is taken as it is.")
+        return undefined
+      }
       if (count >= most) {
         yield* run.warn("rubric-unmet", `After ${count} revisions the answer still falls short: ${verdict.feedback}`)
         return undefined
@@ -135,7 +147,7 @@ export const graded = <E = never, R = never>(options: {
   })
 }
 
-/** Has the agent's own model grade its answer against criteria. What can't be read of its verdict counts as good. */
+/** Has the agent's own model grade its answer against criteria. With a verdict that can't be read the answer stands. */
 export const make = (options: {
   readonly criteria: string
   readonly maxRevisions?: number

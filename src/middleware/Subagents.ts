@@ -26,6 +26,7 @@ import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
+import { countProblem } from "./internal/limits.ts"
 import { twoOfOneName } from "./internal/names.ts"
 
 /** The name of the tool. */
@@ -102,6 +103,8 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
 }): Middleware.Middleware<never, Services<Agents[number]> | ToolContext> =>
   Middleware.make<never, Services<Agents[number]> | ToolContext>({
     name: "Subagents",
-    check: () => twoOfOneName("sub-agents", options.agents.map(agentOf)),
+    check: () =>
+      twoOfOneName("sub-agents", options.agents.map(agentOf)) ??
+      countProblem("Subagents", { maxDepth: options.maxDepth }),
     tools: options.agents.length === 0 ? [] : [makeTool(options.agents, options.maxDepth ?? defaultMaxDepth)]
   })

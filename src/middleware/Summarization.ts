@@ -22,6 +22,7 @@ import type * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { CurrentRun, type Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
+import { amountProblem } from "./internal/limits.ts"
 import { openModel } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
 import { compact, type Reason } from "./internal/summarization/compact.ts"
@@ -215,6 +216,10 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
 
   return {
     name: "Summarization",
+    check: () => {
+      const amounts = [{ contextWindowTokens: options.contextWindowTokens }, ...measure.clauses, measure.tail]
+      return amounts.map((one) => amountProblem("Summarization", { ...one })).find((problem) => problem !== undefined)
+    },
     state: [slot],
     ...(options.tool === true ? { tools: [tool] } : {}),
     wrapModelCall: (request, next, run) =>
@@ -241,7 +246,7 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
  *
  * When the `trigger` is reached:
  *
- * 1. Old arguments of tool calls over 2,000 characters are cut; if that is not enough, old tool results are cleared. Each
+ * 1. Arguments of old tool calls that have over 2,000 characters in all are cut, each to its first 200; if that is not enough, old tool results are cleared. Each
  *    leaves a note. Enough is 70 % of the trigger.
  * 2. Otherwise everything but the tail is folded under a summary, which is asked for through the run's own middleware
  *    with the purpose `"summary"`. An earlier summary is part of what it tells of. In front of it stay the leading system

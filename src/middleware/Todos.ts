@@ -12,16 +12,18 @@
  * ```
  */
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../core/AgentState.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
+import * as Given from "./internal/givenTodos.ts"
 
 /** What a todo can be. */
-export const Status = Schema.Literals(["pending", "in_progress", "completed", "cancelled"])
-export type Status = typeof Status.Type
+export const Status = Given.Status
+export type Status = Given.Status
 
 /** One todo. */
 export const Todo = Schema.Struct({ id: Schema.String, content: Schema.String, status: Status })
@@ -53,32 +55,30 @@ export const render = (list: ReadonlyArray<Todo>): string =>
 export const open = (list: ReadonlyArray<Todo>): ReadonlyArray<Todo> =>
   list.filter(({ status }) => status === "pending" || status === "in_progress")
 
-interface Given {
-  readonly id?: string
-  readonly content: string
-  readonly status: Status
-}
-
-const numbered = (given: ReadonlyArray<Given>, taken: ReadonlyArray<string>): ReadonlyArray<Todo> => {
-  const used = new Set([...taken, ...given.flatMap(({ id }) => (id === undefined ? [] : [id]))])
+/** The list that was given, or the list with it merged in: those with a known id take its place, the others come after. */
+const written = (
+  list: ReadonlyArray<Todo>,
+  given: ReadonlyArray<Given.Given>,
+  isMerge: boolean
+): Result.Result<ReadonlyArray<Todo>, string> => {
+  const known = new Map(isMerge ? list.map((todo) => [todo.id, todo]) : [])
+  const used = new Set([...known.keys(), ...given.flatMap(({ id }) => id ?? [])])
   let next = 1
-  return given.map(({ content, id, status }) => {
-    if (id !== undefined) return { id, content, status }
-    while (used.has(`${next}`)) next++
-    used.add(`${next}`)
-    return { id: `${next}`, content, status }
-  })
-}
-
-/** Those with a known id take its place; the others come after. */
-const merged = (list: ReadonlyArray<Todo>, given: ReadonlyArray<Given>): ReadonlyArray<Todo> => {
-  const fresh = numbered(
-    given,
-    list.map(({ id }) => id)
-  )
+  const fresh: Array<Todo> = []
+  for (const [index, { content, id, status }] of given.entries()) {
+    const before = id === undefined ? undefined : known.get(id)
+    const text = content ?? before?.content
+    if (text === undefined) return Result.fail(`Todo ${id ?? index + 1} has no content. Say what is to be done.`)
+    while (id === undefined && used.has(`${next}`)) next++
+    const own = id ?? `${next}`
+    used.add(own)
+    fresh.push({ id: own, content: text, status: status ?? before?.status ?? "pending" })
+  }
   const byId = new Map(fresh.map((todo) => [todo.id, todo]))
-  const known = new Set(list.map(({ id }) => id))
-  return [...list.map((todo) => byId.get(todo.id) ?? todo), ...fresh.filter(({ id }) => !known.has(id))]
+  return Result.succeed([
+    ...[...known.values()].map((todo) => byId.get(todo.id) ?? todo),
+    ...fresh.filter(({ id }) => !known.has(id))
+  ])
 }
 
 const problem = (list: ReadonlyArray<Todo>): string | undefined => {
@@ -91,11 +91,16 @@ const problem = (list: ReadonlyArray<Todo>): string | undefined => {
   return twice === undefined ? undefined : `Two todos have the id "${twice.id}". Give each its own.`
 }
 
-const writeTodos = Tool.make(toolName, {
-  description:
-    "Writes your list of todos, for work of more than a few steps: plan first, then mark what you begin and what is done, " +
-    "one in progress at a time. For one or two steps make none. " +
-    "The list is replaced, unless merge is set: then those with a known id are changed, and others are added.",
+const description =
+  "Writes your list of todos, for work of more than a few steps: plan first, then mark what you begin and what is done, " +
+  "one in progress at a time. For one or two steps make none. " +
+  "The list is replaced, unless merge is set: then those with a known id are changed, and others are added."
+
+const merge = Schema.optionalKey(Schema.Boolean)
+
+/** What the model is told to write. */
+const asked = Tool.make(toolName, {
+  description,
   parameters: {
     todos: Schema.Array(
       Schema.Struct({
@@ -104,19 +109,36 @@ const writeTodos = Tool.make(toolName, {
         status: Status
       })
     ),
-    merge: Schema.optionalKey(Schema.Boolean)
+    merge
   },
+  execute: () => Effect.succeed("")
+})
+
+/** What is read: more than is asked for. */
+const lenient = Tool.make(toolName, {
+  description,
+  parameters: { todos: Schema.Json, merge },
   annotations: { idempotent: true },
-  execute: Effect.fnUntraced(function* ({ merge, todos: given }) {
+  execute: Effect.fnUntraced(function* ({ merge = false, todos: said }) {
     const { state } = yield* ToolContext
-    const list = merge === true ? merged(yield* state.get(todos), given) : numbered(given, [])
-    const wrong = problem(list)
-    if (wrong !== undefined) return yield* Effect.fail(ToolError.make(`${wrong} The list is as it was.`))
+    const before = yield* state.get(todos)
+    const read = Result.flatMap(Given.read(said), (given) =>
+      Result.map(written(before, given, merge), (list) => ({ given, list }))
+    )
+    const wrong = Result.isFailure(read) ? read.failure : problem(read.success.list)
+    if (Result.isFailure(read) || wrong !== undefined) {
+      return yield* Effect.fail(ToolError.make(`${wrong} The list is as it was.`))
+    }
+    const { given, list } = read.success
     // By an update, so that of two calls in one round neither is lost.
-    yield* state.update(todos, (current) => (merge === true ? merged(current, given) : list))
+    yield* state.update(todos, (current) =>
+      merge ? Result.getOrElse(written(current, given, merge), () => current) : list
+    )
     return render(yield* state.get(todos))
   })
 })
+
+const writeTodos = { ...lenient, parameters: asked.parameters }
 
 /** Offers `write_todos`. When to use it is in its description, which goes where it goes. */
 export const make = (): Middleware.Middleware<never, ToolContext> =>

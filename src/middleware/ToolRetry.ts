@@ -13,14 +13,19 @@
  * })
  * ```
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as Middleware from "../core/Middleware.ts"
 import type { ToolError } from "../core/ToolError.ts"
+import { cut } from "../support/text.ts"
 
 type Policy<E, R> = Schedule.Schedule<unknown, ToolError, E, R>
 
 const patience = Schedule.exponential("200 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 2 }))
+
+/** How many characters of an error are told. */
+const shownError = 500
 
 /** What may go better the next time. Wrong arguments or a refusal will not. */
 const mayPass = ({ reason }: ToolError): boolean => reason === "Failed" || reason === "TimedOut"
@@ -30,7 +35,7 @@ const mayPass = ({ reason }: ToolError): boolean => reason === "Failed" || reaso
  * output with `isError`, goes to the model at once. What the last try fails with is what the model is told.
  *
  * By default only tools annotated `readOnly` or `idempotent` are retried, after 200 ms, doubling, with jitter, for three
- * tries in all. `schedule` replaces that waiting; `tools` gives a tool its own schedule (which retries it whatever its
+ * tries in all; each new try is a `Warning` event (`tool-retry`). `schedule` replaces that waiting; `tools` gives a tool its own schedule (which retries it whatever its
  * annotations say: the caller vouches for it) or, with `false`, no retries. What the schedules fail with and need
  * appears in the agent's type.
  */
@@ -51,11 +56,19 @@ export const make = <
   const named = new Map(Object.entries(options?.tools ?? {})) as ReadonlyMap<string, Policy<E, R> | false>
   return Middleware.make<E, R>({
     name: "ToolRetry",
-    wrapToolCall: (call, next) => {
+    wrapToolCall: (call, next, run) => {
       const { idempotent, readOnly } = call.annotations
       const policy = named.get(call.name) ?? (readOnly === true || idempotent === true ? general : false)
       const once = Effect.suspend(() => next(call))
-      return policy === false ? once : Effect.retry(once, { schedule: policy, while: mayPass })
+      if (policy === false) return once
+      const tell = ({ duration, input }: Schedule.Metadata<unknown, ToolError>) =>
+        mayPass(input)
+          ? run.warn(
+              "tool-retry",
+              `${call.name} failed (${cut(input.message, shownError)}); running it again in ${Duration.format(duration)}`
+            )
+          : Effect.void
+      return Effect.retry(once, { schedule: Schedule.tap(policy, tell), while: mayPass })
     }
   })
 }

@@ -16,6 +16,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Middleware from "../core/Middleware.ts"
 import { ToolError } from "../core/ToolError.ts"
+import { timeOf, timeProblem } from "./internal/limits.ts"
 
 const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, ToolError> =>
   Effect.fail(
@@ -36,12 +37,11 @@ export const make = (options: {
   readonly default?: Duration.Input
   readonly tools?: { readonly [name: string]: Duration.Input }
 }): Middleware.Middleware => {
-  const fallback = Duration.fromInputUnsafe(options.default ?? "Infinity")
-  const limits = new Map(
-    Object.entries(options.tools ?? {}).map(([name, limit]) => [name, Duration.fromInputUnsafe(limit)])
-  )
+  const fallback = timeOf(options.default ?? "Infinity")
+  const limits = new Map(Object.entries(options.tools ?? {}).map(([name, limit]) => [name, timeOf(limit)]))
   return Middleware.make({
     name: "ToolTimeout",
+    check: () => timeProblem("ToolTimeout", { default: options.default, ...options.tools }),
     wrapToolCall: (call, next) => {
       const duration = limits.get(call.name) ?? fallback
       if (!Duration.isFinite(duration)) return next(call)

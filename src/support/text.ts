@@ -19,8 +19,9 @@ export const boundaryAfter = (text: string, index: number): number => (isBoundar
 export const headOf = (text: string, length: number): string =>
   text.length <= length ? text : text.slice(0, boundaryBefore(text, length))
 
-/** At most `length` UTF-16 units of a text, and an ellipsis if that is not all. */
-export const cut = (text: string, length: number): string => (text.length <= length ? text : `${headOf(text, length)}…`)
+/** At most `length` UTF-16 units of a text, and a mark if that is not all. */
+export const cut = (text: string, length: number, mark = "…"): string =>
+  text.length <= length ? text : `${headOf(text, length)}${mark}`
 
 /**
  * A text of at most `limit` units with a note where its middle was: two thirds of them are its beginning, one its end.

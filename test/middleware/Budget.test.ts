@@ -223,7 +223,7 @@ describe("Budget, finalAnswer", () => {
       for (const result of [again, ...results])
         assert.deepStrictEqual(
           toolMessages(result).map(([isError]) => isError),
-          [false]
+          [false, true]
         )
     }).pipe(
       Effect.provide(TestChatModel.reactive((request, index) => (request.tools.length === 0 ? "done" : work([index]))))

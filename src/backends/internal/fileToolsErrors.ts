@@ -44,6 +44,7 @@ const toToolError =
     return new ToolError({
       reason: error.reason._tag === "TimedOut" ? "TimedOut" : "Failed",
       message: next === "" ? error.message : `${error.message}. ${next}`,
+      ...(error.reason._tag === "Unavailable" ? { isRetryable: true } : {}),
       cause: error
     })
   }

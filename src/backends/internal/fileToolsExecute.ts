@@ -106,7 +106,7 @@ export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sand
         Schema.Finite.annotate({ description: `How long it may take, in seconds, at most ${most}` })
       )
     },
-    annotations: { destructive: true, openWorld: true },
+    annotations: { destructive: true, openWorld: true, volatile: true },
     execute: Effect.fnUntraced(function* ({ command, timeout }) {
       if (timeout !== undefined && !(timeout > 0 && timeout <= most)) {
         return yield* ToolError.make(`timeout is in seconds, more than 0 and at most ${most}; you gave ${timeout}`)

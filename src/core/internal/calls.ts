@@ -13,7 +13,7 @@ import type { Live, OpenCall } from "./live.ts"
 /** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
 export interface Call extends OpenCall {
   readonly tool: Tool<unknown> | undefined
-  /** Whether it was done, and told of, before the run stood still. */
+  /** Whether it has its answer without being run, and is not told of. */
   readonly wasDone?: boolean
   prepared: Prepared<unknown> | undefined
 }

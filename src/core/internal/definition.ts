@@ -77,6 +77,9 @@ const findProblem = (
     }
     if (seen.has(tool.name)) return `two tools are named "${tool.name}"; rename one of them`
     seen.add(tool.name)
+    if (tool.outputLimit !== undefined && !(tool.outputLimit >= 1)) {
+      return `the outputLimit of the tool "${tool.name}" must be a number of at least 1, not ${tool.outputLimit}`
+    }
   }
   if (definition.output !== undefined && seen.has(finalAnswer)) {
     return `an agent with an output schema can't have a tool named "${finalAnswer}"; rename it`

@@ -92,8 +92,6 @@ export interface Live extends Origin, Mutable<Omit<Run, "messages" | "state" | "
   nextTurn: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>
   systemPrompt: string
   tools: ReadonlyArray<ToolDefinition>
-  /** What the model was really offered in this round. */
-  offered: ReadonlyArray<ToolDefinition>
   /** What was streamed of a turn that is not done. */
   partial: { text: string; reasoning: string } | undefined
   /** The calls of a round that are not all in the history yet. */

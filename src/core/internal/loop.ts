@@ -8,7 +8,7 @@ import type { Directive } from "../Middleware.ts"
 import type { StopReason } from "../StopReason.ts"
 import { finalAnswer as finalAnswerName } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
-import type { ToolOutput } from "../ToolOutput.ts"
+import { make as say, type ToolOutput } from "../ToolOutput.ts"
 import { zero } from "../Usage.ts"
 import { append, emit, type Live, save } from "./live.ts"
 import * as Output from "./output.ts"
@@ -33,6 +33,8 @@ interface Memory {
   asked: string
   calls: ReadonlyArray<ToolCall>
   failed: ReadonlySet<string>
+  /** Those of them that may go better the next time. */
+  mayPass: ReadonlySet<string>
 }
 
 /** Where a run that ends is led: to its end, or to an answer that has to be asked for first. */
@@ -136,7 +138,7 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
     const message = yield* ask(live, { ...requestOf(live), ...Output.finalRequest(live) })
     yield* Tools.appendTurn(live, message)
     if (output === undefined) {
-      yield* Tools.decline(live, () => ({ text: "Not executed: tools are off now.", isError: true }))
+      yield* Tools.decline(live, () => say("Not executed: tools are off now.", { isError: true }))
       yield* endRound(live, message)
       return {
         stopReason,
@@ -217,22 +219,34 @@ const signature = (call: ToolCall): string => `${call.name} ${canonical(call.arg
 const signatureOf = (calls: ReadonlyArray<ToolCall>): string =>
   calls.length === 1 && calls[0] !== undefined ? signature(calls[0]) : calls.map(signature).sort().join("\n")
 
-/** A round that is the same as the last is not run again. Once the model is told what happened; then it must answer. */
-const repeated = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage, memory: Memory) {
-  memory.repeats++
-  const failed = new Set(memory.calls.filter((call) => memory.failed.has(call.id)).map(signature))
-  const failedNow = new Set(message.toolCalls.filter((call) => failed.has(signature(call))).map((call) => call.id))
-  yield* Tools.decline(live, ({ id }) =>
-    failedNow.has(id)
-      ? {
-          text: "Not executed again: you made the same call in the round before, and it failed; the error is above. Change the arguments, use another tool, or answer without it.",
-          isError: true
-        }
-      : {
-          text: "Not executed again: you made the same call in the round before, and its result is above. Use that result, make another call, or answer.",
-          isError: false
-        }
+/** The calls of a round that is the same as the last which are not made again, each with what the model is told. */
+const notAgain = (live: Live, message: Message.AiMessage, memory: Memory): ReadonlyMap<string, ToolOutput> => {
+  const signaturesOf = (ids: ReadonlySet<string>) =>
+    new Set(memory.calls.filter((call) => ids.has(call.id)).map(signature))
+  const failed = signaturesOf(memory.failed)
+  const mayPass = signaturesOf(memory.mayPass)
+  return new Map(
+    message.toolCalls.flatMap((call) => {
+      const asked = signature(call)
+      if (live.compiled.tools.get(call.name)?.annotations.volatile === true || mayPass.has(asked)) return []
+      return [[call.id, failed.has(asked) ? didFail : didWork]]
+    })
   )
+}
+
+const didFail = say(
+  "Not executed again: you made the same call in the round before, and it failed; the error is above. Change the arguments, use another tool, or answer without it.",
+  { isError: true }
+)
+
+const didWork = say(
+  "Not executed again: you made the same call in the round before, and its result is above. Use that result, make another call, or answer."
+)
+
+/** A round of which nothing is run again. Once the model is told what happened; then it must answer. */
+const repeated = Effect.fnUntraced(function* (live: Live, memory: Memory, answers: ReadonlyMap<string, ToolOutput>) {
+  memory.repeats++
+  yield* Tools.decline(live, ({ id }) => answers.get(id) ?? didWork)
   yield* emit(live, {
     _tag: "Warning",
     code: "duplicate-round",
@@ -241,16 +255,18 @@ const repeated = Effect.fnUntraced(function* (live: Live, message: Message.AiMes
   return memory.repeats > 1 ? ({ _tag: "Final", stopReason: "duplicateRounds" } satisfies Step) : next
 })
 
+const none: ReadonlyMap<string, ToolOutput> = new Map()
+
 /** A turn that called tools. */
 const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage, memory: Memory) {
   const { output, stopWhen } = live.compiled.definition
   if (message.stopReason === "refusal" || message.stopReason === "contentFilter") {
-    yield* Tools.decline(live, () => ({ text: "Not executed: the turn was refused.", isError: true }))
+    yield* Tools.decline(live, () => say("Not executed: the turn was refused.", { isError: true }))
     return yield* answered(live, { ...message, toolCalls: [], malformedToolCalls: [] }, memory)
   }
   if (message.stopReason !== "toolCalls" && message.stopReason !== "stop") {
     const text = cut[message.stopReason] ?? "Not executed: your turn was not complete."
-    yield* Tools.decline(live, () => ({ text, isError: true }))
+    yield* Tools.decline(live, () => say(text, { isError: true }))
     return next
   }
   if (output !== undefined && message.toolCalls.some((call) => call.name === finalAnswerName)) {
@@ -267,13 +283,20 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
   // A crash from here on must find the calls.
   yield* save(live)
   const asked = signatureOf(message.toolCalls)
-  if (asked !== "" && asked === memory.asked) return yield* repeated(live, message, memory)
-  const { direct, failed, pending } = yield* Tools.round(live, message)
+  const isRepeat = asked !== "" && asked === memory.asked
+  const answers = isRepeat ? notAgain(live, message, memory) : none
+  if (isRepeat && answers.size === message.toolCalls.length) return yield* repeated(live, memory, answers)
+  for (const call of live.batch) {
+    const answer = answers.get(call.id)
+    if (answer !== undefined) call.outcome ??= { output: answer }
+  }
+  const { direct, failed, mayPass, pending } = yield* Tools.round(live, message)
   if (pending.length > 0) return suspend(Message.text(message), pending)
   memory.asked = asked
   memory.calls = message.toolCalls
   memory.repeats = 0
   memory.failed = failed
+  memory.mayPass = mayPass
   if (direct !== undefined && output === undefined) {
     return yield* more(live, memory, stop("completed", directText(direct)))
   }
@@ -310,7 +333,7 @@ const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
   } else {
     // Its calls are answered first: what a hook says in the model's place comes after them.
     const why = directive._tag === "GoOn" ? "read what follows first." : "the run was stopped before it."
-    yield* Tools.decline(live, () => ({ text: `Not executed: ${why}`, isError: true }))
+    yield* Tools.decline(live, () => say(`Not executed: ${why}`, { isError: true }))
     step = yield* follow(live, directive)
   }
   yield* endRound(live, message)
@@ -329,7 +352,15 @@ export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | 
     if (step._tag === "Final") return yield* finalAnswer(live, step.stopReason)
   }
   const { maxIterations } = compiled.definition
-  const memory: Memory = { iteration: 0, repairs: 0, repeats: 0, asked: "", calls: [], failed: new Set() }
+  const memory: Memory = {
+    iteration: 0,
+    repairs: 0,
+    repeats: 0,
+    asked: "",
+    calls: [],
+    failed: new Set(),
+    mayPass: new Set()
+  }
   const { resumed } = live
   if (resumed !== undefined) {
     const step: Step = yield* takeUp(live, resumed, memory)

@@ -6,6 +6,7 @@ import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
 import { isObject, isTooDeep, Json, maxDepth } from "../Json.ts"
 import * as Message from "../Message.ts"
 import { finalAnswer } from "../Tool.ts"
+import { make as say } from "../ToolOutput.ts"
 import { lenient } from "./arguments.ts"
 import type { Output } from "./definition.ts"
 import { withFiniteNumbers } from "./finiteNumbers.ts"
@@ -131,11 +132,11 @@ export const read = (live: Live, output: Output, message: Message.AiMessage): An
 export const answerCalls = (live: Live, problem: string | undefined): Effect.Effect<void> =>
   decline(live, ({ name }) => {
     if (name !== finalAnswer) {
-      return { text: `Not executed: ${finalAnswer} was called beside it.`, isError: true }
+      return say(`Not executed: ${finalAnswer} was called beside it.`, { isError: true })
     }
     return problem === undefined
-      ? { text: "The answer was accepted.", isError: false }
-      : { text: `The answer is not valid. Correct it and call ${finalAnswer} again:\n${problem}`, isError: true }
+      ? say("The answer was accepted.")
+      : say(`The answer is not valid. Correct it and call ${finalAnswer} again:\n${problem}`, { isError: true })
   })
 
 /** Fails a run that can't have an output of the promised type. */

@@ -175,9 +175,16 @@ export interface Round {
   readonly pending: ReadonlyArray<Request>
   readonly direct: ToolOutput.ToolOutput | undefined
   readonly failed: ReadonlySet<string>
+  /** Calls that failed and may go better the next time. */
+  readonly mayPass: ReadonlySet<string>
 }
 
-const standsStill = (pending: ReadonlyArray<Request>): Round => ({ pending, direct: undefined, failed: new Set() })
+const standsStill = (pending: ReadonlyArray<Request>): Round => ({
+  pending,
+  direct: undefined,
+  failed: new Set(),
+  mayPass: new Set()
+})
 
 /** The calls of a round that run. What the run stood still for is over when the first of them begins. */
 const runAll = Effect.fnUntraced(function* (live: Live, all: ReadonlyArray<Call>) {
@@ -254,11 +261,13 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   yield* settle(live)
   let direct: ToolOutput.ToolOutput | undefined
   const failed = new Set<string>()
+  const mayPass = new Set<string>()
   for (const { id, outcome } of all) {
     if (outcome === undefined || "error" in outcome || outcome.output.isError) failed.add(id)
     else if (outcome.output.returnDirect) direct ??= outcome.output
+    if (outcome !== undefined && "error" in outcome && outcome.error.isRetryable === true) mayPass.add(id)
   }
-  return { pending, direct, failed } satisfies Round
+  return { pending, direct, failed, mayPass } satisfies Round
 })
 
 /** Adds a turn to the history. From here on its calls are owed an answer, whatever happens. */
@@ -270,14 +279,7 @@ export const appendTurn = (live: Live, message: Message.AiMessage): Effect.Effec
 }
 
 /** Answers all calls of the last turn of which nothing is known, without running any. */
-export const decline = Effect.fnUntraced(function* (
-  live: Live,
-  say: (call: OpenCall) => { readonly text: string; readonly isError: boolean }
-) {
-  for (const call of live.batch) {
-    if (call.outcome !== undefined) continue
-    const { isError, text } = say(call)
-    call.outcome = { output: ToolOutput.make(text, { isError }) }
-  }
+export const decline = Effect.fnUntraced(function* (live: Live, say: (call: OpenCall) => ToolOutput.ToolOutput) {
+  for (const call of live.batch) call.outcome ??= { output: say(call) }
   yield* settle(live)
 })

@@ -20,13 +20,14 @@ export type Kind = (typeof kinds)[number]
 /** The limits that are set; `time` in milliseconds. */
 export type Maxima = { readonly [K in Kind]: number | undefined }
 
-/** `owner` is the run that the budget was given to, `since` when it began. */
+/** `owner` is the run that the budget was given to, `since` when it began; `wantsCalls`, whether more calls were asked. */
 export interface Ledger {
   readonly owner: Run
   readonly since: number
   readonly warned: Set<string>
   rounds: number
   toolCalls: number
+  wantsCalls: boolean
 }
 
 /** A limit that is reached. */
@@ -90,7 +91,14 @@ export const make = () => {
         // A run that a tool begins on its own account is nobody's sub-agent.
         const call = run.depth === 0 ? undefined : calls.get(key)
         if (call !== undefined) call.hasAgent = true
-        const ledger = call?.ledger ?? { owner: run, since: now, warned: new Set(), rounds: 0, toolCalls: 0 }
+        const ledger = call?.ledger ?? {
+          owner: run,
+          since: now,
+          warned: new Set(),
+          rounds: 0,
+          toolCalls: 0,
+          wantsCalls: false
+        }
         known.set(run, ledger)
         return ledger
       })

@@ -26,6 +26,7 @@ import type { Run } from "../../core/Run.ts"
 import * as Tool from "../../core/Tool.ts"
 import { ToolContext } from "../../core/ToolContext.ts"
 import * as ToolOutput from "../../core/ToolOutput.ts"
+import { countProblem } from "../internal/limits.ts"
 import * as Catalogue from "./internal/catalogue.ts"
 
 /** The tool with which a model brings others in. */
@@ -118,6 +119,7 @@ export const make = (options?: {
 
   return {
     name: "ToolSelection",
+    check: () => countProblem("ToolSelection", { limit }, 1) ?? countProblem("ToolSelection", { preselect }),
     state: [selection],
     tools: [search],
     prompt,

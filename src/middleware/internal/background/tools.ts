@@ -127,7 +127,7 @@ const checkTask = (settings: Settings): Tool.Tool<Needs> => {
         Schema.Finite.annotate({ description: `Up to ${maxWait}. Without it, the answer comes at once.` })
       )
     },
-    annotations: { readOnly: true },
+    annotations: { readOnly: true, volatile: true },
     execute: ({ task_id, wait_seconds }) =>
       check(task_id, wait_seconds ?? 0) as Effect.Effect<string, ToolError.ToolError, Needs>
   })
@@ -205,7 +205,7 @@ const listTasks = (settings: Settings): Tool.Tool<Needs> => {
     parameters: {
       status: Schema.optionalKey(Status.annotate({ description: "Only those that stand so." }))
     },
-    annotations: { readOnly: true },
+    annotations: { readOnly: true, volatile: true },
     execute: ({ status }) => list(status) as Effect.Effect<string, ToolError.ToolError, Needs>
   })
 }

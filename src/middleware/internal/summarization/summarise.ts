@@ -69,7 +69,10 @@ const ask = Effect.fnUntraced(function* (
   const text = Message.text(answer).trim()
   const refused = answer.stopReason === "refusal" || answer.stopReason === "contentFilter"
   if (refused) return yield* Effect.fail(failure(run, author, "it refused to summarise"))
-  return text === "" ? yield* Effect.fail(failure(run, author, "the summary was empty")) : text
+  if (text === "") return yield* Effect.fail(failure(run, author, "the summary was empty"))
+  if (answer.stopReason !== "length") return text
+  yield* run.warn("summarization-cut", "A summary was cut by the output limit of its model; its end is missing.")
+  return `${text}\n[… the rest of the summary was cut …]`
 })
 
 /** Puts pieces together, in their order, into as few requests as their tokens allow. */

@@ -1,0 +1,73 @@
+/**
+ * Todos as models write them: small ones name things their own way, and a round is too much for that.
+ */
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
+
+/** What a todo can be. */
+export const Status = Schema.Literals(["pending", "in_progress", "completed", "cancelled"])
+export type Status = typeof Status.Type
+
+/** A todo as far as it was given. */
+export interface Given {
+  readonly id: string | undefined
+  readonly content: string | undefined
+  readonly status: Status | undefined
+}
+
+const words: { readonly [S in Status]: ReadonlyArray<string> } = {
+  pending: ["pending", "todo", "open", "notstarted", "planned", "queued", "new", ""],
+  in_progress: ["inprogress", "doing", "active", "started", "working", "current", "ongoing", "running"],
+  completed: ["completed", "complete", "done", "finished", "closed", "x", "true"],
+  cancelled: ["cancelled", "canceled", "skipped", "dropped", "abandoned", "obsolete"]
+}
+
+const statuses = new Map(Status.literals.flatMap((status) => words[status].map((word) => [word, status] as const)))
+
+const contentKeys = ["content", "task", "step", "title", "text", "todo", "description", "name", "subject"]
+const statusKeys = ["status", "state"]
+const doneKeys = ["completed", "done"]
+
+const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
+
+/** The first of these keys that says something. */
+const under = (todo: JsonObject, keys: ReadonlyArray<string>): Json | undefined =>
+  keys
+    .map((key) => (Object.hasOwn(todo, key) ? todo[key] : undefined))
+    .find((value) => value !== undefined && value !== null)
+
+const textOf = (value: Json | undefined): string | undefined =>
+  typeof value === "string"
+    ? value.trim()
+    : typeof value === "number" || typeof value === "boolean"
+      ? `${value}`
+      : undefined
+
+const statusOf = (todo: JsonObject): Result.Result<Status | undefined, string> => {
+  const said = textOf(under(todo, statusKeys))
+  if (said !== undefined) {
+    const status = statuses.get(said.toLowerCase().replaceAll(/[^a-z]/g, ""))
+    return status === undefined
+      ? Result.fail(`The status ${JSON.stringify(said.slice(0, 40))} is none of ${Status.literals.join(", ")}.`)
+      : Result.succeed(status)
+  }
+  return Result.succeed(under(todo, doneKeys) === true ? "completed" : undefined)
+}
+
+const readOne = (todo: Json): Result.Result<Given, string> => {
+  if (typeof todo === "string")
+    return Result.succeed({ id: undefined, content: todo.trim() || undefined, status: undefined })
+  if (!isObject(todo)) return Result.fail("A todo is an object with content and status.")
+  const id = textOf(todo["id"])
+  const content = textOf(under(todo, contentKeys))
+  return Result.map(statusOf(todo), (status) => ({ id: id || undefined, content: content || undefined, status }))
+}
+
+/** Reads a list of todos, one todo, or the text of either. */
+export const read = (json: Json): Result.Result<ReadonlyArray<Given>, string> => {
+  const parsed = typeof json === "string" ? Option.getOrUndefined(parseJson(json)) : undefined
+  const meant = typeof parsed === "object" && parsed !== null ? parsed : json
+  return Result.all((Array.isArray(meant) ? meant : [meant]).map(readOne))
+}

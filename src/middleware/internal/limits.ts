@@ -1,0 +1,52 @@
+/**
+ * Numbers and times that a middleware is given as limits. One that is no number compares as neither more nor less than
+ * anything, so a limit of it would be none: it is refused, by the middleware's `check`.
+ */
+import * as Duration from "effect/Duration"
+import * as Option from "effect/Option"
+
+type Numbers = { readonly [name: string]: number | undefined }
+type Times = { readonly [name: string]: Duration.Input | undefined }
+
+const first = <A>(
+  options: { readonly [name: string]: A | undefined },
+  problem: (name: string, value: A) => string | undefined
+): string | undefined => {
+  for (const [name, value] of Object.entries(options)) {
+    const found = value === undefined ? undefined : problem(name, value)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** What is wrong with amounts: each is a number of at least 0 (`Infinity` is no limit). */
+export const amountProblem = (owner: string, options: Numbers): string | undefined =>
+  first(options, (name, value) =>
+    typeof value === "number" && value >= 0
+      ? undefined
+      : `${owner}: \`${name}\` must be a number of at least 0, not ${value}`
+  )
+
+/** What is wrong with counts: each is a whole number of at least `least`, or `Infinity`. */
+export const countProblem = (owner: string, options: Numbers, least = 0): string | undefined =>
+  first(options, (name, value) =>
+    (Number.isInteger(value) || value === Infinity) && value >= least
+      ? undefined
+      : `${owner}: \`${name}\` must be a whole number of at least ${least}, not ${value}`
+  )
+
+const isTime = (value: Duration.Input): boolean =>
+  !(typeof value === "number" && Number.isNaN(value)) &&
+  Option.match(Duration.fromInput(value), { onNone: () => false, onSome: (time) => !Duration.isNegative(time) })
+
+/** What is wrong with times. */
+export const timeProblem = (owner: string, options: Times): string | undefined =>
+  first(options, (name, value) =>
+    isTime(value)
+      ? undefined
+      : `${owner}: \`${name}\` must be a duration of at least 0, not ${typeof value === "object" ? "a negative one" : value}`
+  )
+
+/** A time; for one that is refused, whatever: nothing runs by it. */
+export const timeOf = (value: Duration.Input): Duration.Duration =>
+  Option.getOrElse(Duration.fromInput(value), () => Duration.infinity)
