@@ -340,6 +340,25 @@ describe("a turn that was cut off and is taken up", () => {
     }).pipe(Effect.provide(TestChatModel.script(["ok", "ok"])))
   })
 
+  it.effect("one that said something and did not end is dropped; what came before it is asked again", () =>
+    Effect.gen(function* () {
+      const agent = Agent.make({ name: "a", prompt: "" })
+      const partial = Message.ai("I was about", { stopReason: "interrupted" })
+      for (const messages of [
+        [Message.human("go")],
+        [Message.human("go"), partial],
+        [Message.human("go"), turn, partial]
+      ]) {
+        const result = yield* Agent.run(agent, Checkpoint.resume({ ...checkpoint, messages }))
+        assert.strictEqual(Message.text(result.messages[0] ?? partial), "go")
+        assert.notInclude(JSON.stringify(result.messages), "I was about")
+        assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+      }
+      const none = yield* Effect.flip(Agent.run(agent, Checkpoint.resume({ ...checkpoint, messages: [partial] })))
+      assert.include(invalid(none), "no messages")
+    }).pipe(Effect.provide(TestChatModel.script(["ok", "ok", "ok"])))
+  )
+
   it.effect("what was looked up is told as it is", () => {
     const { tool } = ledger()
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("send")] })
@@ -489,6 +508,34 @@ describe("decisions", () => {
       yield* Agent.resume(agent, { checkpoint: second, decisions: [Approval.approve(one), Approval.approve(two)] })
       assert.deepStrictEqual(ran, ["ask1", "ask2"])
     }).pipe(Effect.provide(TestChatModel.script([many("ask1", "ask2"), "done"])))
+  })
+
+  it.effect("on what somebody else has passed over in the thread are refused, and nothing is pending there", () => {
+    const { ran, tool } = ledger()
+    const threads: Record<string, TestJournal.Stored> = {}
+    const agent = Agent.make({ name: "a", prompt: "", tools: [tool("ask1"), tool("ask2")], middleware: [gate] })
+    return Effect.gen(function* () {
+      const first = yield* Agent.run(agent, "go", { threadId: "t" })
+      const decisions = first.pending.map((one) => Approval.approve(one))
+      const entries = threads["t"]?.entries ?? []
+      const at = entries.length
+      const answer = (id: string) => Message.tool("mine", { toolCallId: id, toolName: id })
+      // Somebody answered in the place of both, or said something else.
+      for (const messages of [[answer("ask1"), answer("ask2")], [Message.human("hello?")]]) {
+        entries.splice(at, 9, ...messages.map((message) => ({ _tag: "Message", message }) as const))
+        const left = TestJournal.checkpointOf(entries)
+        assert(left !== undefined)
+        assert.deepStrictEqual(yield* Checkpoint.pending(left), [])
+        assert.include(invalid(yield* Effect.flip(Agent.resume(agent, { threadId: "t", decisions }))), "nothing waits")
+      }
+      // One of two is answered: the other still waits.
+      entries.splice(at, 9, { _tag: "Message", message: answer("ask2") })
+      const left = TestJournal.checkpointOf(entries)
+      assert.strictEqual((left && (yield* Checkpoint.pending(left)))?.length, 2)
+      const result = yield* Agent.resume(agent, { threadId: "t", decisions })
+      assert.deepStrictEqual(told(result.messages), { ask1: "did ask1", ask2: "mine" })
+      assert.deepStrictEqual(ran, ["ask1"])
+    }).pipe(Effect.provide([TestChatModel.script([many("ask1", "ask2"), "done"]), TestJournal.layer(threads)]))
   })
 
   const live = (expiresAt?: number) =>
