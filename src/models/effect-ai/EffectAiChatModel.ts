@@ -27,7 +27,9 @@ import * as Stream from "effect/Stream"
 import { ChatModel, type ModelRequest, type ModelSession, type ToolDefinition } from "../../core/ChatModel.ts"
 import { IdGenerator } from "../../core/IdGenerator.ts"
 import type { Prices } from "../../core/Usage.ts"
+import { toolSchema } from "../internal/toolSchema.ts"
 import { makeWarner, warned } from "../internal/warned.ts"
+import { wellFormed } from "../internal/wellFormed.ts"
 import { toAnnotations } from "./internal/definitions.ts"
 import { makeEncoder, wire } from "./internal/encode.ts"
 import type { Origin } from "./internal/errors.ts"
@@ -62,9 +64,10 @@ type Told = AiTool.Tool<
 >
 
 const toTold = (tool: ToolDefinition): Told =>
-  AiTool.dynamic(tool.name, { description: tool.description, parameters: tool.parameters }).annotateMerge(
-    toAnnotations(tool.annotations)
-  )
+  AiTool.dynamic(tool.name, {
+    description: wellFormed(tool.description),
+    parameters: toolSchema(tool.parameters, "openai")
+  }).annotateMerge(toAnnotations(tool.annotations))
 
 /** Made anew only when the tools are others. */
 const makeToolkits = (hostedTools: Options["hostedTools"] = []) => {

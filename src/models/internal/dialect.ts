@@ -10,7 +10,8 @@ import {
   type TextBlock
 } from "../../core/Content.ts"
 import { isObject, type JsonObject } from "../../core/Json.ts"
-import { wellFormed } from "./wellFormed.ts"
+import { isSound } from "./media.ts"
+import { wellFormed, wellFormedObject } from "./wellFormed.ts"
 
 /**
  * - `provider`: the key of `providerData` under which this provider's own data is; what another one attached is foreign
@@ -39,7 +40,7 @@ export const dataOf = (
   dialect: Pick<Dialect, "provider">
 ): JsonObject | undefined => {
   const own = providerData?.[dialect.provider]
-  return isObject(own) ? own : undefined
+  return isObject(own) ? wellFormedObject(own) : undefined
 }
 
 /** What is said in the place of something that isn't there. */
@@ -50,7 +51,7 @@ export const placeholders = {
   mediaBelow: text("(What the tool gave is in the next message.)"),
   cutHistory: text("(What was said before is not shown.)"),
   goOn: text("Continue."),
-  movedMedia: (toolName: string) => text(`From the result of ${toolName}:`),
+  movedMedia: (toolName: string) => text(`From the result of ${wellFormed(toolName)}:`),
   systemAsHuman: (said: string) => text(`<system>\n${said}\n</system>`)
 }
 
@@ -61,17 +62,20 @@ const place = (block: ImageBlock | FileBlock): string => {
   return source.url.startsWith("data:") ? "" : ` (${source.url})`
 }
 
-const standIn = (block: ImageBlock | FileBlock): TextBlock =>
-  text(
-    block.type === "image"
-      ? `[An image was here${place(block)}. It could not be passed on to this model.]`
-      : `[A file was here${block.name === undefined ? "" : `, ${block.name}`}${place(block)}. It could not be passed on to this model.]`
-  )
-
-const textOf = (block: TextBlock): TextBlock => {
-  const said = wellFormed(block.text)
-  return said === block.text ? block : { ...block, text: said }
+const standIn = (block: ImageBlock | FileBlock): TextBlock => {
+  const name = block.type === "image" || block.name === undefined ? "" : `, ${block.name}`
+  const what = block.type === "image" ? "An image" : "A file"
+  const why = isSound(block) ? "It could not be passed on to this model." : "Its data is damaged."
+  return text(wellFormed(`[${what} was here${name}${place(block)}. ${why}]`))
 }
+
+const named = <B extends ImageBlock | FileBlock>(block: B): B => {
+  const name = block.type === "file" ? block.name : undefined
+  return name === undefined || name.isWellFormed() ? block : { ...block, name: wellFormed(name) }
+}
+
+const textOf = <B extends TextBlock | ReasoningBlock>(block: B): B =>
+  block.text.isWellFormed() ? block : { ...block, text: wellFormed(block.text) }
 
 const isBlank = (block: Block): boolean => block.type === "text" && block.text.trim() === ""
 
@@ -85,12 +89,17 @@ export const contentOf = (
   for (const block of blocks) {
     if (block.type === "reasoning" || isBlank(block)) continue
     if (block.type === "text") content.push(textOf(block))
-    else content.push(role !== "system" && dialect.media(block, role) ? block : standIn(block))
+    else content.push(role !== "system" && isSound(block) && dialect.media(block, role) ? named(block) : standIn(block))
   }
   return content
 }
 
+/** What was signed goes back as it was said or not at all. */
+const isMended = (block: ReasoningBlock, dialect: Dialect): boolean =>
+  !block.text.isWellFormed() && dataOf(block.providerData, dialect)?.["signature"] !== undefined
+
 const isSentBack = (block: ReasoningBlock, dialect: Dialect): boolean => {
+  if (isMended(block, dialect)) return false
   if (dialect.reasoning === "all") return block.text !== ""
   return dialect.reasoning === "own" && dataOf(block.providerData, dialect) !== undefined
 }
@@ -100,7 +109,7 @@ export const saidOf = (blocks: ReadonlyArray<Block>, dialect: Dialect): Readonly
   const said: Array<TextBlock | ReasoningBlock> = []
   for (const block of blocks) {
     if (block.type === "reasoning") {
-      if (isSentBack(block, dialect)) said.push(block)
+      if (isSentBack(block, dialect)) said.push(textOf(block))
     } else if (block.type !== "text") said.push(standIn(block))
     else if (!isBlank(block)) said.push(textOf(block))
   }

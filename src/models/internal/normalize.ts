@@ -10,6 +10,8 @@ import type { JsonObject } from "../../core/Json.ts"
 import type { AiMessage, Message, TurnStop } from "../../core/Message.ts"
 import { makeCallIds } from "./callIds.ts"
 import { contentOf, dataOf, type Dialect, placeholders, saidOf } from "./dialect.ts"
+import { isSound, nameOf } from "./media.ts"
+import { wellFormed, wellFormedObject } from "./wellFormed.ts"
 
 /** What a person or a tool may say. */
 export type Shown = TextBlock | ImageBlock | FileBlock
@@ -61,9 +63,13 @@ export interface AiTurn {
  */
 export type Turn = SystemTurn | HumanTurn | AiTurn
 
-/** `system` is what system messages at the very start said, if the dialect folds them. */
+/**
+ * `system` is what system messages at the very start said, if the dialect folds them; `damaged` names images and files
+ * of the whole history, so far, that can't be sent.
+ */
 export interface Normalized {
   readonly system: ReadonlyArray<string>
+  readonly damaged: ReadonlyArray<string>
   readonly turns: ReadonlyArray<Turn>
 }
 
@@ -93,10 +99,22 @@ const aiTurns = (
   for (const { arguments: args, id, name, providerData } of message.toolCalls) {
     const data = dataOf(providerData, dialect)
     const own = data === undefined ? {} : { data }
-    calls.push({ id: ids.take(id), name, arguments: args, ...own, answer: take(id, name) })
+    calls.push({
+      id: ids.take(id),
+      name: wellFormed(name),
+      arguments: wellFormedObject(args),
+      ...own,
+      answer: take(id, name)
+    })
   }
   for (const { id, name = "unknown", raw } of message.malformedToolCalls) {
-    calls.push({ id: ids.take(id), name, arguments: {}, raw, answer: take(id, name) })
+    calls.push({
+      id: ids.take(id),
+      name: wellFormed(name),
+      arguments: {},
+      raw: wellFormed(raw),
+      answer: take(id, name)
+    })
   }
   const content = saidOf(message.content, dialect)
   const turns: Array<Turn> = []
@@ -182,6 +200,7 @@ const bounded = (turns: ReadonlyArray<Turn>, dialect: Dialect): ReadonlyArray<Tu
  */
 export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Message>) => Normalized) => {
   const seen: Array<Message> = []
+  const damaged: Array<{ readonly index: number; readonly name: string }> = []
   const turns: Array<Turn> = []
   const marks: Array<Mark> = []
   const ids = makeCallIds(dialect.callIdLength)
@@ -193,6 +212,7 @@ export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Messa
     let last = marks.pop()
     while (last !== undefined && last.from >= same && marks.length > 0) last = marks.pop()
     seen.length = same
+    while ((damaged.at(-1)?.index ?? -1) >= same) damaged.pop()
     turns.length = last?.turns ?? 0
     ids.rewind(last?.ids ?? 0)
     return last?.from ?? 0
@@ -208,11 +228,18 @@ export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Messa
     }
     for (let index = seen.length; index < history.length; index++) {
       const message = history[index]
-      if (message !== undefined) seen.push(message)
+      if (message === undefined) continue
+      seen.push(message)
+      for (const block of message.content) {
+        if ((block.type === "image" || block.type === "file") && !isSound(block)) {
+          damaged.push({ index, name: wellFormed(nameOf(block)) })
+        }
+      }
     }
-    if (dialect.systemMessages !== "fold") return { system: [], turns: bounded(turns, dialect) }
+    if (dialect.systemMessages !== "fold")
+      return { system: [], turns: bounded(turns, dialect), damaged: damaged.map(({ name }) => name) }
     const system = turns.flatMap((turn) => (turn.role === "system" ? [turn.text] : []))
-    return { system, turns: bounded(turns.slice(system.length), dialect) }
+    return { system, turns: bounded(turns.slice(system.length), dialect), damaged: damaged.map(({ name }) => name) }
   }
 }
 

@@ -10,14 +10,14 @@ import { bodyViolations } from "../servers/anthropicRules.ts"
 
 const tool = (name: string): ChatModel.ToolDefinition => ({
   name,
-  description: "Does it.",
+  description: "Does it, cut \uD83D",
   parameters: { type: "object", properties: { of: { type: "string" } } },
   annotations: {}
 })
 
 const request = (messages: ReadonlyArray<Message.Message>, more?: Partial<ChatModel.ModelRequest>) => ({
   messages,
-  systemPrompt: "You are an agent.",
+  systemPrompt: "You are an agent, cut \uD83D",
   tools: [tool("search"), tool("read_file")],
   toolChoice: "auto" as const,
   parameters: {},
@@ -44,6 +44,8 @@ const own: Own = {
     { anthropic: { signature: "sig" } },
     { anthropic: { redacted: "data" } },
     { anthropic: { signature: "" } },
+    { anthropic: { signature: "cut \uD83D" } },
+    { anthropic: { citations: [{ "cut \uD83D": "\uDC00" }] } },
     { anthropic: { citations: [{ type: "char_location" }, 3] } },
     { anthropic: "text" }
   ),
@@ -60,7 +62,17 @@ const own: Own = {
       }
     },
     { anthropic: { layout: [{ type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }] } },
-    { anthropic: { layout: [{ type: "tool_result" }, 7] } }
+    { anthropic: { layout: [{ type: "tool_result" }, 7] } },
+    {
+      anthropic: {
+        layout: [
+          { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "cut \uD83D" } },
+          { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] },
+          "said"
+        ]
+      }
+    },
+    { anthropic: { layout: ["said", { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] }] } }
   )
 }
 
@@ -281,6 +293,62 @@ describe("calls and results", () => {
     )
     expect(new Set(sent).size).toBe(2)
     expect(sent.map(names.own)).toEqual(["server.search", "server_search"])
+  })
+})
+
+describe("tools that run at Anthropic", () => {
+  const use = { type: "server_tool_use", id: "srvtoolu_9", name: "web_search", input: { query: "q" } }
+  const result = { type: "web_search_tool_result", tool_use_id: "srvtoolu_9", content: [] }
+  const turn = (
+    layout: ReadonlyArray<Json.Json>,
+    stopReason: Message.TurnStop,
+    calls: ReadonlyArray<Message.AiMessage["toolCalls"][number]> = []
+  ) =>
+    Message.ai("Let me look.", { stopReason, toolCalls: calls, providerData: { anthropic: { layout: [...layout] } } })
+  const typesOf = (messages: ReadonlyArray<Message.Message>) =>
+    encoder()(request(messages)).body.messages.map(({ content }) => content.map(({ type }) => type))
+
+  it("what they were asked goes back only with its result, or where the turn goes on", () => {
+    const human = Message.human("hi")
+    for (const stop of ["length", "pause", "interrupted"] as const) {
+      expect(typesOf([human, turn(["said", use], stop), human])).toEqual([["text"], ["text"], ["text"]])
+    }
+    expect(typesOf([human, turn(["said", use], "pause")])).toEqual([["text"], ["text", "server_tool_use"]])
+    expect(typesOf([human, turn(["said", use], "length")])).toEqual([["text"], ["text"], ["text"]])
+    expect(typesOf([human, turn(["said", use, result], "stop"), human])).toEqual([
+      ["text"],
+      ["text", "server_tool_use", "web_search_tool_result"],
+      ["text"]
+    ])
+    expect(typesOf([human, turn(["said", result], "stop"), human])).toEqual([["text"], ["text"], ["text"]])
+    // The result may come in a later turn: the tool ran on while its calls were answered.
+    const caller = { type: "code_execution_20260120", tool_id: "srvtoolu_9" }
+    const call = { id: "a", name: "search", arguments: {}, providerData: { anthropic: { caller } } }
+    const calling = turn(["said", use, "call"], "toolCalls", [call])
+    const answer = Message.tool("found", { toolCallId: "a", toolName: "search" })
+    expect(typesOf([human, calling, answer])[1]).toEqual(["text", "server_tool_use", "tool_use"])
+    expect(typesOf([human, calling, answer, turn([result, "said"], "stop"), human])[1]).toContain("server_tool_use")
+    const [, left] = encoder()(request([human, calling, answer, human])).body.messages
+    expect(left?.content).toEqual([
+      { type: "text", text: "Let me look." },
+      { type: "tool_use", id: "a", name: "search", input: {} }
+    ])
+  })
+})
+
+describe("images and files of which the data is damaged", () => {
+  it("are left out, and the model and the caller are told", () => {
+    const image = {
+      type: "image" as const,
+      source: { kind: "base64" as const, data: "not base64!", mimeType: "image/png" }
+    }
+    const url = { type: "image" as const, source: { kind: "url" as const, url: "data:image/png;base64,A" } }
+    const { body, damaged } = encoder({ cache: "off" })(request([Message.human([image, url])]))
+    expect(damaged).toEqual(["image (image/png)", "image"])
+    expect(body.messages[0]?.content).toEqual([
+      { type: "text", text: "[An image was here (image/png). Its data is damaged.]" },
+      { type: "text", text: "[An image was here. Its data is damaged.]" }
+    ])
   })
 })
 

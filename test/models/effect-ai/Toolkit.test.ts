@@ -309,7 +309,8 @@ describe("toToolkit", () => {
     expect(Context.get(tool.annotations, AiTool.Readonly)).toBe(true)
     expect(Context.get(tool.annotations, AiTool.Idempotent)).toBe(true)
     expect(Context.get(tool.annotations, AiTool.Destructive)).toBe(false)
-    expect(Context.get(tool.annotations, AiTool.OpenWorld)).toBe(false)
+    // Never said: what effect/ai takes for granted.
+    expect(Context.get(tool.annotations, AiTool.OpenWorld)).toBe(true)
     expect(AiTool.getStrictMode(tool)).toBe(false)
   })
 
@@ -391,7 +392,7 @@ describe("toToolkit", () => {
     Effect.gen(function* () {
       const [again] = Toolkit.fromToolkit(bridged.toolkit)
       expect(again).toMatchObject({ name: "add", description: "Adds two numbers", parameters: add.parameters })
-      expect(again!.annotations).toEqual({ readOnly: true, destructive: false, idempotent: true, openWorld: false })
+      expect(again!.annotations).toEqual({ readOnly: true, destructive: false, idempotent: true, openWorld: true })
       expect(ToolOutput.text(yield* Tool.run(again!, { left: 2, right: 3 }))).toBe("5")
       expect((yield* failureOf(again!, { left: 2 })).reason).toBe("InvalidArguments")
       const back = Toolkit.fromToolkit(bridged.toolkit)[1]!

@@ -25,15 +25,25 @@ const toolName: fc.Arbitrary<string> = fc.constantFrom(
   "read_file",
   "server.tool",
   "naïve name",
+  "cut \uD83D",
   "",
   "n".repeat(200)
 )
 
 const source: fc.Arbitrary<Content.Source> = fc.oneof(
-  fc.constantFrom("https://example.com/a.png", "data:image/png;base64,AAAA", "file:///etc/passwd", "").map((url) => ({
-    kind: "url" as const,
-    url
-  })),
+  fc
+    .constantFrom(
+      "https://example.com/a.png",
+      "data:image/png;base64,AAAA",
+      "data:image/png;base64,A\uD83D",
+      "https://a/\uDC00",
+      "file:///etc/passwd",
+      ""
+    )
+    .map((url) => ({
+      kind: "url" as const,
+      url
+    })),
   fc
     .constantFrom(
       "image/png",
@@ -45,7 +55,11 @@ const source: fc.Arbitrary<Content.Source> = fc.oneof(
       "video/mp4",
       ""
     )
-    .map((mimeType) => ({ kind: "base64" as const, data: "AAAA", mimeType })),
+    .chain((mimeType) =>
+      fc
+        .constantFrom("AAAA", "AA==", "AAA", "not base64!", "")
+        .map((data) => ({ kind: "base64" as const, data, mimeType }))
+    ),
   fc.constantFrom("file-1", "").map((fileId) => ({ kind: "fileId" as const, fileId }))
 )
 
@@ -71,7 +85,11 @@ const data = (own: fc.Arbitrary<Json.JsonObject>): fc.Arbitrary<{ readonly provi
   )
 
 const block = (own: Own): fc.Arbitrary<Content.Block> => {
-  const name = fc.constantFrom<ReadonlyArray<{ readonly name?: string }>[number]>({}, { name: "report.pdf" })
+  const name = fc.constantFrom<ReadonlyArray<{ readonly name?: string }>[number]>(
+    {},
+    { name: "report.pdf" },
+    { name: "cut \uD83D" }
+  )
   return fc.oneof(
     { weight: 5, arbitrary: fc.tuple(text, data(own.block)).map(([value, it]) => ({ ...Content.text(value), ...it })) },
     {
@@ -84,8 +102,11 @@ const block = (own: Own): fc.Arbitrary<Content.Block> => {
 }
 
 const args: fc.Arbitrary<Json.JsonObject> = fc.dictionary(
-  fc.string({ maxLength: 3 }),
-  fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<Json.JsonObject[string]>,
+  fc.oneof(fc.string({ maxLength: 3 }), fc.constantFrom("\uD83D", "__proto__")),
+  fc.oneof(
+    fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<Json.JsonObject[string]>,
+    fc.constantFrom<Json.Json>("\uDC00", ["\uD83D"], { "\uD83D": "x" })
+  ),
   { maxKeys: 3, noNullPrototype: true }
 )
 

@@ -200,8 +200,8 @@ describe("arguments of a call", () => {
   it("a call without a name, or cut before its arguments, can't be executed", () => {
     const { malformedToolCalls, toolCalls } = sortCalls([
       { ...call, name: "" },
-      { ...call, cut: true },
-      { ...call, raw: "{}", cut: true }
+      { ...call, id: "b", cut: true },
+      { ...call, id: "c", raw: "{}", cut: true }
     ])
     expect(malformedToolCalls.map((one) => one.problem)).toEqual([
       "the call names no tool",

@@ -2,6 +2,9 @@
  * What OpenAI's APIs refuse, as far as their documentation and their error messages say so. Each function gives the list
  * of what is wrong with a request.
  */
+import { ToolSchema } from "effect-deepagents/models"
+import { halves } from "../internal/halves.ts"
+
 const name = /^[a-zA-Z0-9_-]{1,64}$/
 
 // What a client sent is looked into as it is.
@@ -20,11 +23,8 @@ const isObjectText = (value: unknown): boolean => {
   }
 }
 
-/** No half of a surrogate pair: the API's JSON reader stops there. */
-const isWellFormed = (value: unknown): boolean =>
-  !/\\ud[89a-f][0-9a-f]{2}/i.test(JSON.stringify(value).replaceAll(/\\\\/g, ""))
-
-const pictureUrl = /^(?:https?:\/\/|data:image\/(?:png|jpe?g|gif|webp);base64,.)/
+const pictureUrl =
+  /^(?:https?:\/\/|data:image\/(?:png|jpe?g|gif|webp);base64,(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$)/
 
 /** The rules of strict schemas. */
 export const strictSchema = (schema: Any, path = "$"): ReadonlyArray<string> => {
@@ -70,19 +70,13 @@ export const strictSchema = (schema: Any, path = "$"): ReadonlyArray<string> => 
   return wrong
 }
 
-const toolSchema = (schema: Any): ReadonlyArray<string> => [
-  ...(schema?.type === "object" ? [] : ["a tool's parameters are not an object"]),
-  ...(typeof schema?.properties === "object" ? [] : ["a tool's parameters have no properties"]),
-  ...["anyOf", "oneOf", "allOf", "enum", "not"]
-    .filter((key) => key in (schema ?? {}))
-    .map((key) => `${key} at the root of a tool`)
-]
+const toolSchema = (schema: Any): ReadonlyArray<string> => ToolSchema.check(schema ?? {})
 
 /** What the Responses API would refuse. */
 export const responsesProblems = (body: Any): ReadonlyArray<string> => {
   const wrong: Array<string> = []
   const must = (fine: boolean, problem: string): void => void (fine || wrong.push(problem))
-  must(isWellFormed(body), "half of a surrogate pair")
+  wrong.push(...halves(body))
   must(body.stream === true && isText(body.model), "no model, or not streamed")
   must(body.instructions === undefined || isText(body.instructions), "empty instructions")
   must(Array.isArray(body.input) && body.input.length > 0, "no input")
@@ -179,7 +173,7 @@ export const responsesProblems = (body: Any): ReadonlyArray<string> => {
 export const chatProblems = (body: Any): ReadonlyArray<string> => {
   const wrong: Array<string> = []
   const must = (fine: boolean, problem: string): void => void (fine || wrong.push(problem))
-  must(isWellFormed(body), "half of a surrogate pair")
+  wrong.push(...halves(body))
   must(body.stream === true && isText(body.model), "no model, or not streamed")
   must(Array.isArray(body.messages) && body.messages.some((message: Any) => message.role !== "system"), "no messages")
   const calls = new Set<string>()

@@ -2,6 +2,10 @@
  * The rules of the Messages API that requests of this library could break, from its documentation and its errors.
  */
 
+import type { Json } from "effect-deepagents"
+import { ToolSchema } from "effect-deepagents/models"
+import { halves } from "../internal/halves.ts"
+
 type Part = Readonly<Record<string, unknown>>
 
 const isPart = (value: unknown): value is Part => typeof value === "object" && value !== null && !Array.isArray(value)
@@ -41,7 +45,8 @@ const checkSource = (part: Part, at: string, remote: boolean): ReadonlyArray<str
   const types = part["type"] === "image" ? imageTypes : ["application/pdf"]
   if (type === "base64") {
     const fits =
-      types.includes(String(source["media_type"])) && typeof source["data"] === "string" && source["data"] !== ""
+      types.includes(String(source["media_type"])) &&
+      /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$/.test(String(source["data"]))
     return fits ? [] : [`${at}: bad base64 source`]
   }
   if (type === "text") return source["data"] === "" ? [`${at}: empty document`] : []
@@ -112,6 +117,14 @@ const checkMessages = (messages: ReadonlyArray<Part>, remote: boolean): Readonly
       if (ids.has(id)) problems.push(`${at}: \`tool_use\` ids must be unique`)
       ids.add(id)
     }
+    const asked = content.filter(({ type }) => type === "server_tool_use" || type === "mcp_tool_use")
+    for (const { id } of asked) {
+      const isRunning = index >= messages.length - 2
+      const later = messages.slice(index).flatMap((one) => list(one["content"]))
+      if (!isRunning && !later.some((part) => part["tool_use_id"] === id && part["type"] !== "tool_result")) {
+        problems.push(`${at}: \`server_tool_use\` ${String(id)} without a result`)
+      }
+    }
     const next = list(messages[index + 1]?.["content"])
     const answers = next.filter(isResult)
     if (calls.length > 0) {
@@ -145,8 +158,9 @@ const checkTools = (body: Part): ReadonlyArray<string> => {
       const schema = isPart(tool["input_schema"]) ? tool["input_schema"] : {}
       return [
         ...(/^[a-zA-Z0-9_-]{1,128}$/.test(String(tool["name"])) ? [] : [`tools.${index}: bad name`]),
-        ...(schema["type"] === "object" ? [] : [`tools.${index}.input_schema.type: Input should be 'object'`]),
-        ...(["anyOf", "oneOf", "allOf"].some((key) => key in schema) ? [`tools.${index}: combinator at the top`] : [])
+        ...ToolSchema.check(schema as Json.JsonObject, "anthropic").map(
+          (problem) => `tools.${index}.input_schema: ${problem}`
+        )
       ]
     }),
     ...(choice !== undefined && tools.length === 0 ? ["tool_choice without tools"] : []),
@@ -190,6 +204,7 @@ const checkThinking = (body: Part): ReadonlyArray<string> => {
 
 /** What is wrong with the body of a request. `remote`: whether the platform fetches URLs and has files. */
 export const bodyViolations = (body: Part, remote = true): ReadonlyArray<string> => [
+  ...halves(body),
   ...Object.keys(body).flatMap((key) => (known.has(key) ? [] : [`${key}: Extra inputs are not permitted`])),
   ...checkMessages(list(body["messages"]), remote),
   ...list(body["system"]).flatMap((part, index) => checkPart(part, "user", `system.${index}`, remote)),

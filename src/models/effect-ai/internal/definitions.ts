@@ -47,14 +47,24 @@ export const definitionOf = (tool: AiTool.Any): ToolDefinition => ({
 })
 
 /**
- * Hints of ours as `effect/ai` annotations, all of them said. The strict mode is off: it wants schemas of a dialect that
- * ours need not be in.
+ * Hints of ours as `effect/ai` annotations. One that was never given is left to the default there, which expects the
+ * worst; what only reads destroys nothing. The strict mode is off: it wants schemas of a dialect that ours need not be in.
  */
-export const toAnnotations = (annotations: Annotations): Context.Context<never> =>
-  Context.empty().pipe(
-    Context.add(AiTool.Readonly, annotations.readOnly ?? false),
-    Context.add(AiTool.Destructive, annotations.destructive ?? false),
-    Context.add(AiTool.Idempotent, annotations.idempotent ?? false),
-    Context.add(AiTool.OpenWorld, annotations.openWorld ?? false),
-    Context.add(AiTool.Strict, false)
+export const toAnnotations = ({
+  destructive,
+  idempotent,
+  openWorld,
+  readOnly
+}: Annotations): Context.Context<never> => {
+  const harmless = readOnly === true ? false : undefined
+  const hints = [
+    [AiTool.Readonly, readOnly],
+    [AiTool.Destructive, destructive ?? harmless],
+    [AiTool.Idempotent, idempotent],
+    [AiTool.OpenWorld, openWorld]
+  ] as const
+  return hints.reduce(
+    (context, [key, value]) => (value === undefined ? context : Context.add(context, key, value)),
+    Context.add(Context.empty(), AiTool.Strict, false)
   )
+}

@@ -8,6 +8,7 @@ import type { JsonObject } from "../../../core/Json.ts"
 import type { Message } from "../../../core/Message.ts"
 import type { Dialect } from "../../internal/dialect.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, type Turn } from "../../internal/normalize.ts"
+import { wellFormed } from "../../internal/wellFormed.ts"
 import { arrange } from "./layout.ts"
 import { filePart, shownParts } from "./media.ts"
 import { optionsOf, provider } from "./metadata.ts"
@@ -143,7 +144,7 @@ export const makeEncoder = (to: Dialect) => {
       messages.push(...messagesOf(turn))
       made.push({ turn, end: messages.length })
     }
-    const text = [systemPrompt, ...normalized.system].filter((part) => part !== "").join("\n\n")
+    const text = [wellFormed(systemPrompt), ...normalized.system].filter((part) => part !== "").join("\n\n")
     if (text === "") return AiPrompt.fromMessages(messages.slice())
     if (system?.content !== text) system = AiPrompt.systemMessage({ content: text })
     return AiPrompt.fromMessages([system, ...messages])

@@ -8,6 +8,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { Block } from "../../../core/Content.ts"
 import { isObject, JsonObject } from "../../../core/Json.ts"
+import { wellFormedObject } from "../../internal/wellFormed.ts"
 
 /** The key of `providerData` under which the metadata of `effect/ai` is. */
 export const provider = "effect-ai"
@@ -32,7 +33,7 @@ export const isEmpty = (value: object): boolean => Object.keys(value).length ===
 /** `providerData` as options or metadata of an `effect/ai` part. */
 export const optionsOf = (providerData: JsonObject | undefined): Metadata => {
   if (providerData === undefined) return {}
-  const { [provider]: theirs, ...rest } = providerData
+  const { [provider]: theirs, ...rest } = wellFormedObject(providerData)
   const options = fieldsOf(theirs)
   return isEmpty(rest) ? options : { ...options, [ours]: rest }
 }

@@ -7,7 +7,7 @@ import { placeholders } from "../dialect.ts"
 import type { AiTurn, AnsweredCall, Turn } from "../normalize.ts"
 import type { ToolNames } from "../toolNames.ts"
 import { ownData, saidPart, shownPart } from "./content.ts"
-import { isVerbatim, type Layout, toLayout } from "./layout.ts"
+import { answeredBy, askedBy, isVerbatim, type Layout, toLayout } from "./layout.ts"
 import type { Message, Part, RedactedThinkingPart, ThinkingPart, ToolResultPart } from "./wire.ts"
 
 /** Thinking goes back only with what proves that Claude thought it. */
@@ -18,31 +18,57 @@ const thinkingPart = (text: string, data: JsonObject | undefined): ThinkingPart 
   return undefined
 }
 
-const callPart = (call: AnsweredCall, names: ToolNames): Part => {
+const callerOf = (call: AnsweredCall): JsonObject | undefined => {
   const caller = call.data?.["caller"]
+  return isObject(caller) ? caller : undefined
+}
+
+const callPart = (call: AnsweredCall, names: ToolNames, left: ReadonlySet<string>): Part => {
+  const caller = callerOf(call)
+  const isLeft = typeof caller?.["tool_id"] === "string" && left.has(caller["tool_id"])
   return {
     type: "tool_use",
     id: call.id,
     name: names.wire(call.name),
     input: call.arguments,
-    ...(isObject(caller) ? { caller } : {})
+    ...(caller === undefined || isLeft ? {} : { caller })
   }
 }
 
-/** What the model said and called, in the order in which it did. */
-const saidParts = (turn: AiTurn, names: ToolNames): ReadonlyArray<Part> => {
+const isThinking = ({ type }: Part): boolean => type === "thinking" || type === "redacted_thinking"
+
+/** What the model said and called, in the order in which it did, without the blocks of Anthropic's that are `left` out. */
+const saidParts = (turn: AiTurn, names: ToolNames, left: ReadonlySet<string>): ReadonlyArray<Part> => {
+  const parts = allParts(turn, names, left)
+  // Thoughts that led to what was left out.
+  return left.size > 0 && parts.every(isThinking) ? [] : parts
+}
+
+/** The layout that was kept, if it is that of this turn. */
+const layoutOf = (turn: AiTurn): Layout => {
+  const layout = toLayout(turn.data?.["layout"])
+  const count = (kind: Layout[number]) => layout.filter((item) => item === kind).length
+  const bad = turn.calls.filter((call) => call.raw !== undefined).length
+  const fits =
+    count("said") === turn.content.length && count("call") === turn.calls.length - bad && count("malformed") === bad
+  return fits ? layout : []
+}
+
+const allParts = (turn: AiTurn, names: ToolNames, left: ReadonlySet<string>): ReadonlyArray<Part> => {
   const said = turn.content.map((block) =>
     block.type === "text" ? saidPart(block) : thinkingPart(block.text, ownData(block.providerData))
   )
-  const good = turn.calls.filter((call) => call.raw === undefined).map((call) => callPart(call, names))
-  const bad = turn.calls.filter((call) => call.raw !== undefined).map((call) => callPart(call, names))
-  const layout = toLayout(turn.data?.["layout"])
-  const count = (kind: Layout[number]) => layout.filter((item) => item === kind).length
-  const fits = count("said") === said.length && count("call") === good.length && count("malformed") === bad.length
-  if (layout.length === 0 || !fits) return [...said, ...good, ...bad].filter((part) => part !== undefined)
+  const good = turn.calls.filter((call) => call.raw === undefined).map((call) => callPart(call, names, left))
+  const bad = turn.calls.filter((call) => call.raw !== undefined).map((call) => callPart(call, names, left))
+  const layout = layoutOf(turn)
+  if (layout.length === 0) return [...said, ...good, ...bad].filter((part) => part !== undefined)
   const next = { said: said.values(), call: good.values(), malformed: bad.values() }
   return layout
-    .map((item) => (typeof item === "string" ? next[item].next().value : item))
+    .map((item) => {
+      if (typeof item === "string") return next[item].next().value
+      const id = askedBy(item) ?? answeredBy(item)
+      return id !== undefined && left.has(id) ? undefined : item
+    })
     .filter((part) => part !== undefined)
 }
 
@@ -74,14 +100,58 @@ interface Spoken {
   readonly user: ReadonlyArray<Part>
 }
 
-const spoken = (turn: Turn, names: ToolNames): Spoken => {
+interface Pairing {
+  readonly asked?: string | undefined
+  readonly answered?: string | undefined
+}
+
+/** The ids that a turn's blocks of Anthropic's own tools have, in order. */
+const verbatimIds = (turn: Turn): ReadonlyArray<Pairing> => {
+  const layout = turn.role === "ai" ? layoutOf(turn) : []
+  return layout.flatMap((item) =>
+    typeof item === "string" ? [] : [{ asked: askedBy(item), answered: answeredBy(item) }]
+  )
+}
+
+/**
+ * What is left out: what Anthropic's own tools were asked without an answer, and answers to what is not there. The API
+ * refuses both, but for what goes on in this request: a turn that it paused, and calls that a running tool made.
+ */
+const unpaired = (
+  turns: ReadonlyArray<Turn>,
+  idsOf: (turn: Turn) => ReadonlyArray<Pairing>
+): ReadonlyMap<Turn, ReadonlySet<string>> => {
+  const open = new Map<string, Turn>()
+  const left = new Map<Turn, Set<string>>()
+  const leave = (turn: Turn | undefined, id: string): void => {
+    if (turn !== undefined) left.set(turn, (left.get(turn) ?? new Set()).add(id))
+  }
+  for (const turn of turns) {
+    for (const { answered, asked } of idsOf(turn)) {
+      if (asked !== undefined) {
+        leave(open.get(asked), asked)
+        open.set(asked, turn)
+      } else if (answered !== undefined && !open.delete(answered)) leave(turn, answered)
+    }
+  }
+  const last = turns.at(-1)
+  const calls = last?.role === "ai" ? last.calls : []
+  const running = new Set(calls.map((call) => callerOf(call)?.["tool_id"]))
+  const goesOn = last?.role === "ai" && last.stopReason === "pause" && calls.length === 0
+  for (const [id, turn] of open) if (turn !== last || !(goesOn || running.has(id))) leave(turn, id)
+  return left
+}
+
+const nothing: ReadonlySet<string> = new Set()
+
+const spoken = (turn: Turn, names: ToolNames, left: ReadonlySet<string>): Spoken => {
   switch (turn.role) {
     case "system":
       return { assistant: [], user: [shownPart(placeholders.systemAsHuman(turn.text))] }
     case "human":
       return { assistant: [], user: turn.content.map(shownPart) }
     case "ai":
-      return { assistant: saidParts(turn, names), user: resultParts(turn) }
+      return { assistant: saidParts(turn, names, left), user: resultParts(turn) }
   }
 }
 
@@ -102,7 +172,8 @@ export interface Encoded {
  * turns. `wanted` are indices of the history of which the place is asked.
  */
 export const makeHistoryEncoder = () => {
-  let known = new WeakMap<Turn, Spoken>()
+  let known = new WeakMap<Turn, Spoken & { readonly left: string }>()
+  const ids = new WeakMap<Turn, ReadonlyArray<Pairing>>()
   let namesKey: ToolNames | undefined
 
   return (turns: ReadonlyArray<Turn>, names: ToolNames, wanted: ReadonlySet<number>): Encoded => {
@@ -123,8 +194,17 @@ export const makeHistoryEncoder = () => {
       const block = (messages[message]?.content.length ?? 0) - 1 - back
       if (wanted.has(index) && block >= 0) places.set(index, { message, block })
     }
+    const idsOf = (turn: Turn): ReadonlyArray<Pairing> => {
+      const own = ids.get(turn) ?? verbatimIds(turn)
+      ids.set(turn, own)
+      return own
+    }
+    const left = unpaired(turns, idsOf)
     for (const turn of turns) {
-      const parts = known.get(turn) ?? spoken(turn, names)
+      const leftHere = left.get(turn) ?? nothing
+      const key = [...leftHere].join()
+      const before = known.get(turn)
+      const parts = before?.left === key ? before : { ...spoken(turn, names, leftHere), left: key }
       known.set(turn, parts)
       say("assistant", parts.assistant)
       if (turn.role === "ai" && wanted.size > 0) here(turn.index)

@@ -20,6 +20,14 @@ export const isVerbatim = (value: unknown): value is VerbatimPart =>
   verbatim.test(value["type"]) &&
   value["type"] !== "tool_result"
 
+/** The id of a block that asks one of Anthropic's own tools, whose result is a block too. */
+export const askedBy = (part: VerbatimPart): string | undefined =>
+  part.type.endsWith("_tool_use") && typeof part["id"] === "string" ? part["id"] : undefined
+
+/** The id of the block that a result answers. */
+export const answeredBy = (part: VerbatimPart): string | undefined =>
+  part.type.endsWith("_tool_result") && typeof part["tool_use_id"] === "string" ? part["tool_use_id"] : undefined
+
 const isLayout = (value: unknown): value is Layout =>
   Array.isArray(value) &&
   value.every((item) => item === "said" || item === "call" || item === "malformed" || isVerbatim(item))

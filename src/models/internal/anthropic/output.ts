@@ -3,6 +3,7 @@
  */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { adaptSchema, type SchemaRules } from "../jsonSchema.ts"
+import { wellFormedObject } from "../wellFormed.ts"
 
 /** What Claude's constrained output enforces. */
 const rules: SchemaRules = {
@@ -39,7 +40,8 @@ const isRecursive = (schema: JsonObject): boolean => {
   return visit(root, [])
 }
 
-const make = (schema: JsonObject): OutputRequest => {
+const make = (given: JsonObject): OutputRequest => {
+  const schema = wellFormedObject(given)
   const adapted = adaptSchema(schema, rules)
   if (adapted !== undefined && !isRecursive(adapted.schema)) {
     // An object that was open and is closed now holds nothing that is not valid.

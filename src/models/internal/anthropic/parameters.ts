@@ -4,6 +4,7 @@
 import * as Result from "effect/Result"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { merge } from "../read.ts"
+import { wellFormedObject } from "../wellFormed.ts"
 import type { Body } from "./wire.ts"
 
 /** Options whose names differ on the wire; a dot leads into an object. */
@@ -25,7 +26,7 @@ const reserved = new Set(["model", "messages", "stream", "system", "tools", "too
  */
 export const overlay = (body: Body, layers: ReadonlyArray<JsonObject>): Result.Result<Body, string> => {
   const fields = new Map<string, unknown>(Object.entries(body))
-  for (const [name, value] of layers.flatMap((layer) => Object.entries(layer))) {
+  for (const [name, value] of layers.flatMap((layer) => Object.entries(wellFormedObject(layer)))) {
     const [key = name, inner] = (names[name] ?? name).split(".")
     if (reserved.has(key)) return Result.fail(key)
     const own = inner === undefined ? value : { [inner]: value }

@@ -7,6 +7,7 @@ import { isObject } from "../../../core/Json.ts"
 import { makeNormalizer } from "../normalize.ts"
 import { makeToolNames, type ToolNames } from "../toolNames.ts"
 import { toolSchema } from "../toolSchema.ts"
+import { wellFormed } from "../wellFormed.ts"
 import { withBreakpoints } from "./cache.ts"
 import { dialect } from "./content.ts"
 import { makeHistoryEncoder } from "./history.ts"
@@ -28,12 +29,16 @@ export interface Encoding {
   readonly fields: Partial<Body>
 }
 
-/** A body, the tool names in it, the beta features that it needs, and what of an output schema is not enforced. */
+/**
+ * A body, the tool names in it, the beta features that it needs, what of an output schema is not enforced, and which
+ * images and files can't be sent.
+ */
 export interface Encoded {
   readonly body: Body
   readonly names: ToolNames
   readonly betas: ReadonlyArray<string>
   readonly removed: ReadonlyArray<string>
+  readonly damaged: ReadonlyArray<string>
 }
 
 /** The longest tool name, in characters. */
@@ -71,7 +76,7 @@ const canThink = (thinking: Thinking | undefined, messages: ReadonlyArray<Messag
 
 const toolOf = (tool: ToolDefinition, names: ToolNames): Tool => ({
   name: names.wire(tool.name),
-  description: tool.description,
+  description: wellFormed(tool.description),
   input_schema: toolSchema(tool.parameters, "anthropic")
 })
 
@@ -133,7 +138,7 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
   let names = makeToolNames([], nameLength)
 
   return (request) => {
-    const { system: folded, turns } = normalize(request.messages)
+    const { damaged, system: folded, turns } = normalize(request.messages)
     if (request.tools.length > 0 && request.tools !== offered) {
       offered = request.tools
       names = makeToolNames(offered, nameLength)
@@ -148,7 +153,7 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
     const output = outputOf(request.outputSchema)
     const system = [request.systemPrompt, ...folded, output?.plea ?? ""]
       .filter((text) => text.trim() !== "")
-      .map((text): TextPart => ({ type: "text", text }))
+      .map((text): TextPart => ({ type: "text", text: wellFormed(text) }))
     const wire = [...(settings.serverTools ?? []), ...tools.map((tool) => toolOf(tool, names))]
     const prompt: Prompt = {
       model,
@@ -165,7 +170,8 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
       body: plea === undefined ? final : { ...final, messages: withPlea(final.messages, plea) },
       names,
       betas: isInterleaved && thinking !== undefined ? [interleaved] : [],
-      removed: output?.removed ?? []
+      removed: output?.removed ?? [],
+      damaged
     }))
   }
 }

@@ -11,6 +11,7 @@ import { isModelError, ModelError } from "../../../core/ModelError.ts"
 import type { Usage } from "../../../core/Usage.ts"
 import { decodeTurn } from "../decodeTurn.ts"
 import type { Origin } from "../errors.ts"
+import { makeMediaWarner } from "../media.ts"
 import { patiently } from "../patience.ts"
 import { textsOf } from "../secrets.ts"
 import { makeSchemaWarner, warned } from "../warned.ts"
@@ -122,13 +123,14 @@ export const makeSession = ({ encoding, idle, priced, provider, secrets, send }:
   const encode = makeEncoder(encoding)
   const known = new Set<string>()
   const warn = makeSchemaWarner({ provider, model: encoding.model })
+  const warnOfMedia = makeMediaWarner()
   let dropping = false
 
   const nextTurn = Effect.fnUntraced(function* (request: ModelRequest) {
     const makeId = yield* IdGenerator
     const encoded = encode(request)
     if (Result.isFailure(encoded)) return yield* reservedParameter(provider, encoding.model, encoded.failure)
-    const { betas, body, names, removed } = encoded.success
+    const { betas, body, damaged, names, removed } = encoded.success
     const origin: Origin = {
       provider,
       model: encoding.model,
@@ -152,7 +154,7 @@ export const makeSession = ({ encoding, idle, priced, provider, secrets, send }:
       () => makeDecoder({ names, priced, makeId, fail: (fault) => faultError(origin, fault) }),
       known
     )
-    return warned(warn(removed), turn)
+    return warned(warn(removed), warned(warnOfMedia(damaged), turn))
   })
 
   return { nextTurn: (request): Stream.Stream<TurnPart, ModelError> => Stream.unwrap(nextTurn(request)) }

@@ -1,8 +1,9 @@
 /**
  * Gemma 4: calls in a notation of its own, `<|tool_call>call:f{city:<|"|>Bern<|"|>,days:3}<tool_call|>`.
  */
-import { isObject, type Json } from "../../../core/Json.ts"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { AiTurn, Turn } from "../../internal/normalize.ts"
+import { toolSchema } from "../../internal/toolSchema.ts"
 import type { OpenCalls } from "./calls.ts"
 import { textOf } from "./chatml.ts"
 import { type Ask, type Codec, type Piece, plain, type Prompt, special } from "./Codec.ts"
@@ -71,10 +72,20 @@ const fields = (entries: ReadonlyArray<readonly [string, Json]>): ReadonlyArray<
     ...literal(item)
   ])
 
-/** A JSON Schema as Gemma knows it: the names of types in capitals. */
-const shouted = (schema: Json): Json => {
-  if (Array.isArray(schema)) return schema.map(shouted)
-  if (!isObject(schema)) return schema
+/** A union has to be one type for Gemma: the first of its alternatives, with the others in words. */
+const single = (schema: JsonObject): JsonObject => {
+  const { anyOf, ...rest } = schema
+  const [first, ...others] = Array.isArray(anyOf) ? anyOf : []
+  if (!isObject(first)) return schema
+  const said = [rest["description"], `Or: ${JSON.stringify(others)}.`].filter((text) => typeof text === "string")
+  return { ...single(first), ...rest, description: said.join(" ") }
+}
+
+/** A JSON Schema as Gemma knows it: one type each, its name in capitals. */
+const shouted = (given: Json): Json => {
+  if (Array.isArray(given)) return given.map(shouted)
+  if (!isObject(given)) return given
+  const schema = single(given)
   return Object.fromEntries(
     Object.entries(schema).map(([key, item]) => [
       key,
@@ -87,7 +98,7 @@ const toolPieces = (ask: Ask): ReadonlyArray<Piece> =>
   ask.tools.flatMap(({ description, name, parameters }) => [
     special("<|tool>"),
     plain(`declaration:${name}`),
-    ...literal({ description, parameters: shouted(parameters) }),
+    ...literal({ description, parameters: shouted(toolSchema(parameters, "gemini")) }),
     special("<tool|>")
   ])
 

@@ -29,8 +29,6 @@ const words: { readonly [word: string]: string } = {
 
 const number = /^[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/
 
-const bare = /^[\p{L}_][\p{L}\p{N}_.-]*$/u
-
 /** A number as JSON. Digits that a double can't hold are kept, as a string: they are an id more often than a number. */
 const numeral = (word: string): string | undefined => {
   const value = Number(word)
@@ -56,7 +54,7 @@ const scalar = function* (cursor: Cursor, out: Out, notation: Notation): Parser<
     ? words[word]
     : number.test(word)
       ? numeral(word)
-      : notation.bareStrings && bare.test(word)
+      : notation.bareStrings
         ? JSON.stringify(word)
         : undefined
   if (value === undefined) return `\`${word.slice(0, 80)}\` is not a value`

@@ -6,7 +6,7 @@ import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { LlamaContext, LlamaGrammar } from "node-llama-cpp"
-import type { ModelRequest, ModelSession, TurnPart } from "../../../core/ChatModel.ts"
+import type { ModelRequest, ModelSession, ToolDefinition, TurnPart } from "../../../core/ChatModel.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
@@ -14,7 +14,9 @@ import * as Usage from "../../../core/Usage.ts"
 import type { Dialect } from "../../internal/dialect.ts"
 import { makeNormalizer, type Turn } from "../../internal/normalize.ts"
 import { makeToolNames, type ToolNames } from "../../internal/toolNames.ts"
+import { toolSchema } from "../../internal/toolSchema.ts"
 import { makeSchemaWarner } from "../../internal/warned.ts"
+import { wellFormed } from "../../internal/wellFormed.ts"
 import { makeAssembler } from "./assemble.ts"
 import type { Engine } from "./engine.ts"
 import { errorOf, type Origin, turnError } from "./errors.ts"
@@ -57,6 +59,15 @@ const renamed = (turns: ReadonlyArray<Turn>, names: ToolNames): ReadonlyArray<Tu
       : turn
   )
 
+/** The parameters of tools as models are told them. */
+const parameters = new WeakMap<JsonObject, JsonObject>()
+
+const toldOf = (tool: ToolDefinition, names: ToolNames): ToolDefinition => {
+  const schema = parameters.get(tool.parameters) ?? toolSchema(tool.parameters, "openai")
+  parameters.set(tool.parameters, schema)
+  return { ...tool, name: names.wire(tool.name), description: wellFormed(tool.description), parameters: schema }
+}
+
 /** How long the turn may be, in tokens; fails if its prompt leaves no room for an answer. */
 const limitOf = (shared: Shared, prepared: Prepared, maxTokens: number): Effect.Effect<number, ModelError> => {
   const { contextSize } = shared.context
@@ -98,9 +109,9 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
       const tools = request.toolChoice === "none" ? [] : request.tools
       const { toolChoice } = request
       const asked: Asked = {
-        systemPrompt: [request.systemPrompt, ...system].filter((text) => text !== "").join("\n\n"),
+        systemPrompt: [wellFormed(request.systemPrompt), ...system].filter((text) => text !== "").join("\n\n"),
         turns: renamed(turns, names),
-        tools: tools.map((tool) => ({ ...tool, name: names.wire(tool.name) })),
+        tools: tools.map((tool) => toldOf(tool, names)),
         toolChoice: typeof toolChoice === "string" ? toolChoice : { tool: names.wire(toolChoice.tool) },
         outputSchema: tools.length === 0 ? request.outputSchema : undefined,
         settings

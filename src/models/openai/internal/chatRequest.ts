@@ -158,7 +158,7 @@ export const makeChatWriter = (settings: ChatSettings) => {
     const { definitions, names } = toolbox(request.tools)
     if (writtenFor !== names) written = new WeakMap()
     writtenFor = names
-    const { system, turns } = normalize(request.messages)
+    const { damaged, system, turns } = normalize(request.messages)
     const conversation = mergeTurns(turns.filter(isSaid)).flatMap((turn) => {
       const before = written.get(turn)
       if (before !== undefined) return before
@@ -182,7 +182,7 @@ export const makeChatWriter = (settings: ChatSettings) => {
         ...(tools.length === 0 ? {} : { tools, ...choice(request, names) }),
         stream: true as const
       })
-      return { body, names, restore, lost }
+      return { body, names, restore, lost, damaged }
     })
   }
 }

@@ -4,6 +4,7 @@
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { merge } from "../../internal/read.ts"
+import { wellFormedObject } from "../../internal/wellFormed.ts"
 
 /** How hard a reasoning model thinks. Which values a model takes is its own affair. */
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max"
@@ -70,5 +71,5 @@ export const overlay = (
       put(body, key, inner === undefined ? value : { [inner]: value })
     }
   }
-  return Result.succeed(withoutNulls(body))
+  return Result.succeed(wellFormedObject(withoutNulls(body)))
 }

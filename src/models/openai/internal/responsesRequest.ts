@@ -1,7 +1,7 @@
-import * as Result from "effect/Result"
 /**
  * Writes a request for OpenAI's Responses API.
  */
+import * as Result from "effect/Result"
 import type {
   FunctionTool,
   ResponseCreateParamsStreaming,
@@ -15,6 +15,7 @@ import { dataOf, type Dialect, placeholders } from "../../internal/dialect.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, type Shown, type Turn } from "../../internal/normalize.ts"
 import { listOf, numberOf, objectOf, objectsOf, stringOf } from "../../internal/read.ts"
 import type { ToolNames } from "../../internal/toolNames.ts"
+import { wellFormed } from "../../internal/wellFormed.ts"
 import { fileName, hasRemoteUrl, imageUrl, isDocument, readsFileId, readsImage } from "./media.ts"
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
 import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
@@ -155,7 +156,8 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     const { definitions, names: toolNames } = toolbox(request.tools)
     if (writtenFor !== toolNames) written = new WeakMap()
     writtenFor = toolNames
-    const input = normalize(request.messages).turns.flatMap((turn) => {
+    const { damaged, turns } = normalize(request.messages)
+    const input = turns.flatMap((turn) => {
       const before = written.get(turn)
       if (before !== undefined) return before
       const items = itemsOf(turn, settings, toolNames)
@@ -179,13 +181,13 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
       const body = Object.assign({}, parameters, {
         ...(include === undefined ? {} : { include }),
         model: settings.model,
-        ...(request.systemPrompt === "" ? {} : { instructions: request.systemPrompt }),
+        ...(request.systemPrompt === "" ? {} : { instructions: wellFormed(request.systemPrompt) }),
         input,
         ...(tools.length === 0 ? {} : { tools, ...choice(request, toolNames) }),
         stream: true
       })
       // Raw parameters are the caller's own: the API says what is wrong with them.
-      return { body: body as ResponseCreateParamsStreaming, names: toolNames, restore, lost }
+      return { body: body as ResponseCreateParamsStreaming, names: toolNames, restore, lost, damaged }
     })
   }
 }

@@ -16,6 +16,8 @@ export interface Written<Body> {
   readonly restore: ((answer: Json) => Json) | undefined
   /** Constraints of the answer's schema that the model is not held to. */
   readonly lost: ReadonlyArray<string>
+  /** Images and files that can't be sent. */
+  readonly damaged: ReadonlyArray<string>
 }
 
 /** What strict mode enforces. */

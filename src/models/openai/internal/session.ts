@@ -8,6 +8,7 @@ import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { ModelError } from "../../../core/ModelError.ts"
 import { decodeTurn, type TurnDecoder } from "../../internal/decodeTurn.ts"
+import { makeMediaWarner } from "../../internal/media.ts"
 import { makeSchemaWarner, warned } from "../../internal/warned.ts"
 import type { Client } from "./client.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
@@ -30,6 +31,7 @@ export const makeSessions = <Body>(client: Client, api: Api<Body>): Effect.Effec
   const { model, provider } = api
   const unknown = new Set<string>()
   const warn = makeSchemaWarner({ provider, model })
+  const warnOfMedia = makeMediaWarner()
 
   return Effect.sync(() => {
     const write = api.makeWriter()
@@ -44,12 +46,10 @@ export const makeSessions = <Body>(client: Client, api: Api<Body>): Effect.Effec
           detail: `parameters can't set "${written.failure}": it is made from the run`
         })
       }
-      const { body, lost, names, restore } = written.success
+      const { body, damaged, lost, names, restore } = written.success
       const context: DecodeContext = { origin: client.originOf(body), names, restore, makeId }
-      return warned(
-        warn(lost),
-        decodeTurn(client.stream(body, api.send(body)), () => api.makeDecoder(context), unknown)
-      )
+      const turn = decodeTurn(client.stream(body, api.send(body)), () => api.makeDecoder(context), unknown)
+      return warned(warn(lost), warned(warnOfMedia(damaged), turn))
     })
     return { nextTurn: (request) => Stream.unwrap(turn(request)) }
   })

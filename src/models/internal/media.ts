@@ -1,0 +1,31 @@
+/**
+ * Images and files whose data can be read at all. A provider refuses a request with one that can't, and with it the
+ * thread for good.
+ */
+import type { FileBlock, ImageBlock } from "../../core/Content.ts"
+import { makeWarner } from "./warned.ts"
+
+const base64 = /^[A-Za-z0-9+/]+={0,2}$/
+
+const isBase64 = (data: string): boolean => data.length % 4 === 0 && base64.test(data)
+
+const dataUrl = /^data:[^,]*;base64,/i
+
+/** Whether what a block says can be sent: well-formed text, and base64 where it is to be base64. */
+export const isSound = ({ source }: ImageBlock | FileBlock): boolean => {
+  if (source.kind === "fileId") return source.fileId.isWellFormed()
+  if (source.kind === "base64") return source.mimeType.isWellFormed() && isBase64(source.data)
+  const before = dataUrl.exec(source.url)?.[0]
+  return source.url.isWellFormed() && (before === undefined || isBase64(source.url.slice(before.length)))
+}
+
+/** What a damaged image or file is called in a warning. */
+export const nameOf = (block: ImageBlock | FileBlock): string => {
+  const { source } = block
+  const type = source.kind === "base64" && source.mimeType !== "" ? ` (${source.mimeType})` : ""
+  return block.type === "file" && block.name !== undefined ? `${block.name}${type}` : `${block.type}${type}`
+}
+
+/** Warns of images and files that were left out since their data is damaged. */
+export const makeMediaWarner = () =>
+  makeWarner("media", (names) => `what can't be read was left out of the request, and the model told so: ${names}`)
