@@ -7,6 +7,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import { Decision, Request } from "./Approval.ts"
 import type { Checkpoint } from "./Checkpoint.ts"
 import { Json } from "./Json.ts"
@@ -42,8 +43,20 @@ export interface Thread {
   readonly append: (entries: ReadonlyArray<Entry>) => Effect.Effect<number, SessionError>
 }
 
-/** The journal: opens threads, and makes those that are not there. */
+/**
+ * The journal: opens threads, and makes those that are not there. `hold` takes the turn of a thread until its scope is
+ * closed: a run takes it before it opens the thread, so that of two runs one waits, or fails with `Busy` before it asks or
+ * stores anything.
+ */
 export class Journal extends Context.Service<
   Journal,
-  { readonly open: (threadId: string) => Effect.Effect<Thread, SessionError> }
+  {
+    readonly open: (threadId: string) => Effect.Effect<Thread, SessionError>
+    readonly hold?: ((threadId: string) => Effect.Effect<unknown, SessionError, Scope.Scope>) | undefined
+  }
 >()("effect-deepagents/Journal") {}
+
+/** What the runs hold that this is inside of, as `hold` gave it: a run inside of a run can't wait for that one. */
+export const Held = Context.Reference<ReadonlyArray<unknown>>("effect-deepagents/Journal/Held", {
+  defaultValue: () => []
+})

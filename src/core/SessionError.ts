@@ -9,6 +9,7 @@ import * as Schema from "effect/Schema"
  * - `InvalidEntry`: an entry does not decode, or can't follow where it was to be put; `entry` is its id
  * - `InvalidPoint`: there is no such entry to go to, or it is inside of a group of calls and results
  * - `Conflict`: somebody else wrote meanwhile; `expected` and `found` are the leaves
+ * - `Busy`: another run of this process is at work on the thread, and this one was not to wait, or is inside of it
  * - `Archived`: the thread takes no more entries until it is unarchived
  * - `TooLarge`: `what` was to be stored has more bytes, as JSON, than `limit`; nothing was stored
  * - `Corrupt`: what is stored can't be read
@@ -21,6 +22,7 @@ export const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidEntry", { entry: Schema.String, problem: Schema.String }),
   Schema.TaggedStruct("InvalidPoint", { entry: Schema.String, problem: Schema.String }),
   Schema.TaggedStruct("Conflict", { expected: Schema.NullOr(Schema.String), found: Schema.NullOr(Schema.String) }),
+  Schema.TaggedStruct("Busy", {}),
   Schema.TaggedStruct("Archived", {}),
   Schema.TaggedStruct("TooLarge", { what: Schema.String, bytes: Schema.Finite, limit: Schema.Finite }),
   Schema.TaggedStruct("Corrupt", { problem: Schema.String }),
@@ -42,6 +44,8 @@ const explain = (reason: Reason): string => {
       return `can't go to entry ${reason.entry}: ${reason.problem}`
     case "Conflict":
       return `somebody else wrote meanwhile (expected the leaf ${reason.expected ?? "none"}, found ${reason.found ?? "none"}); load it again and go on from there`
+    case "Busy":
+      return "another run of this process is at work on the thread; begin this one when that is done, or give it a thread of its own"
     case "Archived":
       return "the thread is archived; unarchive it to go on"
     case "TooLarge":

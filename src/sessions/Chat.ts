@@ -16,24 +16,27 @@
  * }).pipe(Effect.provide(MemorySessions.layer))
  * ```
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Agent from "../core/Agent.ts"
 import type { AgentError } from "../core/AgentError.ts"
 import type { AgentEvent } from "../core/AgentEvent.ts"
 import type { AgentResult } from "../core/AgentResult.ts"
-import { Journal } from "../core/Journal.ts"
+import { Held, Journal } from "../core/Journal.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { Message } from "../core/Message.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { load } from "./internal/checkpoint.ts"
+import { take } from "./internal/turns.ts"
 import { makeJournal } from "./SessionStore.ts"
 
-/** The chat is at another turn. Send again when that is done, or make the chat with `busy: "queue"`. */
+/**
+ * The thread is at another turn, of this chat or another one. Send again when that is done, or make the chat with
+ * `busy: "queue"`.
+ */
 export class ChatBusy extends Schema.TaggedError<ChatBusy>()("ChatBusy", { threadId: Schema.String }) {
   override get message(): string {
     return `The chat ${JSON.stringify(this.threadId)} is at another turn; send again when that is done`
@@ -56,12 +59,13 @@ export interface Chat<out Output, out E, out R> {
 
 /**
  * `busy` says what becomes of a turn while another one is going on: it waits (`queue`, the default), or fails with
- * {@link ChatBusy} (`refuse`). It holds for this chat value; two processes on one thread get a `Conflict`. `metadata` are
+ * {@link ChatBusy} (`refuse`). It holds for all chats and runs of this process on one thread of a store; two processes on one
+ * thread get a `Conflict`. A turn inside of a turn of the same thread is refused: it would wait for ever. `metadata` are
  * given to the thread if it is not there yet, and left alone if it is.
  */
 export interface Options {
-  readonly busy?: "queue" | "refuse"
-  readonly metadata?: JsonObject
+  readonly busy?: "queue" | "refuse" | undefined
+  readonly metadata?: JsonObject | undefined
 }
 
 /** Opens a chat on a thread, which is made if it is not there. */
@@ -79,24 +83,23 @@ export const make = Effect.fnUntraced(function* <O, E, R>(
     (error) => error.reason._tag === "AlreadyExists",
     () => Effect.void
   )
-  const journal = makeJournal(store)
-  const turn = yield* Semaphore.make(1)
-  const taken = Effect.flatMap(turn.takeIfAvailable(1), (isTaken) =>
-    isTaken ? Effect.addFinalizer(() => turn.release(1)) : Effect.fail(new ChatBusy({ threadId }))
-  )
+  const { open } = makeJournal(store)
   /** Takes the turn until the scope is closed. */
-  const begin: Effect.Effect<void, ChatBusy, Scope.Scope> =
-    options?.busy === "refuse" ? Effect.uninterruptible(taken) : turn.takeScoped(1)
+  const begin = Effect.mapError(take(store, threadId, options?.busy ?? "queue"), () => new ChatBusy({ threadId }))
+  /** Goes on in the turn that was taken. */
+  const inTurn = Effect.map(Effect.zip(Held, begin), ([outer, held]) =>
+    Context.make(Journal, { open }).pipe(Context.add(Held, [...outer, held]))
+  )
 
   return {
     threadId,
     send: (input) =>
       Effect.scoped(
-        Effect.andThen(begin, Effect.provideService(Agent.run(agent, input, { threadId }), Journal, journal))
+        Effect.flatMap(inTurn, (context) => Effect.provideContext(Agent.run(agent, input, { threadId }), context))
       ),
     stream: (input) =>
       Stream.unwrap(
-        Effect.as(begin, Stream.provideService(Agent.stream(agent, input, { threadId }), Journal, journal))
+        Effect.map(inTurn, (context) => Stream.provideContext(Agent.stream(agent, input, { threadId }), context))
       ),
     history: Effect.map(load(store, threadId), ({ checkpoint }) => checkpoint?.messages ?? [])
   }

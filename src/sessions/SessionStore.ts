@@ -23,6 +23,7 @@ import { Journal } from "../core/Journal.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { type Service, SessionStore } from "../core/SessionStore.ts"
 import { load } from "./internal/checkpoint.ts"
+import { take } from "./internal/turns.ts"
 import { makeEntryId, persistent } from "./internal/write.ts"
 
 export * from "../core/SessionStore.ts"
@@ -43,8 +44,17 @@ const opened = Effect.fnUntraced(function* (store: Service, threadId: string) {
   return yield* load(store, threadId)
 })
 
+/**
+ * `busy` says what becomes of a run while another one of this process is at work on its thread, by whatever chat, handler
+ * or tool: it waits (`queue`, the default), or fails with `Busy` (`refuse`), before it asks or stores anything.
+ */
+export interface JournalOptions {
+  readonly busy?: "queue" | "refuse" | undefined
+}
+
 /** A journal that writes to a store. */
-export const makeJournal = (store: Service): Journal["Service"] => ({
+export const makeJournal = (store: Service, options?: JournalOptions): Journal["Service"] => ({
+  hold: (threadId) => take(store, threadId, options?.busy ?? "queue"),
   open: Effect.fnUntraced(function* (threadId) {
     const { checkpoint, leaf: start } = yield* persistent(opened(store, threadId))
     let leaf = start.id
@@ -65,13 +75,20 @@ export const makeJournal = (store: Service): Journal["Service"] => ({
 
 /**
  * Makes runs with a `threadId` write to the store, and begin with what the thread has come to. A thread that is not there
- * is made; one that is archived fails with `Archived`. While the store is `Unavailable`, each operation is tried again
- * for about three seconds.
+ * is made; one that is archived fails with `Archived`. One run of this process at a time is at work on a thread: a second
+ * one waits for it. While the store is `Unavailable`, each operation is tried again for about three seconds.
  */
 export const journal: Layer.Layer<Journal, never, SessionStore> = Layer.effect(
   Journal,
-  Effect.map(SessionStore, makeJournal)
+  Effect.map(SessionStore, (store) => makeJournal(store))
 )
+
+/** Like {@link journal}, with options. */
+export const journalWith = (options: JournalOptions): Layer.Layer<Journal, never, SessionStore> =>
+  Layer.effect(
+    Journal,
+    Effect.map(SessionStore, (store) => makeJournal(store, options))
+  )
 
 /** What a thread has come to, `undefined` if nothing: messages, state, usage. It is read from its beginning. */
 export const checkpoint = (threadId: string): Effect.Effect<Checkpoint | undefined, SessionError, SessionStore> =>

@@ -26,6 +26,7 @@ import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as AgentEvent from "../core/AgentEvent.ts"
+import { limit, sizeOfText } from "../sessions/internal/size.ts"
 import { problem as nameProblem } from "./internal/names.ts"
 import { type Fault, type Row, Storage } from "./Storage.ts"
 import { make as failure, type Reason, type StoreError } from "./StoreError.ts"
@@ -68,7 +69,10 @@ export interface Page<out A, out Next> {
 
 /** See {@link TraceStore}. */
 export interface Service {
-  /** Appends events to the trace of a run. An event of the same `seq` takes the place of the one that is there. */
+  /**
+   * Appends events to the trace of a run. An event of the same `seq` takes the place of the one that is there. One
+   * that is no JSON (an event that you made), or has more than 15 MiB, fails with `InvalidValue`, and none is stored.
+   */
   readonly append: (runId: string, events: ReadonlyArray<AgentEvent.AgentEvent>) => Effect.Effect<void, StoreError>
   /**
    * Events in the order of `seq`, those of `from` and behind it; looks at so many as `limit` says (100; at most 1,000),
@@ -136,6 +140,25 @@ const readEvent = (value: string): Effect.Effect<AgentEvent.AgentEvent, Fault> =
     (error) => ("_tag" in error ? corrupt(error.message) : error)
   )
 
+const invalid = (event: AgentEvent.AgentEvent, problem: string): Reason => ({
+  _tag: "InvalidValue",
+  problem: `the event ${event.seq} (${event._tag}) ${problem}`
+})
+
+const toRow = (event: AgentEvent.AgentEvent): Effect.Effect<Row, Reason> =>
+  Effect.flatMap(
+    Effect.try({
+      try: () => JSON.stringify(AgentEvent.encode(event)),
+      catch: (error) => invalid(event, `is no JSON: ${String(error).slice(0, 200)}`)
+    }),
+    (value) => {
+      const bytes = sizeOfText(value)
+      return bytes <= limit
+        ? Effect.succeed({ key: seqKey(event.seq), value })
+        : Effect.fail(invalid(event, `has ${bytes} bytes, and ${limit} are the limit`))
+    }
+  )
+
 /** The store, on the storage that you provide. */
 export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
   TraceStore,
@@ -161,40 +184,38 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
       const problem =
         nameProblem(runId, 128) ?? listed.map(({ list }) => nameProblem(list, 520)).find(Predicate.isString)
       if (problem !== undefined) return yield* Effect.fail<Reason>({ _tag: "InvalidName", problem })
+      const rows = yield* Effect.forEach(events, toRow)
       // Lists come first: what is there is listed, even if this is the last that the process does.
       for (const { key, list, value } of listed) yield* lists.put(list, [{ key, value }])
-      yield* traces.put(
-        runId,
-        events.map((event) => ({ key: seqKey(event.seq), value: JSON.stringify(AgentEvent.encode(event)) }))
-      )
+      yield* traces.put(runId, rows)
     })
 
     const page = Effect.fnUntraced(function* (
       runId: string,
       query: EventQuery & { readonly from?: number; readonly limit?: number }
     ): Effect.fn.Return<Page<AgentEvent.AgentEvent, number>, Fault> {
-      const limit = bounded(query.limit, 100)
+      const most = bounded(query.limit, 100)
       const after = query.from === undefined || query.from <= 0 ? undefined : seqKey(Math.ceil(query.from) - 1)
-      const rows = yield* traces.scan(runId, { limit, ...(after === undefined ? {} : { after }) })
+      const rows = yield* traces.scan(runId, { limit: most, ...(after === undefined ? {} : { after }) })
       const events = yield* Effect.forEach(rows, ({ value }) => readEvent(value))
       const last = events.at(-1)
       return {
         items: events.filter((event) => isAskedFor(event, query)),
-        next: rows.length < limit || last === undefined ? undefined : last.seq + 1
+        next: rows.length < most || last === undefined ? undefined : last.seq + 1
       }
     })
 
     const runs = Effect.fnUntraced(function* (query: RunQuery): Effect.fn.Return<Page<Run, string>, Fault> {
       const { agent, cursor, since, threadId, until } = query
-      const limit = bounded(query.limit, 50)
+      const most = bounded(query.limit, 50)
       const list = threadId !== undefined ? `thread ${threadId}` : agent !== undefined ? `agent ${agent}` : "all"
       const first = until === undefined ? undefined : seqKey(Math.max(0, Math.ceil(until)))
       const after = cursor ?? first
-      const rows = yield* lists.scan(list, { limit, reverse: true, ...(after === undefined ? {} : { after }) })
+      const rows = yield* lists.scan(list, { limit: most, reverse: true, ...(after === undefined ? {} : { after }) })
       const items = yield* Effect.forEach(rows, ({ value }) =>
         Effect.mapError(Effect.fromResult(decodeRun(value)), () => corrupt("a run is not of this version"))
       )
-      const isLast = rows.length < limit || items.some(({ at }) => since !== undefined && at < since)
+      const isLast = rows.length < most || items.some(({ at }) => since !== undefined && at < since)
       return {
         items: items.filter(
           (run) => (agent === undefined || run.agent === agent) && (since === undefined || run.at >= since)

@@ -105,18 +105,20 @@ describe("Chat", () => {
     )
   )
 
-  it.effect("two chats on one thread: the late one gets a conflict", () =>
+  it.effect("a chat whose thread another process wrote to meanwhile gets a conflict", () =>
     Effect.gen(function* () {
       const { agent: slow, begun, go } = yield* waiting
       const chat = yield* Chat.make(slow, "t")
-      const other = yield* Chat.make(agent, "t")
       const first = yield* Effect.forkChild(Effect.flip(chat.send("one")))
       yield* Deferred.await(begun)
-      yield* other.send("two")
+      const store = yield* SessionStore.SessionStore
+      const { id } = yield* store.leaf("t")
+      const entry = { _tag: "Message", message: Message.human("two") } as const
+      yield* store.append("t", { leaf: id, entries: [{ id: "elsewhere", entry }] })
       yield* Deferred.succeed(go, undefined)
       const error = yield* Fiber.join(first)
       assert(error._tag === "AgentError" && error.reason._tag === "Thread")
       assert.strictEqual(error.reason.error.reason._tag, "Conflict")
-    }).pipe(Effect.provide([TestChatModel.script([wait, "2"]), MemorySessions.layer]))
+    }).pipe(Effect.provide([TestChatModel.script([wait]), MemorySessions.layer]))
   )
 })

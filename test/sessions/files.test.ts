@@ -7,12 +7,12 @@ import { DatabaseSync } from "node:sqlite"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
-import { Message } from "effect-deepagents"
+import { Message, type SessionError } from "effect-deepagents"
 import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
 import { SqliteClient, SqliteSessions } from "effect-deepagents/sqlite"
 import { SqlClient } from "effect/sql"
 import * as fc from "fast-check"
-import { folder } from "./places.ts"
+import { folder, jsonl } from "./places.ts"
 
 const message = (id: string): SessionStore.NewEntry => ({
   id,
@@ -129,6 +129,65 @@ describe("JsonlSessions", () => {
       assert.strictEqual(error.reason._tag, "Corrupt")
       const { items } = yield* inFolder(at, (store) => store.list())
       assert.deepStrictEqual(items, [], "other threads can still be listed")
+    }).pipe(Effect.scoped)
+  )
+
+  const damages: Record<string, (lines: ReadonlyArray<string>) => ReadonlyArray<string>> = {
+    "a byte of the first line": ([first = "", ...rest]) => [first.replace("{", "["), ...rest],
+    "a key of the first line": ([first = "", ...rest]) => [first.replace("metadata", "metadat0"), ...rest],
+    "the id in the first line": ([first = "", ...rest]) => [first.replace('"threadId":"t"', '"threadId":"u"'), ...rest],
+    "a first line that is gone": ([, ...rest]) => rest,
+    "a first line alone": ([first = ""]) => [first.replace("{", "["), ""],
+    "a byte of the last line": (lines) => lines.map((line, index) => (index === 3 ? line.replace("{", "[") : line)),
+    "all of a later version": (lines) => lines.map((line) => line.replace('"v":1', '"v":2')),
+    "a last line of a later version": (lines) =>
+      lines.map((line, index) => (index === 3 ? line.replace('"v":1', '"v":2') : line))
+  }
+  for (const [what, damage] of Object.entries(damages)) {
+    it.live(`${what}: the thread is Corrupt, it is not begun anew, and nothing is added to it`, () =>
+      Effect.gen(function* () {
+        const { at, file } = yield* filled(3)
+        const damaged = damage(readFileSync(file, "utf8").split("\n")).join("\n")
+        writeFileSync(file, damaged)
+        const log: Array<string> = []
+        const attempts = (store: SessionStore.Service) =>
+          Effect.gen(function* () {
+            for (const attempt of [
+              store.load("t"),
+              store.create({ threadId: "t" }),
+              store.append("t", { leaf: null, entries: [message("new")] }),
+              SessionStore.makeJournal(store).open("t")
+            ]) {
+              const error = yield* Effect.flip<unknown, SessionError.SessionError, never>(attempt)
+              if (what === "the id in the first line" && error.operation === "create") continue
+              assert.strictEqual(error.reason._tag, "Corrupt", error.message)
+              assert.include(error.message, file)
+            }
+          })
+        yield* inFolder(at, attempts, log)
+        assert.strictEqual(readFileSync(file, "utf8"), damaged)
+        assert.deepStrictEqual(log, [], "nothing is said of an append that was cut off")
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("a disk that is full is told as such", () =>
+    Effect.gen(function* () {
+      const place = yield* jsonl.place
+      const error = yield* SessionStore.SessionStore.use((store) =>
+        Effect.gen(function* () {
+          yield* store.create({ threadId: "t" })
+          yield* jsonl.fillDisk(place)
+          return yield* Effect.flip(
+            store.append("t", {
+              leaf: null,
+              entries: [{ id: "1", entry: { _tag: "Message", message: Message.human("x".repeat(2_000)) } }]
+            })
+          )
+        })
+      ).pipe(Effect.provide(jsonl.layer(place)))
+      assert.strictEqual(error.reason._tag, "Unavailable")
+      assert.include(error.message, "the disk is full")
     }).pipe(Effect.scoped)
   )
 

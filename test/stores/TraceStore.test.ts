@@ -125,6 +125,39 @@ onAll((it) => {
       assert.deepStrictEqual(yield* Stream.runCollect(store.stream(whole[0]?.runId ?? "")), whole)
     }))
 
+  test("an event that is no JSON, or too large, fails as a value: who goes on without a trace goes on", () =>
+    Effect.gen(function* () {
+      const store = yield* TraceStore.TraceStore
+      const runId = fresh()
+      const event = (name: string, payload: unknown): AgentEvent.AgentEvent =>
+        // As one who does not keep to the types has it.
+        ({ _tag: "Custom", seq: 1, runId, path: ["a"], at: 0, name, payload }) as AgentEvent.AgentEvent
+      let deep: unknown = []
+      for (let depth = 0; depth < 50_000; depth++) deep = [deep]
+      const values = {
+        nan: Number.NaN,
+        big: 1n,
+        date: new Date(0),
+        none: undefined,
+        deep,
+        large: "x".repeat(16_000_000)
+      }
+      for (const [name, payload] of Object.entries(values)) {
+        const bad = event(name, { payload })
+        const error = yield* Effect.flip(store.append(runId, [started(runId, 0, "a"), bad]))
+        assert.strictEqual(error.reason._tag, "InvalidValue", name)
+        assert.include(error.message, "event 1 (Custom)")
+        const seen = yield* Stream.make(bad).pipe(
+          Stream.tap((one) => Effect.ignore(store.append(runId, [one]))),
+          Stream.runCollect
+        )
+        assert.strictEqual(seen.length, 1)
+        const recording = yield* Effect.flip(Stream.make(bad).pipe(TraceStore.record(), Stream.runDrain))
+        assert.strictEqual(recording._tag, "StoreError")
+      }
+      assert.deepStrictEqual((yield* store.events(runId)).items, [], "nothing of it is stored")
+    }))
+
   test("events are found by tag, agent and time, in pages by their sequence", () =>
     Effect.gen(function* () {
       const events = yield* recorded()

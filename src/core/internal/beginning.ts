@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
 import type { Input, RunOptions } from "../Agent.ts"
 import { AgentError, type Reason } from "../AgentError.ts"
 import * as AgentState from "../AgentState.ts"
@@ -8,6 +9,7 @@ import type { Decision, Request } from "../Approval.ts"
 import type { Checkpoint, Resume } from "../Checkpoint.ts"
 import { Journal, type Thread } from "../Journal.ts"
 import * as Message from "../Message.ts"
+import type { SessionError } from "../SessionError.ts"
 import { type Usage, zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import { isOpen, mend, type Reopened, reopen } from "./history.ts"
@@ -174,15 +176,18 @@ const joined = (
   }
 }
 
-/** The thread of a run. A run that names one and has no journal would lose it. */
-export const openThread = (compiled: Compiled, threadId: string): Effect.Effect<Thread, AgentError> =>
-  Effect.flatMap(Effect.serviceOption(Journal), (journal) =>
-    Option.isNone(journal)
-      ? Effect.fail(
-          invalid(compiled, {
-            _tag: "InvalidInput",
-            problem: "a run with a threadId needs a journal; provide a layer of effect-deepagents/sessions"
-          })
-        )
-      : Effect.mapError(journal.value.open(threadId), (error) => invalid(compiled, { _tag: "Thread", error }))
-  )
+/** The thread of a run, and its turn. A run that names one and has no journal would lose it. */
+export const openThread = Effect.fnUntraced(function* (
+  compiled: Compiled,
+  threadId: string
+): Effect.fn.Return<{ readonly thread: Thread; readonly held: unknown }, AgentError, Scope.Scope> {
+  const journal = yield* Effect.serviceOption(Journal)
+  if (Option.isNone(journal)) {
+    const problem = "a run with a threadId needs a journal; provide a layer of effect-deepagents/sessions"
+    return yield* invalid(compiled, { _tag: "InvalidInput", problem })
+  }
+  const { hold, open } = journal.value
+  const failed = (error: SessionError) => invalid(compiled, { _tag: "Thread", error })
+  const held = hold === undefined ? undefined : yield* Effect.mapError(hold(threadId), failed)
+  return { thread: yield* Effect.mapError(open(threadId), failed), held }
+})

@@ -11,6 +11,7 @@ import { Approvals } from "../Approval.ts"
 import { ChatModel, open as openSession } from "../ChatModel.ts"
 import type { UnknownOutcome } from "../Checkpoint.ts"
 import { IdGenerator } from "../IdGenerator.ts"
+import { Held } from "../Journal.ts"
 import { fromUnknown, type Json } from "../Json.ts"
 import { MessageLog } from "../MessageLog.ts"
 import type { Directive } from "../Middleware.ts"
@@ -111,7 +112,9 @@ const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   yield* flushLog(live)
   if (live.parent === undefined) {
     note(live, { _tag: "RunSettled", runId: live.runId, outcome: interrupted ? "interrupted" : "failed" })
-    yield* Effect.catch(save(live), (error) => Effect.logError("The end of a run could not be stored", error))
+    yield* Effect.catch(save(live), (error) =>
+      Effect.logError(`The end of a run could not be stored: ${error.message}`)
+    )
   }
 })
 
@@ -150,7 +153,9 @@ export const interpret = Effect.fnUntraced(function* (
 
   const main = Effect.gen(function* () {
     const threadId = options.threadId ?? parent?.threadId
-    const thread = options.threadId === undefined ? undefined : yield* openThread(compiled, options.threadId)
+    const opened =
+      options.threadId === undefined ? undefined : yield* Scope.provide(openThread(compiled, options.threadId), scope)
+    const thread = opened?.thread
     const recorder: Recorder | undefined =
       thread === undefined || threadId === undefined ? parent?.recorder : { thread, threadId, entries: [] }
     const decisions = [...(isResume(input) ? input.decisions : []), ...(parent?.decisions ?? [])]
@@ -241,7 +246,9 @@ export const interpret = Effect.fnUntraced(function* (
     own.nextTurn = makeNextTurn(own)
     live = own
     place.onLive?.(own)
-    return yield* Effect.provideService(body(own, beginning), CurrentRun, own)
+    const working = Effect.provideService(body(own, beginning), CurrentRun, own)
+    if (opened?.held === undefined) return yield* working
+    return yield* Effect.provideService(working, Held, [...(yield* Held), opened.held])
   })
 
   // What the run opened is closed before the layers that it may stand on.

@@ -43,3 +43,7 @@ export const sizeOf = (value: unknown, few: number = limit): number => {
   const bound = boundOf(value)
   return bound <= few ? bound : encoder.encode(JSON.stringify(value)).length
 }
+
+/** The bytes of a text, or at least as many where these are few enough. */
+export const sizeOfText = (text: string): number =>
+  3 * text.length <= limit ? 3 * text.length : encoder.encode(text).length

@@ -1,10 +1,6 @@
-/** Scripts that put no spaces between words: each character counts as a word. */
-const unspaced = String.raw`\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}`
-/** A word that is longer counts as several: without a bound, one of millions of characters overflows the stack. */
-const word = new RegExp(`[${unspaced}]|(?:(?![${unspaced}])[\\p{L}\\p{N}\\p{M}]){1,100000}`, "gu")
+import { words } from "../../sessions/internal/words.ts"
 
-/** The words of a text, as they are compared. */
-export const words = (text: string): ReadonlyArray<string> => text.normalize("NFKC").toLowerCase().match(word) ?? []
+export { words }
 
 /** Which of the words that are looked for a text has, each as the beginning of one of its own: their places. */
 export const found = (text: string, wanted: ReadonlyArray<string>): ReadonlyArray<number> => {

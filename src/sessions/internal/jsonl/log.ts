@@ -3,9 +3,10 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 import { makeId } from "../../../core/Message.ts"
+import { problemOf } from "../disk.ts"
 import * as Memory from "../memory.ts"
 import type { Fault } from "../tables.ts"
-import { apply, type Change, type Create, decode, type Effected, encode } from "./record.ts"
+import { apply, type Change, type Create, decode, type Effected, encode, tornEnd } from "./record.ts"
 
 /** The log of a thread as far as it was read. `size` is what was read of the file, in bytes. */
 export interface Log {
@@ -14,6 +15,7 @@ export interface Log {
   create: Create | undefined
   inode: string
   size: number
+  lines: number
   /** Behind what was read there are bytes that are no whole line. */
   tail: number
   /** Bytes that can't be read, and that nobody was told of. */
@@ -29,6 +31,7 @@ export const empty = (file: string): Log => ({
   create: undefined,
   inode: "",
   size: 0,
+  lines: 0,
   tail: 0,
   lost: 0,
   broken: undefined,
@@ -36,7 +39,7 @@ export const empty = (file: string): Log => ({
 })
 
 export const unavailable = (error: PlatformError): Fault => ({
-  reason: { _tag: "Unavailable", problem: error.message },
+  reason: { _tag: "Unavailable", problem: problemOf(error) },
   cause: error
 })
 
@@ -66,19 +69,25 @@ const created = Effect.fnUntraced(function* (log: Log, change: Create, resolve: 
 })
 
 const take = Effect.fnUntraced(function* (log: Log, line: string, bytes: number, resolve: Resolve) {
-  if (line === "") return
-  const change = decode(line)
-  if (change === undefined) {
+  log.lines++
+  if (line === "" || line === "#") return
+  const read = decode(line)
+  if ("torn" in read) {
     log.lost += bytes
     return
   }
+  if ("problem" in read) {
+    log.broken ??= `line ${log.lines}: ${read.problem}`
+    return
+  }
+  const { change } = read
   if (change._tag === "Repaired") {
     log.lost = 0
     return
   }
   let outcome: Effected = "Void"
   if (change._tag !== "Create") {
-    if (log.memory !== undefined) outcome = apply(log.memory, change)
+    outcome = log.memory === undefined ? "Broken" : apply(log.memory, change)
   } else if (log.memory === undefined) {
     yield* created(log, change, resolve)
     outcome = "Done"
@@ -144,7 +153,7 @@ export const write = Effect.fnUntraced(function* (
   options: { readonly fsync: boolean; readonly resolve: Resolve }
 ) {
   // A line that somebody left unfinished is ended first, so that it can't spoil this one.
-  const bytes = new TextEncoder().encode((log.tail > 0 ? "\n" : "") + encode(change))
+  const bytes = new TextEncoder().encode((log.tail > 0 ? tornEnd : "") + encode(change))
   const file = yield* fs.open(path, { flag: "a", mode: 0o600 })
   yield* file.writeAll(bytes)
   if (options.fsync) yield* file.sync
@@ -153,6 +162,7 @@ export const write = Effect.fnUntraced(function* (
   const isAlone = log.tail === 0 && Number(size) === log.size + bytes.length
   if (isAlone && memory !== undefined && change._tag !== "Create") {
     log.size += bytes.length
+    log.lines++
     return apply(memory, change)
   }
   log.outcomes.set(change.by, "Void")

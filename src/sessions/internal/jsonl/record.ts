@@ -39,10 +39,28 @@ export type Create = Extract<Change, { readonly _tag: "Create" }>
 
 const decodeChange = Schema.decodeUnknownResult(Change)
 
-/** Reads a line; `undefined` if it can't be read. */
-export const decode = (line: string): Change | undefined => {
-  const value = Result.getOrUndefined(codec.parse(line))
-  return isObject(value) && value["v"] === codec.version ? Result.getOrUndefined(decodeChange(value)) : undefined
+/** What a line is: a change, what a crash left of one, or something that nobody wrote like that. */
+export type Line = { readonly change: Change } | { readonly torn: true } | { readonly problem: string }
+
+/**
+ * The end of a line that was found unfinished. No line has it otherwise, so one that can't be read and has it not was
+ * whole once.
+ */
+export const tornEnd = "#\n"
+
+const problemOf = (value: unknown): string =>
+  isObject(value) && "v" in value && value["v"] !== codec.version
+    ? `it is of version ${JSON.stringify(value["v"])}, and this version of effect-deepagents reads ${codec.version}`
+    : "it is no record of a thread"
+
+/** Reads a line, without its end. */
+export const decode = (line: string): Line => {
+  const text = line.replace(/#+$/u, "")
+  const parsed = codec.parse(text)
+  if (Result.isFailure(parsed)) return text === line ? { problem: parsed.failure } : { torn: true }
+  const value = parsed.success
+  const change = isObject(value) && value["v"] === codec.version ? decodeChange(value) : undefined
+  return change !== undefined && Result.isSuccess(change) ? { change: change.success } : { problem: problemOf(value) }
 }
 
 export const encode = (change: Change): string => `${JSON.stringify({ v: codec.version, ...change })}\n`

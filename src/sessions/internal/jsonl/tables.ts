@@ -38,6 +38,10 @@ export const make = Effect.fnUntraced(function* (
   const structure = yield* Semaphore.make(1)
   const logs = new Map<string, Logs.Log>()
 
+  const corrupt = (file: string, problem: string): Fault => ({
+    reason: { _tag: "Corrupt", problem: `${path.join(folder, file)}: ${problem}` }
+  })
+
   const keep = (log: Logs.Log): void => {
     logs.delete(log.file)
     logs.set(log.file, log)
@@ -62,7 +66,9 @@ export const make = Effect.fnUntraced(function* (
     for (const name of [file, baseOf(file, by)]) {
       const log = Logs.empty(name)
       yield* faulty(Logs.refresh(fs, path.join(folder, name), log, resolve))
-      if (log.create?.by === by) return log.memory
+      if (log.create?.by !== by) continue
+      if (log.broken !== undefined) return yield* Effect.fail(corrupt(name, log.broken))
+      return log.memory
     }
     return undefined
   })
@@ -79,10 +85,9 @@ export const make = Effect.fnUntraced(function* (
       logs.delete(file)
       return Logs.empty(file)
     }
-    if (known === undefined) yield* faulty(Logs.repair(fs, at, log, { fsync, resolve }))
-    if (log.broken !== undefined) {
-      return yield* Effect.fail<Fault>({ reason: { _tag: "Corrupt", problem: `${at}: ${log.broken}` } })
-    }
+    // To what can't be read nothing is added.
+    if (known === undefined && log.broken === undefined) yield* faulty(Logs.repair(fs, at, log, { fsync, resolve }))
+    if (log.broken !== undefined) return yield* Effect.fail(corrupt(file, log.broken))
     keep(log)
     return log
   })
@@ -95,7 +100,11 @@ export const make = Effect.fnUntraced(function* (
     Effect.flatMap(fileOf(threadId), (file) =>
       locked(file)(
         Effect.flatMap(read(file), (log) =>
-          isOpen(log) && log.memory.threadId === threadId ? body(log) : Effect.succeed(absent)
+          !isOpen(log)
+            ? Effect.succeed(absent)
+            : log.memory.threadId === threadId
+              ? body(log)
+              : Effect.fail(corrupt(file, `it is of the thread ${JSON.stringify(log.memory.threadId)}`))
         )
       )
     )

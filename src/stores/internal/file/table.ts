@@ -5,6 +5,7 @@ import type * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Semaphore from "effect/Semaphore"
 import { makeId } from "../../../core/Message.ts"
+import { problemOf } from "../../../sessions/internal/disk.ts"
 import type { Fault, Table } from "../../Storage.ts"
 import * as Rows from "../rows.ts"
 import type { Entry } from "./change.ts"
@@ -27,7 +28,7 @@ const folderOf = (space: string): Effect.Effect<string> =>
   )
 
 const toFault = (error: Fault | PlatformError): Fault =>
-  "_tag" in error ? { reason: "Unavailable", problem: error.message, cause: error } : error
+  "_tag" in error ? { reason: "Unavailable", problem: problemOf(error), cause: error } : error
 
 interface Open extends Log.Held {
   readonly place: Log.Place
