@@ -192,7 +192,7 @@ describe("what must not be lost", () => {
     }
   }
 
-  for (const isWatched of [false]) {
+  for (const isWatched of [false, true]) {
     it.live(`a run that is stopped in its first moment stands still${isWatched ? ", for who watches too" : ""}`, () =>
       Effect.gen(function* () {
         const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })

@@ -1,5 +1,6 @@
 import { describe, it, layer } from "@effect/vitest"
 import { SessionConformance } from "effect-deepagents/testing"
+import { hasRedis } from "../servers/redis.ts"
 import * as places from "./places.ts"
 
 const hold = <P, E>(name: string, subject: SessionConformance.Subject<P, E, never>) =>
@@ -35,9 +36,11 @@ layer(places.Postgres.layer, servers)("SqlSessions on Postgres", (it) => {
   }
 })
 
-layer(places.RedisServer.layer, servers)("RedisSessions", (it) => {
-  for (const check of SessionConformance.suite(places.redis)) {
-    const test = check.absent === undefined ? it.effect : it.effect.skip
-    test(check.name, () => check.run, 60_000)
-  }
+describe.skipIf(!hasRedis)("on Redis", () => {
+  layer(places.RedisServer.layer, servers)("RedisSessions", (it) => {
+    for (const check of SessionConformance.suite(places.redis)) {
+      const test = check.absent === undefined ? it.effect : it.effect.skip
+      test(check.name, () => check.run, 60_000)
+    }
+  })
 })

@@ -7,6 +7,7 @@ import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { Message } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
+import { hasRedis } from "../servers/redis.ts"
 import { type Place, layer as storeOf } from "./children/stores.ts"
 import { aPrefix, aSchema, folder, Postgres, RedisServer } from "./places.ts"
 
@@ -163,4 +164,6 @@ layer(Postgres.layer, servers)("postgres and processes", (it) =>
   hold("postgres", told(Effect.orDie(aSchema)), it.effect)
 )
 
-layer(RedisServer.layer, servers)("redis and processes", (it) => hold("redis", told(aPrefix), it.effect))
+describe.skipIf(!hasRedis)("on Redis", () => {
+  layer(RedisServer.layer, servers)("redis and processes", (it) => hold("redis", told(aPrefix), it.effect))
+})

@@ -7,6 +7,7 @@ import { Message, Usage } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import { hasRedis } from "../servers/redis.ts"
 import * as places from "./places.ts"
 
 const threadIds = ["t", "T", "u/../t", "ü"]
@@ -192,6 +193,8 @@ layer(places.Postgres.layer, { timeout: 60_000 })("any operations on Postgres", 
   alike("SqlSessions", places.postgres, 15, it.effect)
 )
 
-layer(places.RedisServer.layer, { timeout: 60_000 })("any operations on Redis", (it) =>
-  alike("RedisSessions", places.redis, 60, it.effect)
-)
+describe.skipIf(!hasRedis)("on Redis", () => {
+  layer(places.RedisServer.layer, { timeout: 60_000 })("any operations on Redis", (it) =>
+    alike("RedisSessions", places.redis, 60, it.effect)
+  )
+})

@@ -5,12 +5,14 @@ import { freePort } from "../servers/port.ts"
 
 /**
  * - `cut`: ends all connections, and refuses new ones until `mend`
+ * - `delay`: has everything take so many milliseconds longer, each way
  * - `loseAnswer`: lets so many answers through (usually none), and ends the connection when the next one comes
  */
 export interface Proxy {
   readonly port: number
   readonly cut: Effect.Effect<void>
   readonly mend: Effect.Effect<void>
+  readonly delay: (millis: number) => Effect.Effect<void>
   readonly loseAnswer: (after?: number) => Effect.Effect<void>
   /** How many answers were lost. */
   readonly lost: () => number
@@ -22,6 +24,24 @@ export const makeProxy = Effect.fnUntraced(function* (to: number) {
   let isCut = false
   let left = Number.POSITIVE_INFINITY
   let lost = 0
+  let late = 0
+  /** Writes in order, each as late as it was when it came. */
+  const writer = (to: Socket) => {
+    const waiting: Array<{ readonly chunk: Buffer; readonly at: number }> = []
+    const flush = () => {
+      for (let [first] = waiting; first !== undefined && first.at <= Date.now(); [first] = waiting) {
+        to.write(first.chunk)
+        waiting.shift()
+      }
+      const [next] = waiting
+      if (next !== undefined && !to.destroyed) setTimeout(flush, next.at - Date.now())
+    }
+    return (chunk: Buffer) => {
+      if (waiting.length === 0 && late === 0) return void to.write(chunk)
+      waiting.push({ chunk, at: Date.now() + late })
+      if (waiting.length === 1) setTimeout(flush, late)
+    }
+  }
   const end = (pair: readonly [Socket, Socket]) => {
     pairs.delete(pair)
     for (const socket of pair) socket.destroy()
@@ -35,9 +55,10 @@ export const makeProxy = Effect.fnUntraced(function* (to: number) {
     const pair = [client, upstream] as const
     pairs.add(pair)
     for (const socket of pair) socket.on("error", () => end(pair)).on("close", () => end(pair))
-    client.on("data", (chunk) => upstream.write(chunk))
+    client.on("data", writer(upstream))
+    const answer = writer(client)
     upstream.on("data", (chunk) => {
-      if (left-- > 0) return client.write(chunk)
+      if (left-- > 0) return answer(chunk)
       left = Number.POSITIVE_INFINITY
       lost++
       return end(pair)
@@ -64,6 +85,10 @@ export const makeProxy = Effect.fnUntraced(function* (to: number) {
     loseAnswer: (after = 0) =>
       Effect.sync(() => {
         left = after
+      }),
+    delay: (millis) =>
+      Effect.sync(() => {
+        late = millis
       }),
     lost: () => lost
   }

