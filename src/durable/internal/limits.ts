@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import { AgentError } from "../../core/AgentError.ts"
 import { make as failure, type SessionError } from "../../core/SessionError.ts"
 import { idProblem } from "../../sessions/internal/ids.ts"
-import { limit, sizeOf } from "../../sessions/internal/size.ts"
+import { limit, sizeOf } from "../../support/size.ts"
 import type { Outcome } from "../Outcome.ts"
 import type { Codecs } from "./terms.ts"
 

@@ -3,9 +3,9 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { make as failure } from "../../core/SessionError.ts"
 import type { Stored } from "../../core/SessionStore.ts"
+import { limit, sizeOf } from "../../support/size.ts"
 import * as codec from "./codec.ts"
 import { entryIdProblem } from "./ids.ts"
-import { limit, sizeOf } from "./size.ts"
 
 const placeProblem = (known: ReadonlySet<string>, { entry, id, parentId }: Stored): string | undefined => {
   const invalid = entryIdProblem(id)

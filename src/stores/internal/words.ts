@@ -1,4 +1,4 @@
-import { words } from "../../sessions/internal/words.ts"
+import { words } from "../../support/words.ts"
 
 export { words }
 
