@@ -18,7 +18,7 @@
 import * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { Backend } from "../core/Backend.ts"
+import { Backend, type Permit, type PlannedChange, type Service } from "../core/Backend.ts"
 import type { Json } from "../core/Json.ts"
 import * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
@@ -166,6 +166,21 @@ const broken = ({ cause, left }: Broken): ToolError =>
         cause
       })
 
+const anything: Permit = (work) => work
+
+/** Asks whoever is to be asked about all that a patch does. */
+const permitted = (backend: Service, text: string, patch: Patch, paths: ReadonlyArray<string>) => {
+  if (backend.permit === undefined) return Effect.succeed(anything)
+  const changes = patch.changes.flatMap((change): ReadonlyArray<PlannedChange> => {
+    if (change._tag === "Delete") return [{ operation: "delete", path: change.path }]
+    const written: PlannedChange = { operation: "write", path: change.path }
+    return change._tag === "Update" && change.moveTo !== undefined
+      ? [written, { operation: "move", from: change.path, to: change.moveTo }]
+      : [written]
+  })
+  return backend.permit({ text, changes: [...changes, ...paths.map((path) => ({ operation: "read" as const, path }))] })
+}
+
 /**
  * Makes the tool. Every file is read and checked before the first is written; each is written on the condition that it
  * is still as it was read; if one can't be written (or the call is interrupted), what was written before is taken back.
@@ -184,7 +199,9 @@ export const make = (): Tool.Tool<Backend | ToolContext> => {
       const backend = yield* Backend
       const patch = yield* Effect.mapError(Effect.fromResult(parse(input)), failed)
       const paths = yield* Effect.mapError(Effect.fromResult(pathsOf(patch)), failed)
-      return yield* files.hold(
+      // Asked about as a whole, before anything is read or written.
+      const permit = yield* Effect.mapError(permitted(backend, input, patch, paths), failed)
+      const work = files.hold(
         paths,
         Effect.fnUntraced(function* (seen) {
           const steps = yield* Effect.mapError(plan(backend, patch), failed)
@@ -199,6 +216,7 @@ export const make = (): Tool.Tool<Backend | ToolContext> => {
           )
         })
       )
+      return yield* permit(work)
     })
   })
 }

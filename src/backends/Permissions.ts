@@ -48,7 +48,7 @@ export type Operation = FileOperation | "execute"
 /** What can be done to files. */
 export type FileOperation = "read" | "write"
 
-/** What a rule says. `ask` is for the {@link Approver} to decide, each time. */
+/** What a rule says. `ask` is for a person (or the {@link Approver}) to decide, each time. */
 export type Mode = "allow" | "deny" | "ask"
 
 /**
@@ -131,6 +131,7 @@ export type Action =
       readonly files: ReadonlyArray<{ readonly path: string; readonly content: Uint8Array }>
     }
   | { readonly operation: "download"; readonly paths: ReadonlyArray<string> }
+  | { readonly operation: "patch"; readonly plan: Backend.Plan }
   | { readonly operation: "execute"; readonly command: string; readonly options?: Sandbox.ExecuteOptions }
 
 /** What has to be allowed: what is done at a path (the one that it really is, if it was given as a link), by which rule. */
@@ -161,8 +162,10 @@ export const approve: Answer = { _tag: "Approved" }
 export const refuse = (message: string): Answer => ({ _tag: "Refused", message })
 
 /**
- * Who is asked about what rules leave to be asked. It is looked up each time, so a run can bring its own; by default
- * everything is refused, as nobody is there to ask.
+ * Who is asked about what rules leave to be asked, looked up each time. By default these are the `Approval.Approvals` of
+ * the run whose tool does it: with the tool's call, the operation with all that it would do, and every path that is asked
+ * about; they approve or reject. Without them, and outside of tools, everything is refused, as nobody is there to ask. An
+ * approver of your own decides in code, in their place.
  *
  * ```ts
  * import { Effect, Layer } from "effect"

@@ -154,6 +154,20 @@ export type Transfer<A> =
   | { readonly path: string; readonly ok: true; readonly value: A }
   | { readonly path: string; readonly ok: false; readonly error: BackendError }
 
+/** One of several changes that are planned. What is changed is often read before, and that may be asked about too. */
+export type PlannedChange =
+  | { readonly operation: "read" | "write" | "delete"; readonly path: string }
+  | { readonly operation: "move"; readonly from: string; readonly to: string }
+
+/** Changes that are made together. `text` says to a person what they are: a patch, as it was written. */
+export interface Plan {
+  readonly text: string
+  readonly changes: ReadonlyArray<PlannedChange>
+}
+
+/** Runs work for which a plan was permitted. */
+export type Permit = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
 /**
  * The operations. All paths in results are normalised and absolute. Writes are atomic (a reader sees the old file or
  * the new one), make missing directories, and keep a file's mode; edits keep its line endings too. `version` stands for
@@ -196,6 +210,12 @@ export interface Service {
    * the backend folds case. Rules for paths are held against both. A backend without it has no links and folds nothing.
    */
   readonly realPaths?: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string | undefined>, BackendError>
+  /**
+   * Asks about several changes at once, before the first of them is made; fails if one of them may not be made. The work
+   * that is run by what it gives is not asked about them again, not even to take them back. A backend without it asks
+   * nobody.
+   */
+  readonly permit?: (plan: Plan) => Effect.Effect<Permit, BackendError>
   /** Whether the files lie in the file system of this machine, and the commands (of a sandbox) run there unconfined. */
   readonly onHost?: boolean
 }

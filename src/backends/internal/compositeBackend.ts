@@ -7,6 +7,7 @@ import type * as Backend from "../../core/Backend.ts"
 import * as BackendError from "../../core/BackendError.ts"
 import { everywhere, spanning } from "./compositeFanOut.ts"
 import { across } from "./compositeMove.ts"
+import { permitOf } from "./compositePermit.ts"
 import {
   grouped,
   isFolder,
@@ -183,6 +184,7 @@ export const backendOf = (routes: Routes): Backend.Service => {
         (_, bytes) => bytes
       ),
     ...(routes.parts.some(({ backend }) => backend.realPaths !== undefined) ? { realPaths } : {}),
+    ...(routes.parts.some(({ backend }) => backend.permit !== undefined) ? { permit: permitOf(routes) } : {}),
     ...(routes.parts.some(({ backend }) => backend.onHost === true) ? { onHost: true } : {})
   }
 }

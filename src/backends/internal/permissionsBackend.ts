@@ -9,6 +9,7 @@ import type { Access, Action, Decision, FileOperation } from "../Permissions.ts"
 import type * as Permissions from "../Permissions.ts"
 import * as Search from "./compositeSearch.ts"
 import * as Path from "./path.ts"
+import { Granted } from "./permissionsApproval.ts"
 import * as Guard from "./permissionsGuard.ts"
 import * as Policy from "./permissionsPolicy.ts"
 import { transfer } from "./permissionsTransfer.ts"
@@ -152,10 +153,41 @@ export const backendOf = (backend: Backend.Service, policy: Permissions.Policy):
       })
     })
 
+  const needsOf = (change: Backend.PlannedChange): Failing<ReadonlyArray<Guard.Need>> =>
+    Effect.gen(function* () {
+      const normal = (path: string) => Effect.fromResult(Path.normalize("patch", path))
+      const entry = { entry: true }
+      if (change.operation !== "move") {
+        const path = yield* normal(change.path)
+        const operation = change.operation === "read" ? "read" : "write"
+        return [need(operation, change.path, path, change.operation === "delete" ? entry : undefined)]
+      }
+      const [from, to] = [yield* normal(change.from), yield* normal(change.to)]
+      return [
+        need("read", change.from, from, entry),
+        need("write", change.from, from, entry),
+        need("write", change.to, to, entry)
+      ]
+    })
+
+  const permit = Effect.fnUntraced(function* (
+    plan: Backend.Plan
+  ): Effect.fn.Return<Backend.Permit, BackendError.BackendError> {
+    const needs = yield* Effect.forEach(plan.changes, needsOf)
+    const accesses = yield* one(asking({ operation: "patch", plan }), { needs: needs.flat() }, Effect.succeed)
+    const inner = backend.permit === undefined ? undefined : yield* backend.permit(plan)
+    return (work) =>
+      Effect.updateService(inner === undefined ? work : inner(work), Granted, (granted) => [
+        ...granted,
+        { policy, accesses }
+      ])
+  })
+
   return {
     ls,
     glob,
     grep,
+    permit,
     read: (given, window) =>
       at("read", given, (path) =>
         one(

@@ -9,7 +9,7 @@ import type { Access, Action, Answer, Decision, FileOperation } from "../Permiss
 import type * as Permissions from "../Permissions.ts"
 import { withPath } from "./compositeRoutes.ts"
 import * as Path from "./path.ts"
-import { Approver } from "./permissionsApproval.ts"
+import { Approver, Granted } from "./permissionsApproval.ts"
 import * as Policy from "./permissionsPolicy.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
@@ -209,13 +209,19 @@ export const make = (backend: Backend.Service, policy: Permissions.Policy): Guar
       approved: asked?.answer._tag === "Approved" ? asked.accesses : []
     })
     return Effect.gen(function* () {
+      const granted = (yield* Granted).flatMap((one) => (one.policy === policy ? one.accesses : []))
+      const known = new Set(granted.map(keyOf))
       const first = yield* locked(
         Effect.gen(function* () {
           const all = yield* examine(operation, subjects)
-          const asking = all.flatMap((findings) => (findings.some(isDenied) ? [] : accessesOf(findings)))
+          const asking = all
+            .flatMap((findings) => (findings.some(isDenied) ? [] : accessesOf(findings)))
+            .filter((access) => !known.has(keyOf(access)))
+          const before: Asked | undefined =
+            granted.length === 0 ? undefined : { accesses: granted, answer: { _tag: "Approved" } }
           return action !== undefined && asking.length > 0
             ? { action, asking }
-            : { done: yield* run(passOf(all, undefined)) }
+            : { done: yield* run(passOf(all, before)) }
         })
       )
       if ("done" in first) return first.done
@@ -224,7 +230,9 @@ export const make = (backend: Backend.Service, policy: Permissions.Policy): Guar
       // Nobody is kept waiting while somebody thinks about an answer: so all is looked at again.
       const answer = yield* approver.ask({ action: first.action, accesses })
       return yield* locked(
-        Effect.flatMap(examine(operation, subjects), (all) => run(passOf(all, { accesses, answer })))
+        Effect.flatMap(examine(operation, subjects), (all) =>
+          run(passOf(all, { accesses: [...granted, ...accesses], answer }))
+        )
       )
     })
   }

@@ -1,0 +1,279 @@
+/**
+ * What rules leave to be asked reaches the approvals of the run, before anything is written.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import { Agent, Approval, Backend, Message, type Tool } from "effect-deepagents"
+import { ApplyPatch, CompositeBackend, FileTools, MemoryBackend, Permissions } from "effect-deepagents/backends"
+import { TestChatModel } from "effect-deepagents/testing"
+
+const rules: ReadonlyArray<Permissions.Rule> = [
+  { operations: ["read", "write"], paths: ["/secret"], mode: "deny" },
+  { operations: ["write"], paths: ["/config/**"], mode: "ask" }
+]
+
+const files = { "/config/a.json": "one\n", "/config/b.json": "two\n", "/open.txt": "open\n", "/secret": "x" }
+
+/** What approvals are asked, and how they answer. */
+const approvals = (decide: (request: Approval.Request) => Effect.Effect<Approval.Decision>) => {
+  const requests: Array<Approval.Request> = []
+  const layer = Layer.succeed(Approval.Approvals, {
+    decide: (request) =>
+      Effect.suspend(() => {
+        requests.push(request)
+        return decide(request)
+      })
+  })
+  return { requests, layer }
+}
+
+const running = (
+  call: { readonly name: string; readonly arguments: Record<string, string> },
+  tools: ReadonlyArray<Tool.Tool<never>> = []
+) =>
+  Agent.run(
+    Agent.make({
+      name: "agent",
+      prompt: "You are tested.",
+      tools: [...FileTools.make({ only: ["write_file", "move_file"] }), ApplyPatch.make(), ...tools]
+    }),
+    "Go"
+  ).pipe(
+    Effect.provide(TestChatModel.script([TestChatModel.calls([call]), "done"])),
+    Effect.map(({ messages }) => messages.flatMap((one) => (one.role === "tool" ? [one] : [])))
+  )
+
+const layerOf = (backend: Backend.Service) => Layer.succeed(Backend.Backend, backend)
+
+/** A backend behind rules, and what is in it. */
+const guarded = Effect.fnUntraced(function* () {
+  const inner = yield* MemoryBackend.make({ files })
+  const backend = yield* Permissions.wrap(inner, { rules })
+  const contents = Effect.gen(function* () {
+    const { entries } = yield* inner.glob({ pattern: "**" })
+    const read = yield* inner.download(entries.map(({ path }) => path))
+    return Object.fromEntries(
+      read.flatMap((one) => (one.ok ? [[one.path, new TextDecoder().decode(one.value)] as const] : []))
+    )
+  })
+  return { inner, backend, contents }
+})
+
+const write = (path: string, content = "new") => ({
+  name: "write_file",
+  arguments: { file_path: path, content }
+})
+
+describe("rules that ask", () => {
+  it.effect("ask the approvals of the run, with path and operation; nothing is written before", () =>
+    Effect.gen(function* () {
+      const { backend, contents } = yield* guarded()
+      const asked = yield* Deferred.make<void>()
+      const answer = yield* Deferred.make<boolean>()
+      const { layer, requests } = approvals((request) =>
+        Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(answer)).pipe(
+          Effect.map((good) => (good ? Approval.approve(request) : Approval.reject(request)))
+        )
+      )
+      const run = yield* Effect.forkChild(
+        running(write("/config/new.json")).pipe(Effect.provide([layer, layerOf(backend)]))
+      )
+      yield* Deferred.await(asked)
+      assert.deepStrictEqual(yield* contents, files)
+      const [request] = requests
+      assert.deepStrictEqual(request?.arguments, {
+        operation: "write",
+        path: "/config/new.json",
+        content: "new",
+        accesses: [{ operation: "write", path: "/config/new.json" }]
+      })
+      assert.strictEqual(request?.description, "write_file: write /config/new.json")
+      assert.deepStrictEqual(
+        [request?.toolName, request?.path, request?.allow],
+        ["write_file", ["agent"], ["approve", "reject"]]
+      )
+      assert.notStrictEqual(request?.callId, "")
+      yield* Deferred.succeed(answer, true)
+      const [result] = yield* Fiber.join(run)
+      assert.isFalse(result?.isError)
+      assert.strictEqual((yield* contents)["/config/new.json"], "new")
+    })
+  )
+
+  it.effect("a refusal is told to the model with its reason; what decides on something else approves nothing", () =>
+    Effect.gen(function* () {
+      const { backend, contents } = yield* guarded()
+      const decisions: ReadonlyArray<(request: Approval.Request) => Approval.Decision> = [
+        (request) => Approval.reject(request, "not on Fridays"),
+        (request) => Approval.reject(request),
+        (request) => Approval.respond(request, "fine"),
+        (request) => Approval.edit(request, {}),
+        () => Approval.approve({ id: "another" })
+      ]
+      for (const [index, decide] of decisions.entries()) {
+        const { layer } = approvals((request) => Effect.succeed(decide(request)))
+        const [result] = yield* running(write("/config/new.json")).pipe(Effect.provide([layer, layerOf(backend)]))
+        assert.isTrue(result?.isError)
+        if (result !== undefined && index === 0) assert.include(Message.text(result), "not on Fridays")
+        assert.deepStrictEqual(yield* contents, files)
+      }
+    })
+  )
+
+  it.effect(
+    "nobody is asked about what is allowed or denied, nor outside of a tool; without approvals, it is refused",
+    () =>
+      Effect.gen(function* () {
+        const { backend, contents } = yield* guarded()
+        const { layer, requests } = approvals((request) => Effect.succeed(Approval.approve(request)))
+        for (const path of ["/new.txt", "/secret"])
+          yield* running(write(path)).pipe(Effect.provide([layer, layerOf(backend)]))
+        const outside = yield* Effect.provide(Effect.result(backend.write("/config/new.json", "x")), layer)
+        assert.strictEqual(outside._tag, "Failure")
+        assert.deepStrictEqual(requests, [])
+        const [result] = yield* running(write("/config/new.json")).pipe(Effect.provide(layerOf(backend)))
+        assert.isTrue(result?.isError)
+        assert.deepStrictEqual(yield* contents, { ...files, "/new.txt": "new" })
+      })
+  )
+
+  it.effect("what a path would hide from who reads the question is written out", () =>
+    Effect.gen(function* () {
+      const { backend } = yield* guarded()
+      const { layer, requests } = approvals((request) => Effect.succeed(Approval.reject(request)))
+      yield* running(write("/config/a\n\u001b[2J\u202eb")).pipe(Effect.provide([layer, layerOf(backend)]))
+      assert.strictEqual(requests[0]?.description, "write_file: write /config/a\\u{a}\\u{1b}[2J\\u{202e}b")
+    })
+  )
+})
+
+const patch = {
+  name: "apply_patch",
+  arguments: {
+    input: [
+      "*** Begin Patch",
+      "*** Update File: /open.txt",
+      "@@",
+      "-open",
+      "+changed",
+      "*** Add File: /config/c.json",
+      "+three",
+      "*** Update File: /config/a.json",
+      "*** Move to: /config/moved.json",
+      "@@",
+      "-one",
+      "+1",
+      "*** Delete File: /config/b.json",
+      "*** End Patch"
+    ].join("\n")
+  }
+}
+
+const patched = {
+  "/config/c.json": "three\n",
+  "/config/moved.json": "1\n",
+  "/open.txt": "changed\n",
+  "/secret": "x"
+}
+
+describe("a patch", () => {
+  it.effect("is asked about once and as a whole, before any file is written", () =>
+    Effect.gen(function* () {
+      const { backend, contents } = yield* guarded()
+      const { layer, requests } = approvals((request) =>
+        Effect.map(Effect.orDie(contents), (now) => {
+          assert.deepStrictEqual(now, files)
+          return Approval.approve(request)
+        })
+      )
+      const [result] = yield* running(patch).pipe(Effect.provide([layer, layerOf(backend)]))
+      assert.isFalse(result?.isError)
+      assert.deepStrictEqual(yield* contents, patched)
+      assert.strictEqual(requests.length, 1)
+      assert.strictEqual(requests[0]?.arguments["patch"], patch.arguments.input)
+      assert.strictEqual(
+        requests[0]?.description,
+        "apply_patch: write /config/c.json, write /config/a.json, write /config/moved.json, write /config/b.json"
+      )
+    })
+  )
+
+  it.effect("that is refused changes nothing", () =>
+    Effect.gen(function* () {
+      const { backend, contents } = yield* guarded()
+      const { layer, requests } = approvals((request) => Effect.succeed(Approval.reject(request, "no")))
+      const [result] = yield* running(patch).pipe(Effect.provide([layer, layerOf(backend)]))
+      assert.isTrue(result?.isError)
+      assert.deepStrictEqual(yield* contents, files)
+      assert.strictEqual(requests.length, 1)
+    })
+  )
+
+  it.effect("that breaks in the middle is taken back without another question", () =>
+    Effect.gen(function* () {
+      const { contents, inner } = yield* guarded()
+      const broken: Backend.Service = {
+        ...inner,
+        delete: (path, options) =>
+          path === "/config/b.json"
+            ? Effect.andThen(inner.write("/other", ""), inner.ls("/none")).pipe(Effect.asVoid)
+            : inner.delete(path, options)
+      }
+      const backend = yield* Permissions.wrap(broken, { rules })
+      const { layer, requests } = approvals((request) => Effect.succeed(Approval.approve(request)))
+      const [result] = yield* running(patch).pipe(Effect.provide([layer, layerOf(backend)]))
+      assert.isTrue(result?.isError)
+      const { "/other": _, ...left } = yield* contents
+      assert.deepStrictEqual(left, files)
+      assert.strictEqual(requests.length, 1)
+    })
+  )
+
+  it.effect("that has a file that may not be written is not asked about", () =>
+    Effect.gen(function* () {
+      const { backend, contents } = yield* guarded()
+      const { layer, requests } = approvals((request) => Effect.succeed(Approval.approve(request)))
+      const input = patch.arguments.input.replace("/open.txt", "/secret")
+      yield* running({ name: "apply_patch", arguments: { input } }).pipe(Effect.provide([layer, layerOf(backend)]))
+      assert.deepStrictEqual(requests, [])
+      assert.deepStrictEqual(yield* contents, files)
+    })
+  )
+
+  it.effect("what was approved for a patch is not approved for what comes after it", () =>
+    Effect.gen(function* () {
+      const { backend } = yield* guarded()
+      const { layer, requests } = approvals((request) => Effect.succeed(Approval.approve(request)))
+      yield* running(patch).pipe(Effect.provide([layer, layerOf(backend)]))
+      yield* running(write("/config/b.json")).pipe(Effect.provide([layer, layerOf(backend)]))
+      assert.strictEqual(requests.length, 2)
+    })
+  )
+
+  it.effect("over a composite asks by the rules of its parts, before any of them is changed", () =>
+    Effect.gen(function* () {
+      const { backend, contents, inner } = yield* guarded()
+      const base = yield* MemoryBackend.make({ files: { "/x.txt": "x\n" } })
+      const composite = yield* Effect.map(
+        Layer.build(CompositeBackend.layer({ default: layerOf(base), routes: { "/files": layerOf(backend) } })),
+        (context) => Layer.succeedContext(context)
+      )
+      const input = patch.arguments.input
+        .replaceAll(/: \//g, ": /files/")
+        .replace(
+          "*** End Patch",
+          "*** Update File: /x.txt\n*** Move to: /files/config/x.txt\n@@\n-x\n+y\n*** End Patch"
+        )
+      const no = approvals((request) => Effect.succeed(Approval.reject(request)))
+      yield* running({ name: "apply_patch", arguments: { input } }).pipe(Effect.provide([no.layer, composite]))
+      assert.deepStrictEqual(yield* contents, files)
+      const yes = approvals((request) => Effect.succeed(Approval.approve(request)))
+      const [result] = yield* running({ name: "apply_patch", arguments: { input } }).pipe(
+        Effect.provide([yes.layer, composite])
+      )
+      assert.isFalse(result?.isError)
+      assert.strictEqual(yes.requests.length, 1)
+      assert.strictEqual((yield* inner.read("/config/x.txt")).kind, "text")
+    })
+  )
+})
