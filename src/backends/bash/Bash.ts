@@ -31,6 +31,7 @@ import * as Stream from "effect/Stream"
 import * as Backend from "../../core/Backend.ts"
 import * as BackendError from "../../core/BackendError.ts"
 import * as Sandbox from "../../core/Sandbox.ts"
+import { refusalOf } from "../internal/commandLine.ts"
 import * as Path from "../internal/path.ts"
 import { loadPeer } from "../internal/peer.ts"
 import { cutMiddle, endOfText } from "../internal/posixOutput.ts"
@@ -94,6 +95,8 @@ const executor = (backend: Backend.Service, options: Options, processes: Process
   ): Effect.fn.Return<number, BackendError.BackendError> {
     const path = given?.cwd ?? "/"
     const cwd = yield* Effect.fromResult(Path.normalize(operation, path))
+    const refusal = refusalOf(path, command, given?.env)
+    if (refusal !== undefined) return yield* Effect.fail(refusal)
     if (cwd !== "/")
       yield* Effect.mapError(backend.ls(cwd), (error) => BackendError.make(operation, path, error.reason))
     const limit = Math.max(0, Duration.toMillis(Duration.fromInputUnsafe(given?.timeout ?? defaultTimeout)))
@@ -172,6 +175,7 @@ const make = Effect.fnUntraced(function* (
         )
       ),
     ...(backend.realPaths === undefined ? {} : { realPaths: backend.realPaths }),
+    ...(backend.permit === undefined ? {} : { permit: backend.permit }),
     reaches: () => true
   }
 })
