@@ -60,6 +60,7 @@ export interface Settings {
  * What a sandbox is made from. Paths are absolute paths of the machine. The functions may fail with anything: what is no
  * `BackendError` becomes `Unavailable`, with it as the cause; so put no key into it.
  *
+ * - `id`: what the machine is known by; edits of one file by two layers with the same id wait for each other
  * - `execute`: runs a line for a shell, without stdin. Interrupted, it stops waiting; the command is ended from here.
  *   `timeout` (milliseconds) is a hint for services that have a limit of their own
  * - `upload`: writes a file whose directory is there
@@ -83,6 +84,14 @@ export interface Options {
 const defaultFileSize = 10 * 1024 * 1024
 const defaultOutput = 100_000
 
+const locks = Locks.make()
+
+/** Two layers on one machine wait for each other: a machine is known by its id. */
+const locksOf = (machine: string): Locks.Locks => ({
+  ...locks,
+  hold: (paths) => locks.hold(paths.map((path) => `${machine}${path}`))
+})
+
 /**
  * Makes a sandbox. Asks the machine once where its root is; fails if that can't be, or if there is no POSIX shell.
  *
@@ -100,7 +109,7 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   const root = folder === "/" ? "" : folder
   const source: Files.Source = {
     remote: Remote.make(options, root),
-    locks: Locks.make(),
+    locks: locksOf(`/${encodeURIComponent(id.toWellFormed())}${root}`),
     commits: yield* Semaphore.make(1),
     maxFileSize
   }

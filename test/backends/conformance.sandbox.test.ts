@@ -2,8 +2,8 @@
  * Every sandbox is held to the suite of backends, and to the one of commands.
  */
 import { describe } from "@effect/vitest"
-import { Layer } from "effect"
-import type { Backend } from "effect-deepagents"
+import { Context, Effect, Layer } from "effect"
+import { Backend } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { Bash } from "effect-deepagents/bash"
 import { LocalShell } from "effect-deepagents/local"
@@ -66,7 +66,10 @@ describe.concurrent("by a shell", () => {
         layer: shell(false),
         ...onDiskAgain,
         host: { ...subjects.host, resistsRaces: machine },
-        again: absent("what else happens on a machine does not wait"),
+        again: Effect.map(
+          Effect.flatMap(subjects.Folder, ({ root }) => Effect.orDie(Layer.build(subjects.shellSandbox(root, false)))),
+          Context.get(Backend.Backend)
+        ),
         deny: subjects.denyShell,
         maxFileSize: tenMebibytes
       })

@@ -10,7 +10,7 @@ import type { Again, Counter } from "./subject.ts"
 
 const atOnce = { concurrency: "unbounded" } as const
 
-const slots = Array.from({ length: 100 }, (_, index) => `slot-${String(index).padStart(3, "0")}`)
+const slots = Array.from({ length: 50 }, (_, index) => `slot-${String(index).padStart(3, "0")}`)
 
 const isConflict = (error: BackendError | NotConformant): boolean =>
   error._tag === "BackendError" && error.reason._tag === "Conflict"
