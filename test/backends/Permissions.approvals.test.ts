@@ -2,8 +2,8 @@
  * What rules leave to be asked reaches the approvals of the run, before anything is written.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer } from "effect"
-import { Agent, Approval, Backend, Message, type Tool } from "effect-deepagents"
+import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
+import { Agent, Approval, Backend, Message, Sandbox, type Tool } from "effect-deepagents"
 import { ApplyPatch, CompositeBackend, FileTools, MemoryBackend, Permissions } from "effect-deepagents/backends"
 import { TestChatModel } from "effect-deepagents/testing"
 
@@ -135,6 +135,43 @@ describe("rules that ask", () => {
         assert.isTrue(result?.isError)
         assert.deepStrictEqual(yield* contents, { ...files, "/new.txt": "new" })
       })
+  )
+
+  it.effect("a rule for commands asks in the same way, and the command does not run before", () =>
+    Effect.gen(function* () {
+      const { inner } = yield* guarded()
+      const ran: Array<string> = []
+      const execute = (command: string) =>
+        Effect.sync(() => {
+          ran.push(command)
+          return { output: "", exitCode: 0, truncated: false }
+        })
+      const sandbox: Sandbox.Service = {
+        ...inner,
+        id: "fake",
+        reaches: () => true,
+        execute,
+        executeStream: (command) =>
+          Stream.fromEffect(Effect.map(execute(command), () => ({ _tag: "Exited", exitCode: 0, truncated: false })))
+      }
+      const wrapped = yield* Permissions.wrapSandbox(sandbox, { rules: [{ operations: ["execute"], mode: "ask" }] })
+      const { layer, requests } = approvals((request) =>
+        Effect.sync(() => {
+          assert.deepStrictEqual(ran, [])
+          return Approval.approve(request)
+        })
+      )
+      const agent = Agent.make({ name: "agent", prompt: "Go", tools: FileTools.make({ only: [], execute: true }) })
+      yield* Agent.run(agent, "Go").pipe(
+        Effect.provide(
+          TestChatModel.script([TestChatModel.calls([{ name: "execute", arguments: { command: "ls\n" } }]), "done"])
+        ),
+        Effect.provide([layer, Sandbox.layer(Effect.succeed(wrapped))])
+      )
+      assert.deepStrictEqual(ran, ["ls\n"])
+      assert.strictEqual(requests[0]?.description, "execute: execute ls\\u{a}")
+      assert.strictEqual(requests[0]?.arguments["command"], "ls\n")
+    })
   )
 
   it.effect("what a path would hide from who reads the question is written out", () =>

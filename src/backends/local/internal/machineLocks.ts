@@ -24,11 +24,17 @@ const longestLookMillis = 16
 /** Gives a lock back. `undefined`: somebody else has it. */
 type Taken = Effect.Effect<void> | undefined
 
+/** Whether a lock can be had later: somebody has it, or the system has no room for one at the moment. */
+const isForNow = (cause: unknown): boolean =>
+  cause instanceof Error &&
+  "code" in cause &&
+  ["EADDRINUSE", "EAGAIN", "EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"].some((code) => code === cause.code)
+
 const bound = (name: string): Effect.Effect<Taken> =>
   Effect.callback((resume) => {
     const server = createServer((socket) => socket.destroy())
-    server.once("error", (cause: NodeJS.ErrnoException) => {
-      resume(Effect.succeed(cause.code === "EADDRINUSE" ? undefined : Effect.void))
+    server.once("error", (cause) => {
+      resume(Effect.succeed(isForNow(cause) ? undefined : Effect.void))
     })
     // Exclusive: workers of a cluster would share it.
     server.listen({ path: `\0effect-deepagents/${name}`, exclusive: true }, () => {
@@ -47,8 +53,7 @@ const lockedFile = (name: string): Effect.Effect<Taken> =>
     System.attempt(() => mkdirSync(folder, { recursive: true, mode: 0o700 }))
     return Effect.match(System.open(join(folder, name), opening, 0o600), {
       onSuccess: (fd): Taken => System.close(fd),
-      onFailure: ({ cause }): Taken =>
-        cause instanceof Error && "code" in cause && cause.code === "EAGAIN" ? undefined : Effect.void
+      onFailure: ({ cause }): Taken => (isForNow(cause) ? undefined : Effect.void)
     })
   })
 
