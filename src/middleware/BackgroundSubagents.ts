@@ -86,6 +86,7 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
         name,
         check: () =>
           twoOfOneName("sub-agents in the background", workers) ??
+          workers.map(({ problem }) => problem).find((problem) => problem !== undefined) ??
           countProblem("BackgroundSubagents", { maxDepth: options.maxDepth }),
         state: [known],
         prompt,

@@ -17,7 +17,7 @@
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { type Decision, Request } from "../core/Approval.ts"
@@ -25,6 +25,7 @@ import { Json } from "../core/Json.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import { Usage } from "../core/Usage.ts"
 import { make } from "./internal/background/supervisor.ts"
+import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 
 /**
  * How a task stands. `suspended` waits for a decision of a person; `lost` was begun, and nobody can say how it ended
@@ -124,6 +125,8 @@ export interface Session {
  */
 export interface Worker<out R = never> {
   readonly name: string
+  /** What keeps it from working at all: agents that have it are refused. */
+  readonly problem?: string | undefined
   readonly description: string
   readonly open: Effect.Effect<Session, never, R | ToolContext>
   readonly reopen: ((kept: Json) => Effect.Effect<Session | undefined, never, R>) | undefined
@@ -168,18 +171,22 @@ export interface Options {
 
 /**
  * The supervisor. What runs is interrupted when the layer closes; a remote agent goes on then, and is taken up again by
- * the next process.
+ * the next process. A limit that is no number is a defect of the program: the layer dies of it.
  */
 export const layer = (options?: Options): Layer.Layer<BackgroundTasks> =>
   Layer.effect(
     BackgroundTasks,
-    make(
-      {
-        maxRunning: options?.maxRunning ?? 8,
-        maxTotal: options?.maxTotal ?? 64,
-        maxDuration: Duration.toMillis(Duration.fromInputUnsafe(options?.maxDuration ?? "1 hour")),
-        keep: options?.keep ?? 64
-      },
-      (reason) => new TaskError({ reason })
-    )
+    Effect.suspend(() => {
+      const { keep = 64, maxDuration = "1 hour", maxRunning = 8, maxTotal = 64 } = options ?? {}
+      const problem =
+        countProblem("BackgroundTasks", { maxRunning, maxTotal }, 1) ??
+        countProblem("BackgroundTasks", { keep }) ??
+        timeProblem("BackgroundTasks", { maxDuration })
+      return problem === undefined
+        ? make(
+            { maxRunning, maxTotal, maxDuration: Duration.toMillis(timeOf(maxDuration)), keep },
+            (reason) => new TaskError({ reason })
+          )
+        : Effect.die(new RangeError(problem))
+    })
   )

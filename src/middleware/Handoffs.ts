@@ -39,6 +39,7 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { before, conversation, type Spoken, slotPrefix, spoken, turnsIn } from "./internal/handoffs.ts"
+import { countProblem } from "./internal/limits.ts"
 
 /** How often a conversation may be handed over in one run, by default. */
 export const defaultMaxTransfers = 8
@@ -245,6 +246,7 @@ export const make = <const Agents extends ReadonlyArray<AnyAgent>>(options: {
   const tools = options.agents.map((agent) => makeTool<R>(settings, agent))
   return Middleware.make<never, R | ToolContext>({
     name: "handoffs",
+    check: () => countProblem("Handoffs", { maxTransfers: settings.maxTransfers }),
     state: [active, transfers],
     tools,
     ...(tools.length === 0

@@ -26,6 +26,7 @@ import { type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import { head, oneLine, quote, visible } from "../core/Untrusted.ts"
+import { countProblem } from "./internal/limits.ts"
 
 /** How much of one file is told by default, in bytes. */
 export const defaultMaxBytes = 32_768
@@ -184,6 +185,7 @@ export const make = (options: Options): Middleware.Middleware<never, Backend> =>
 
   return Middleware.make<never, Backend>({
     name: "memory",
+    check: () => countProblem("Memory", { maxBytes }, 1),
     prompt: guidance(sources),
     wrapModelCall: (request, next, run) =>
       request.purpose === turnPurpose ? Stream.unwrap(Effect.map(remembering(run, request), next)) : next(request)

@@ -31,6 +31,7 @@ import type * as Redacted from "effect/Redacted"
 import type { Worker } from "./BackgroundTasks.ts"
 import type { Target } from "./internal/background/remoteClient.ts"
 import { decodeKept, type Kept, makeSession } from "./internal/background/remoteSession.ts"
+import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 
 /** Which protocol a server speaks. */
 export type Protocol = "langgraph" | "agent-protocol"
@@ -57,7 +58,7 @@ export interface Options {
   readonly maxBytes?: number
 }
 
-const millis = (input: Duration.Input): number => Duration.toMillis(Duration.fromInputUnsafe(input))
+const millis = (input: Duration.Input): number => Duration.toMillis(timeOf(input))
 
 /**
  * Makes an agent on a server one that does tasks in the background. A task is a thread there, a follow-up a run on it.
@@ -78,6 +79,9 @@ export const make = (options: Options): Worker<HttpClient> => {
   const open = (kept: Kept | undefined) => Effect.map(client, (it) => makeSession(it, pollInterval, kept))
   return {
     name,
+    problem:
+      countProblem("RemoteAgents", { maxBytes }, 1) ??
+      timeProblem("RemoteAgents", { timeout: options.timeout, pollInterval: options.pollInterval }),
     description,
     open: open(undefined),
     reopen: (json) => {

@@ -1,6 +1,6 @@
 /** What must hold of middleware that bounds: numbers that are none, results that are too large, words of all spellings. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schedule, Schema } from "effect"
+import { Cause, Effect, Exit, Schedule, Schema } from "effect"
 import {
   Agent,
   AgentEvent,
@@ -17,10 +17,13 @@ import {
 import { FileTools, MemoryBackend } from "effect-deepagents/backends"
 import {
   AskUser,
+  BackgroundSubagents,
+  BackgroundTasks,
   Budget,
   Filesystem,
   ModelRetry,
   ModelTimeout,
+  RemoteAgents,
   Rubric,
   Subagents,
   Summarization,
@@ -85,6 +88,30 @@ describe("limits that are no numbers", () => {
       })
       assert.include(yield* refused(Agent.make({ name: "a", prompt: "", tools: [tool] }) as never), "outputLimit")
     }).pipe(Effect.provide([TestChatModel.script([]), MemoryBackend.layer()]))
+  )
+
+  it.effect("a supervisor of tasks dies of one, an agent with a worker that has one is refused", () =>
+    Effect.gen(function* () {
+      for (const options of [{ maxRunning: Number.NaN }, { maxTotal: 0 }, { keep: -1 }, { maxDuration: Number.NaN }]) {
+        const exit = yield* Effect.exit(Effect.void.pipe(Effect.provide(BackgroundTasks.layer(options))))
+        assert.isTrue(Exit.isFailure(exit) && String(Cause.squash(exit.cause)).includes("BackgroundTasks: `"))
+      }
+      const remote = RemoteAgents.make({
+        name: "far",
+        description: "",
+        url: "http://localhost",
+        agentId: "a",
+        pollInterval: Number.NaN
+      })
+      assert.include(remote.problem, "RemoteAgents: `pollInterval` must be")
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        middleware: [BackgroundSubagents.make({ agents: [remote] })]
+      })
+      const error = yield* Effect.flip(Agent.run(agent as never as Agent.Agent<string, never, never>, "go"))
+      assert.include(String(error), "pollInterval")
+    }).pipe(Effect.provide(TestChatModel.script([])))
   )
 
   it.effect("a budget that was used exactly is not exhausted; one call more exhausts it", () =>

@@ -3,7 +3,7 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Result, Schema, Stream } from "effect"
-import { Agent, AgentEvent, ToolError, Tool } from "effect-deepagents"
+import { Agent, AgentEvent, Tool, ToolContext, ToolError, ToolOutput } from "effect-deepagents"
 import { Storage, TraceExport, TraceStore } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { HttpClient, HttpClientResponse } from "effect/http"
@@ -334,5 +334,39 @@ onAll((it) => {
           ["chat", "20000000", "50000000", "unfinished", ""]
         ]
       )
+    }))
+
+  test("what a tool says that is no JSON ends neither the run nor its trace", () =>
+    Effect.gen(function* () {
+      const odd = { percent: 0 / 0, more: Number.POSITIVE_INFINITY, nothing: undefined, at: new Date(0) }
+      const says = Tool.make("says", {
+        description: "",
+        parameters: {},
+        execute: Effect.fnUntraced(function* () {
+          const context = yield* ToolContext.ToolContext
+          yield* context.emit(odd as never)
+          yield* context.run.custom("odd", odd as never)
+          return ToolOutput.make("said", { details: odd as never })
+        })
+      })
+      const events = yield* Agent.stream(Agent.make({ name: "odd", prompt: "", tools: [says] }), "go").pipe(
+        TraceStore.record(),
+        Stream.runCollect,
+        Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "says", arguments: {} }]), "done"]))
+      )
+      assert.strictEqual(events.at(-1)?._tag, "RunCompleted")
+      const store = yield* TraceStore.TraceStore
+      const { items } = yield* store.events(events[0]?.runId ?? "", { limit: 100 })
+      const json = { percent: null, more: null, at: "1970-01-01T00:00:00.000Z" }
+      const told = items.flatMap((event) =>
+        event._tag === "ToolProgress"
+          ? [event.progress]
+          : event._tag === "Custom"
+            ? [event.payload]
+            : event._tag === "ToolCompleted"
+              ? [event.details]
+              : []
+      )
+      assert.deepStrictEqual(told, [json, json, json])
     }))
 })

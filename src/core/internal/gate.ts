@@ -7,6 +7,7 @@ import { allow, type Gate, type PreparedCall } from "../Middleware.ts"
 import type { Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
+import { visible } from "../Untrusted.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
 import { unknownOutcome } from "./history.ts"
 import { emit, type Live, note } from "./live.ts"
@@ -61,7 +62,8 @@ const requestOf = (
       path: live.path,
       toolName: prepared.name,
       arguments: prepared.arguments,
-      description,
+      // Whoever wrote it may have put in what the model said.
+      description: visible(description),
       allow: allow ?? every,
       at: now,
       ...(expiresAt === undefined ? {} : { expiresAt })

@@ -129,6 +129,9 @@ const requestOf = (live: Live): ModelRequest => ({
 
 const callCount = (message: Message.AiMessage): number => message.toolCalls.length + message.malformedToolCalls.length
 
+/** The answer of a run whose model said nothing at all, even when it was asked for its last word. */
+const noAnswer = "The model gave no answer."
+
 /** Has the model answer without tools: through the same door as every turn. */
 const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopReason) {
   const { output } = live.compiled.definition
@@ -140,12 +143,8 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
     if (output === undefined) {
       yield* Tools.decline(live, () => say("Not executed: tools are off now.", { isError: true }))
       yield* endRound(live, message)
-      return {
-        stopReason,
-        text: Message.text(message) || lastText(live),
-        output: lastText(live),
-        pending: []
-      } satisfies Ending
+      const text = lastText(live) || noAnswer
+      return { stopReason, text, output: text, pending: [] } satisfies Ending
     }
     const answer = Output.read(live, output, message)
     if (answer._tag === "Answer") {

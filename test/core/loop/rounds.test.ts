@@ -255,6 +255,13 @@ describe("invariant 7: iteration cap", () => {
     )
   )
 
+  it.effect("an answer that the model never gave is said to be none", () =>
+    Effect.gen(function* () {
+      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [step], maxIterations: 1 }), "go")
+      assert.deepStrictEqual([result.text, result.stopReason], ["The model gave no answer.", "maxIterations"])
+    }).pipe(Effect.provide(TestChatModel.script([stepCall(1), ""])))
+  )
+
   it.effect("two thousand rounds", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "", tools: [step], maxIterations: 10_000 })
