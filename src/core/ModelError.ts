@@ -51,7 +51,7 @@ const advice: { readonly [Tag in Reason["_tag"]]: string } = {
   Overloaded: "the provider is overloaded; try again, or add ModelFallback",
   Timeout: "no answer in time; try again, or raise the limit of ModelTimeout",
   Transport: "the connection failed; check the network and the base URL",
-  Authentication: "the API key was not accepted; check the key and where it is read from",
+  Authentication: "an API key that is accepted is needed; check the key and where it is read from",
   Permission: "this key may not use this model; check the account's access",
   InvalidRequest: "the request is wrong for this model",
   ContextOverflow: "the conversation does not fit in the model's context window; shorten or summarise it",

@@ -22,6 +22,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { ChatModel } from "../core/ChatModel.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import { keyFrom } from "./internal/keys.ts"
 import { foldProvider, parametersOf, type ProviderProfile, withParameters } from "./ProviderProfile.ts"
 
 /** Where the models of one name come from. */
@@ -70,8 +71,10 @@ const openai: Provider = {
         const { OpenAiChatModel } = yield* Effect.promise(() => import("./openai/index.ts"))
         const moved = yield* Config.option(Config.String("OPENAI_BASE_URL"))
         // The key goes to the server that was named beside it, as with OpenAI's own SDK.
-        const elsewhere = Option.map(moved, (baseURL) => ({ baseURL, apiKey: Config.Redacted("OPENAI_API_KEY") }))
-        return OpenAiChatModel.layerConfig({ model, ...Option.getOrElse(elsewhere, () => ({})) })
+        const elsewhere = Option.isNone(moved)
+          ? {}
+          : { baseURL: moved.value, apiKey: yield* keyFrom("OPENAI_API_KEY", { provider: "openai", model }) }
+        return OpenAiChatModel.layer({ model, ...elsewhere })
       })
     )
 }
@@ -96,11 +99,11 @@ const compatible = (name: string, baseURL: string, key?: string): Provider => ({
         const { OpenAiCompatibleChatModel } = yield* Effect.promise(() => import("./openai/index.ts"))
         // A local server may be elsewhere than by default: OLLAMA_BASE_URL and the like.
         const moved = yield* Config.option(Config.String(`${name.toUpperCase().replaceAll("-", "_")}_BASE_URL`))
-        return OpenAiCompatibleChatModel.layerConfig({
+        return OpenAiCompatibleChatModel.layer({
           model,
           provider: name,
           baseURL: Option.getOrElse(moved, () => baseURL),
-          ...(key === undefined ? {} : { apiKey: Config.Redacted(key) })
+          ...(key === undefined ? {} : { apiKey: yield* keyFrom(key, { provider: name, model }) })
         })
       })
     )

@@ -42,15 +42,23 @@ describe("ChatModels.resolve", () => {
       for (const [spec, key] of [
         ["anthropic:claude-x", "ANTHROPIC_API_KEY"],
         ["openai:gpt-x", "OPENAI_API_KEY"],
-        ["openrouter:a/b", "OPENROUTER_API_KEY"]
+        ["openrouter:a/b", "OPENROUTER_API_KEY"],
+        ["groq:x", "GROQ_API_KEY"],
+        ["deepseek:x", "DEEPSEEK_API_KEY"],
+        ["together:x", "TOGETHER_API_KEY"],
+        ["mistral:x", "MISTRAL_API_KEY"],
+        ["xai:x", "XAI_API_KEY"],
+        ["gemini:x", "GEMINI_API_KEY"]
       ] as const) {
         const error = yield* Effect.flip(
           Agent.run(agent, "hi").pipe(
             Effect.provide(ChatModels.resolve(spec)),
-            Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: {} })))
+            Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: { GROQ_API_KEY: " " } })))
           )
         )
-        assert.include(String(error), key)
+        assert.strictEqual(error._tag, "ModelError")
+        assert.include(error.message, `there is no API key: set ${key}, or give apiKey`)
+        assert.notInclude(error.message, "was not accepted")
       }
     })
   )

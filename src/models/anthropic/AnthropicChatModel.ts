@@ -13,7 +13,7 @@
  * )
  * ```
  */
-import * as Config from "effect/Config"
+import type * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -31,6 +31,7 @@ import { reservedParameter, saidIn } from "../internal/anthropic/session.ts"
 import type { Overrides, Settings } from "../internal/anthropic/settings.ts"
 import { badResponse, type Origin } from "../internal/errors.ts"
 import { timeoutOf } from "../internal/guardedFetch.ts"
+import { keyFrom } from "../internal/keys.ts"
 import { silent } from "../internal/patience.ts"
 import { numberOf, objectOf } from "../internal/read.ts"
 import * as transport from "./internal/transport.ts"
@@ -59,6 +60,8 @@ export interface Options extends Settings, Overrides {
 }
 
 const provider = "anthropic"
+
+const variable = "ANTHROPIC_API_KEY"
 
 const encodingOf = (options: Options): Encoding => ({
   model: options.model,
@@ -92,7 +95,10 @@ export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => L
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(
     ChatModel,
-    Effect.flatMap(fromConfigured<Options>({ apiKey: Config.Redacted("ANTHROPIC_API_KEY"), ...options }), make)
+    Effect.gen(function* () {
+      const own = yield* fromConfigured<Options>(options)
+      return yield* make({ ...own, apiKey: own.apiKey ?? (yield* keyFrom(variable, { provider, model: own.model })) })
+    })
   )
 
 /** What is counted: a request of which only the messages are needed. */

@@ -20,7 +20,7 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import { ChatModel, type Service } from "../../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../../core/Configured.ts"
-import type { ModelError } from "../../core/ModelError.ts"
+import { ModelError } from "../../core/ModelError.ts"
 import { type Headers, secretsOf } from "../internal/anthropic/connection.ts"
 import { bedrockFactor, profileOf } from "../internal/anthropic/models.ts"
 import { makeService } from "../internal/anthropic/service.ts"
@@ -93,5 +93,15 @@ export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => L
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(
     ChatModel,
-    Effect.flatMap(fromConfigured<Options>({ region: Config.String("AWS_REGION"), ...options }), make)
+    Effect.gen(function* () {
+      const own = yield* fromConfigured<Options>(options)
+      const missing = new ModelError({
+        provider,
+        model: own.model,
+        reason: { _tag: "InvalidRequest" },
+        detail: "there is no region: set AWS_REGION, or give region"
+      })
+      const region = own.region ?? (yield* Effect.mapError(Config.String("AWS_REGION"), () => missing))
+      return yield* make({ ...own, region })
+    })
   )

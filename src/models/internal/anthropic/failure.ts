@@ -164,7 +164,10 @@ export const requestError = (origin: Origin, cause: unknown): ModelError => {
   if (stringOf(below, "name") === "CredentialsProviderError") {
     return authentication(origin, "no AWS credentials were found: set AWS_PROFILE, AWS_ACCESS_KEY_ID or a bearer token")
   }
-  if (/authentication method|credential|api ?key/i.test(message) || name === "WorkloadIdentityError") {
+  if (/authentication method/i.test(message)) {
+    return authentication(origin, "there is no API key: set ANTHROPIC_API_KEY, or give apiKey")
+  }
+  if (/credential|api ?key/i.test(message) || name === "WorkloadIdentityError") {
     return authentication(origin, message)
   }
   if (cause instanceof RangeError) return badResponse(origin, tooDeep)

@@ -1,7 +1,6 @@
 /**
  * OpenAI's SDK, wrapped: streams that can be left, errors that are values, and nothing read from the environment.
  */
-import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -11,6 +10,7 @@ import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
 import { badResponse, connectionError, type Origin, providerError, toldBy } from "../../internal/errors.ts"
 import { guardedFetch, timeoutOf } from "../../internal/guardedFetch.ts"
+import { keyFrom } from "../../internal/keys.ts"
 import { patiently } from "../../internal/patience.ts"
 import { loadPeer } from "../../internal/peer.ts"
 import { textsOf } from "../../internal/secrets.ts"
@@ -69,14 +69,7 @@ const keyOf = Effect.fnUntraced(function* (connection: Connection, origin: Pick<
   if (connection.apiKey !== undefined) return Redacted.value(connection.apiKey).trim()
   const target = targetOf(connection)
   if (target === "other") return undefined
-  const missing = new ModelError({
-    ...origin,
-    reason: { _tag: "Authentication" },
-    detail: `there is no API key: set ${variables[target]}, or give apiKey`
-  })
-  const key = yield* Effect.mapError(Config.Redacted(variables[target]), () => missing)
-  const value = Redacted.value(key).trim()
-  return value === "" ? yield* missing : value
+  return Redacted.value(yield* keyFrom(variables[target], origin)).trim()
 })
 
 type Sdk = Pick<typeof OpenAiSdk, "APIConnectionError" | "APIConnectionTimeoutError" | "APIError">
