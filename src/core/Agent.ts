@@ -76,6 +76,9 @@ const fromDefinition = <O, E, R>(definition: Definition): Agent<O, E, R> => ({
 
 const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => agent[TypeId].compiled.definition
 
+/** The names of an agent's tools, and of those of its sub-agents. */
+export const toolNames = (agent: Agent<unknown, unknown, unknown>): ReadonlySet<string> => agent[TypeId].compiled.reach
+
 /** What an agent may be asked: a text, one message, several, or to go on from a checkpoint (`Checkpoint.resume`). */
 export type Input = string | HumanMessage | ReadonlyArray<Message> | Checkpoint.Resume
 
@@ -143,6 +146,7 @@ export const make = <
     prompt: options.prompt,
     tools: options.tools ?? [],
     middleware: options.middleware ?? [],
+    inherited: [],
     output: options.output === undefined ? undefined : outputFromSchema(options.output),
     maxIterations: options.maxIterations ?? 50,
     toolConcurrency: options.toolConcurrency ?? 8,
@@ -277,7 +281,7 @@ export const detached = <O, E, R>(agent: Agent<O, E, R>): Effect.Effect<Agent<O,
   Effect.map(child.inherited, (inherited) => {
     const definition = definitionOf(agent)
     const own = definition.middleware
-    return fromDefinition({ ...definition, middleware: [...inherited.filter((one) => !own.includes(one)), ...own] })
+    return fromDefinition({ ...definition, inherited: inherited.filter((one) => !own.includes(one)) })
   })
 
 /**
@@ -297,6 +301,7 @@ export const asTool = <O, E, R>(
   Tool.make(options?.name ?? agent.name, {
     description: options?.description ?? agent.description,
     parameters: child.taskParameters,
+    reaches: toolNames(agent),
     ...(options?.annotations === undefined ? {} : { annotations: options.annotations }),
     execute: ({ task }) => Effect.flatMap(delegate(agent, task), toToolResult)
   })

@@ -24,6 +24,7 @@ import type * as Stream from "effect/Stream"
 import type { AnySlot } from "./AgentState.ts"
 import type { Choice, Decision } from "./Approval.ts"
 import type { ModelRequest, TurnPart } from "./ChatModel.ts"
+import { foldName } from "./internal/names.ts"
 import { tunnelled } from "./internal/tunnel.ts"
 import type { JsonObject } from "./Json.ts"
 import type { AiMessage, HumanMessage } from "./Message.ts"
@@ -96,7 +97,7 @@ export interface Outcome {
  * A middleware. Every hook is optional.
  *
  * `inherit` makes sub-agents run under it too, outside of their own: for what must not be escaped by delegating.
- * `check` is given the names of all tools of the agent it is put into, and says what keeps the agent from running (its runs
+ * `check` is given the names of all tools of the agent it is put into, then these with those of its sub-agents, and says what keeps the agent from running (its runs
  * fail with `InvalidAgent`), or nothing. `prompt` adds a section to the system prompt, made once a run, after `beforeAgent`. `tools` are offered like the
  * agent's own. `state` declares slots, so that a resumed run decodes them at its start.
  *
@@ -108,7 +109,7 @@ export interface Outcome {
 export interface Middleware<out E = never, out R = never> {
   readonly name: string
   readonly inherit?: boolean
-  readonly check?: (tools: ReadonlySet<string>) => string | undefined
+  readonly check?: (tools: ReadonlySet<string>, reach: ReadonlySet<string>) => string | undefined
   readonly state?: ReadonlyArray<AnySlot>
   readonly tools?: ReadonlyArray<Tool<R>>
   readonly prompt?: string | ((run: Run) => Effect.Effect<string, E, R>)
@@ -145,6 +146,33 @@ export type Error<M> = M extends Middleware<infer E, infer _R> ? E : never
 
 /** What a middleware needs. */
 export type Services<M> = M extends Middleware<infer _E, infer R> ? R : never
+
+/**
+ * The tool that a name means, as models may spell it: the exact name, else the only one that differs by case, `-` or `_`.
+ */
+export const findTool = (tools: ReadonlySet<string>, name: string): string | undefined => {
+  if (tools.has(name)) return name
+  const key = foldName(name)
+  const meant = [...tools].filter((tool) => foldName(tool) === key)
+  return meant.length === 1 ? meant[0] : undefined
+}
+
+/** Whether one of these names means a tool: for `wrapModelCall` and gates, which may be inherited by any agent. */
+export const names = (list: ReadonlyArray<string>, tool: string): boolean =>
+  list.includes(tool) || list.some((name) => foldName(name) === foldName(tool))
+
+/**
+ * What is wrong with names of tools that nobody has, for a middleware's `check`: a misspelt one would protect nothing.
+ * `who` is who speaks of them. Nothing if all are there.
+ */
+export const unknownTool = (who: string, names: Iterable<string>, tools: ReadonlySet<string>): string | undefined => {
+  for (const name of names) {
+    if (findTool(tools, name) === undefined) {
+      return `${who} ${JSON.stringify(name)}, which is none of ${[...tools].join(", ")}; correct its name, or take it out`
+    }
+  }
+  return undefined
+}
 
 /**
  * What a middleware failed with, in a cause that goes by an outer middleware (in a `Stream.onExit`, say): there it looks

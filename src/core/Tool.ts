@@ -57,6 +57,8 @@ export interface Tool<out R = never> {
   readonly parameters: JsonObject
   readonly annotations: Annotations
   readonly outputLimit: number | undefined
+  /** The names of the tools that a call of it can lead to: those of the sub-agents that it runs. */
+  readonly reaches?: ReadonlySet<string> | undefined
   readonly prepare: (args: JsonObject) => Result.Result<Prepared<R>, ToolError>
 }
 
@@ -69,11 +71,15 @@ export const finalAnswer = "final_answer"
 /** What a tool needs. */
 export type Services<T> = T extends Tool<infer R> ? R : never
 
-/** What any tool can be given beside its parameters and its work. */
+/**
+ * What any tool can be given beside its parameters and its work. One that runs agents says by `reaches` which tools these
+ * have (`Agent.toolNames`): an inherited rule about such a tool is not taken for a misspelt one.
+ */
 export interface Options {
   readonly description: string
   readonly annotations?: Annotations
   readonly outputLimit?: number
+  readonly reaches?: ReadonlySet<string> | undefined
 }
 
 /**
@@ -107,6 +113,7 @@ const assemble = <A, E, R>(
   parameters: decoder.jsonSchema,
   annotations: options.annotations ?? {},
   outputLimit: options.outputLimit,
+  reaches: options.reaches,
   prepare: (args) =>
     Result.map(decoder.decode(args), (decoded) => ({
       arguments: decoded.json,

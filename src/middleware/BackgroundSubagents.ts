@@ -25,7 +25,7 @@
  * ```
  */
 import * as Result from "effect/Result"
-import type * as Agent from "../core/Agent.ts"
+import * as Agent from "../core/Agent.ts"
 import * as AgentState from "../core/AgentState.ts"
 import type { InvalidEncoding } from "../core/InvalidEncoding.ts"
 import * as Middleware from "../core/Middleware.ts"
@@ -76,7 +76,11 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   const workers = options.agents.map(workerOf)
   const settings: Settings = {
     workers: new Map(workers.map((worker) => [worker.name, worker])),
-    maxDepth: options.maxDepth ?? defaultMaxDepth
+    maxDepth: options.maxDepth ?? defaultMaxDepth,
+    // Those of agents elsewhere are not known: what is inherited does not reach them.
+    reaches: new Set(
+      options.agents.flatMap((one) => ("open" in one ? [] : [...Agent.toolNames("fork" in one ? one.fork : one)]))
+    )
   }
   const name = "BackgroundSubagents"
   // What the workers need is in the types of the agents, and is put back here.

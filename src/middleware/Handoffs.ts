@@ -182,6 +182,7 @@ const makeTool = <R>(settings: Settings, agent: AnyAgent): Tool.Tool<R | ToolCon
   Tool.make(toolName(agent.name), {
     description: describe(agent.name, agent.description),
     parameters,
+    reaches: Agent.toolNames(agent),
     // What the agents need was in their types; `make` puts it back.
     execute: ({ message }) =>
       takeOver(settings, agent.name, message) as Effect.Effect<

@@ -52,6 +52,9 @@ export interface Rule {
  * What is asked about. `tools`: a rule by the tool's name; `true` asks always, `false` never, a function is its `when`.
  * `destructive` asks about every other tool that is annotated so. `expiresIn`: after that, a decision counts no more and
  * the call is asked about again (default: never). `inherit`: in sub-agents too (default `true`).
+ *
+ * A name may be spelled in any way that a model may spell it (`Write-File` is `write_file`). One that no tool has, of the
+ * agent or a sub-agent, two for one tool, and options with neither `tools` nor `destructive` fail the agent's runs with `InvalidAgent`.
  */
 export interface Options {
   readonly tools?: { readonly [name: string]: boolean | ((args: JsonObject) => boolean) | Rule }
@@ -69,7 +72,10 @@ export const always = AgentState.slot("approvedAlways", {
 
 const ruleFor = (options: Options, call: Middleware.PreparedCall): Rule | undefined => {
   const rules = options.tools ?? {}
-  const rule = Object.hasOwn(rules, call.name) ? rules[call.name] : undefined
+  const key = Object.hasOwn(rules, call.name)
+    ? call.name
+    : Object.keys(rules).find((name) => Middleware.names([name], call.name))
+  const rule = key === undefined ? undefined : rules[key]
   if (rule === undefined) return options.destructive === true && call.annotations.destructive === true ? {} : undefined
   if (typeof rule === "boolean") return rule ? {} : undefined
   return typeof rule === "function" ? { when: rule } : rule
@@ -108,8 +114,22 @@ const gates = (options: Options) =>
     })
   })
 
+/** What would let calls run that somebody meant to be asked about. */
+const problemOf = ({ destructive = false, tools }: Options, reach: ReadonlySet<string>): string | undefined => {
+  const names = Object.keys(tools ?? {})
+  const problem = Middleware.unknownTool("approvals are for", names, reach)
+  if (problem !== undefined) return problem
+  const meant = names.map((name) => Middleware.findTool(reach, name))
+  const twice = names.find((_, index) => meant.indexOf(meant[index]) < index)
+  if (twice !== undefined) return `approvals have two rules for one tool: ${JSON.stringify(twice)} is the second`
+  return tools === undefined && !destructive
+    ? "approvals without a rule ask about nothing; name tools, or say destructive: true"
+    : undefined
+}
+
 const parts = (options: Options) => ({
   name: "HumanInTheLoop",
+  check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>) => problemOf(options, reach),
   inherit: options.inherit ?? true,
   state: [always]
 })

@@ -20,13 +20,15 @@ import * as Middleware from "../core/Middleware.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 
 /**
- * Excludes tools by their names. What is taken out of a request can't be dispatched in its round: the loop answers such
+ * Excludes tools by their names, in any spelling that a model may use for them. A name that no tool has, of the agent or a
+ * sub-agent, fails its runs with `InvalidAgent`. What is taken out of a request can't be dispatched in its round: the loop answers such
  * a call as one to an unknown tool.
  */
 export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
-  const excluded = new Set(names)
+  const excluded = { has: (name: string) => Middleware.names(names, name) }
   return Middleware.make({
     name: "ToolExclusion",
+    check: (_tools, reach) => Middleware.unknownTool("the tools that are excluded name", names, reach),
     inherit: true,
     // Calls of a turn that an earlier run was given, before a crash, were offered by nobody here.
     gateToolCalls: (_run, calls) =>

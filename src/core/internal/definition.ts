@@ -25,6 +25,8 @@ export interface Definition {
   readonly prompt: string | Effect.Effect<string, unknown, unknown>
   readonly tools: ReadonlyArray<Tool<unknown>>
   readonly middleware: ReadonlyArray<Middleware<unknown, unknown>>
+  /** What a run that outlives the call which began it takes along from its parents. */
+  readonly inherited: ReadonlyArray<Middleware<unknown, unknown>>
   readonly output: Output | undefined
   readonly maxIterations: number
   readonly toolConcurrency: number
@@ -40,6 +42,8 @@ export interface Compiled {
   readonly definition: Definition
   readonly problem: string | undefined
   readonly tools: ReadonlyMap<string, Tool<unknown>>
+  /** The names of its tools, and of those of its sub-agents. */
+  readonly reach: ReadonlySet<string>
   readonly folded: ReadonlyMap<string, string | undefined>
   readonly toolDefinitions: ReadonlyArray<ToolDefinition>
   readonly slots: ReadonlyArray<AnySlot>
@@ -112,13 +116,14 @@ const hooks = <Name extends keyof Middleware<unknown, unknown>>(
 /** What a middleware of the agent's own has against the agent. */
 const refused = (
   middleware: ReadonlyArray<Middleware<unknown, unknown>>,
-  tools: ReadonlyArray<Tool<unknown>>
+  tools: ReadonlyArray<Tool<unknown>>,
+  reach: ReadonlySet<string>
 ): string | undefined => {
   const checks = hooks(middleware, "check")
   if (checks.length === 0) return undefined
   const names = new Set(tools.map((tool) => tool.name))
   for (const check of checks) {
-    const problem = check(names)
+    const problem = check(names, reach)
     if (problem !== undefined) return problem
   }
   return undefined
@@ -131,9 +136,11 @@ export const compile = (
   definition: Definition,
   inherited: ReadonlyArray<Middleware<unknown, unknown>> = []
 ): Compiled => {
-  const middleware = [...inherited.filter((one) => !definition.middleware.includes(one)), ...definition.middleware]
+  const from = [...new Set([...inherited, ...definition.inherited])]
+  const middleware = [...from.filter((one) => !definition.middleware.includes(one)), ...definition.middleware]
   const tools = [...definition.tools, ...hooks(middleware, "tools").flat()]
   const slots = hooks(middleware, "state").flat()
+  const reach = new Set(tools.flatMap((tool) => [tool.name, ...(tool.reaches ?? [])]))
   const folded = new Map<string, string | undefined>()
   for (const { name } of tools) {
     const key = foldName(name)
@@ -141,8 +148,9 @@ export const compile = (
   }
   return {
     definition,
-    problem: findProblem(definition, tools, slots) ?? refused(definition.middleware, tools),
+    problem: findProblem(definition, tools, slots) ?? refused(definition.middleware, tools, reach),
     tools: new Map(tools.map((tool) => [tool.name, tool])),
+    reach,
     folded,
     toolDefinitions: tools.map(define),
     slots,

@@ -17,6 +17,8 @@ export const eventName = "background-task"
 export interface Settings {
   readonly workers: ReadonlyMap<string, Worker<unknown>>
   readonly maxDepth: number
+  /** The names of the tools that workers in this process have. */
+  readonly reaches: ReadonlySet<string>
 }
 
 /** Says how a task stands, as an event. */
