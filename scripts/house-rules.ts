@@ -11,6 +11,7 @@ interface Node {
   readonly arguments?: ReadonlyArray<Node>
   readonly expression?: Node
   readonly superClass?: Node | null
+  readonly params?: ReadonlyArray<Node>
 }
 
 interface Context {
@@ -64,7 +65,46 @@ const noFloatingEffect = rule((report) => ({
   }
 }))
 
+const looseMessage =
+  "A promise that can be rejected and is made here goes through observed(…): foreign code may drop it, and nobody's rejection ends the process."
+
+/** `new Promise((resolve, reject) => …)`, `Promise.withResolvers()`, `Effect.runPromise(…)`: who gets them may drop them. */
+const canBeLoose = (node: Node): boolean => {
+  if (node.type === "NewExpression") {
+    const [executor] = node.arguments ?? []
+    return node.callee?.name === "Promise" && (executor?.params === undefined || executor.params.length > 1)
+  }
+  const { callee: made } = node
+  return (
+    (isMemberOf(made, ["Promise"]) && made?.property?.name === "withResolvers") ||
+    (isMemberOf(callee(node), ["Effect"]) && (callee(node)?.property?.name ?? "").startsWith("runPromise"))
+  )
+}
+
+const noLoosePromise = rule((report) => {
+  const observed = new Set<Node | undefined>()
+  const check = (node: Node): void => {
+    if (canBeLoose(node) && !observed.has(node)) report(node, looseMessage)
+  }
+  return {
+    NewExpression: check,
+    CallExpression: (node) => {
+      if (node.callee?.name !== "observed") return check(node)
+      const [promise] = node.arguments ?? []
+      // `Effect.runPromiseWith(context)(effect)` is two calls.
+      observed.add(promise).add(promise?.callee)
+      return undefined
+    }
+  }
+})
+
 export default {
   meta: { name: "house" },
-  rules: { "no-try": noTry, "no-throw": noThrow, "no-class": noClass, "no-floating-effect": noFloatingEffect }
+  rules: {
+    "no-try": noTry,
+    "no-throw": noThrow,
+    "no-class": noClass,
+    "no-floating-effect": noFloatingEffect,
+    "no-loose-promise": noLoosePromise
+  }
 }

@@ -9,7 +9,7 @@ import type * as JustBash from "just-bash"
 import { meetingLinks, writingBytes } from "./internal/commands.ts"
 import { outputText } from "./internal/encoding.ts"
 import { complaintOf } from "./internal/errors.ts"
-import type { Call, Order, Reply, Report, Run } from "./internal/messages.ts"
+import type { Answer, Call, Order, Report, Run } from "./internal/messages.ts"
 import * as RemoteFiles from "./internal/remoteFiles.ts"
 import { prepare, readable } from "./internal/script.ts"
 
@@ -71,16 +71,11 @@ const makePost = (send: (reports: ReadonlyArray<Report>) => void) => {
 
 type Post = (report: Report) => void
 
-interface Asked {
-  readonly resolve: (reply: Reply) => void
-  readonly reject: (fault: unknown) => void
-}
-
 /** What the shell says when its own clock ends a command, and when it is told to. */
 const lateness = /\S+: (?:\S+ exceeded (?:its )?execution deadline(?: \(\d+ms\))?|execution aborted)\n$/
 
 const shellOf = (justBash: typeof JustBash, post: Post) => {
-  const open = new Map<number, Asked>()
+  const open = new Map<number, (answer: Answer) => void>()
   let asks = 0
   let current: AbortController | undefined
 
@@ -88,10 +83,10 @@ const shellOf = (justBash: typeof JustBash, post: Post) => {
     const { command, cwd, env, limit, maxCallDepth, maxCommands, maxLoopIterations, network, run, stdin } = order
     const controller = new AbortController()
     current = controller
-    const ask = (call: Call): Promise<Reply> =>
-      new Promise((resolve, reject) => {
+    const ask = (call: Call): Promise<Answer> =>
+      new Promise((resolve) => {
         asks += 1
-        open.set(asks, { resolve, reject })
+        open.set(asks, resolve)
         post({ _tag: "Ask", run, ask: asks, call })
       })
     const decoders = {
@@ -158,10 +153,7 @@ const shellOf = (justBash: typeof JustBash, post: Post) => {
       case "Abort":
         return current?.abort()
       case "Answer":
-        open.get(order.ask)?.resolve(order.reply)
-        return void open.delete(order.ask)
-      case "Refusal":
-        open.get(order.ask)?.reject(order.fault)
+        open.get(order.ask)?.(order)
         return void open.delete(order.ask)
     }
   }

@@ -5,6 +5,7 @@ import * as Duration from "effect/Duration"
 import { isObject } from "../../core/Json.ts"
 import { ModelError } from "../../core/ModelError.ts"
 import type { Origin } from "./errors.ts"
+import { observed } from "./observed.ts"
 
 /** Timers know no longer time. */
 const longest = 2 ** 31 - 1
@@ -38,26 +39,28 @@ export const patiently =
       let waited = 0
       return {
         next: () =>
-          new Promise((resolve, reject) => {
-            const since = Date.now()
-            const giveUp = (): void => {
-              const error = silent(origin, idle)
-              reject(error)
-              request.abort(error)
-            }
-            const timer = idle > longest ? undefined : setTimeout(giveUp, Math.max(0, idle - waited))
-            events.next().then(
-              (event) => {
-                clearTimeout(timer)
-                waited = event.done !== true && isBreath(event.value) ? waited + Date.now() - since : 0
-                resolve(event)
-              },
-              (cause: unknown) => {
-                clearTimeout(timer)
-                reject(cause instanceof Error ? cause : new Error(String(cause)))
+          observed(
+            new Promise((resolve, reject) => {
+              const since = Date.now()
+              const giveUp = (): void => {
+                const error = silent(origin, idle)
+                reject(error)
+                request.abort(error)
               }
-            )
-          }),
+              const timer = idle > longest ? undefined : setTimeout(giveUp, Math.max(0, idle - waited))
+              events.next().then(
+                (event) => {
+                  clearTimeout(timer)
+                  waited = event.done !== true && isBreath(event.value) ? waited + Date.now() - since : 0
+                  resolve(event)
+                },
+                (cause: unknown) => {
+                  clearTimeout(timer)
+                  reject(cause instanceof Error ? cause : new Error(String(cause)))
+                }
+              )
+            })
+          ),
         ...(events.return === undefined ? {} : { return: () => events.return?.() ?? Promise.resolve(ended) })
       }
     }

@@ -52,11 +52,11 @@ const serve = (
 ): Effect.Effect<Ended, never, Scope.Scope> => {
   const answer = (report: Extract<Report, { readonly _tag: "Ask" }>): Effect.Effect<void> =>
     Effect.matchCause(files.answer(report.call), {
-      onSuccess: (reply) => process.tell({ _tag: "Answer", ask: report.ask, reply }),
+      onSuccess: (reply) => process.tell({ _tag: "Answer", ask: report.ask, answer: reply }),
       onFailure: ({ reasons }) => {
         const failure = reasons.find((reason) => reason._tag === "Fail")
-        const fault = failure?.error ?? { code: "EIO", call: report.call.op, path: report.call.path }
-        process.tell({ _tag: "Refusal", ask: report.ask, fault })
+        const fault = failure?.error ?? { code: "EIO" as const, call: report.call.op, path: report.call.path }
+        process.tell({ _tag: "Answer", ask: report.ask, answer: fault })
       }
     })
   const next = (report: Report | Gone): Ended | undefined | Effect.Effect<undefined, never, Scope.Scope> => {

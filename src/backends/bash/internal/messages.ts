@@ -50,11 +50,17 @@ export interface Run {
   readonly hasPrograms: boolean
 }
 
+/** What an operation gave, or why it gave nothing. */
+export interface Answer {
+  readonly _tag: "Answer"
+  readonly ask: number
+  readonly answer: Reply | Fault
+}
+
 /** To the process. */
 export type Order =
   | Run
-  | { readonly _tag: "Answer"; readonly ask: number; readonly reply: Reply }
-  | { readonly _tag: "Refusal"; readonly ask: number; readonly fault: Fault }
+  | Answer
   /** The time is up: what was written so far is wanted. */
   | { readonly _tag: "Abort" }
 

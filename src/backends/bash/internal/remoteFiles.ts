@@ -4,12 +4,12 @@
 import type { IFileSystem } from "just-bash"
 import { decode, encode } from "./encoding.ts"
 import { type Code, complaint, type Fault, toError } from "./errors.ts"
-import type { Call, Reply, Status } from "./messages.ts"
+import type { Answer, Call, Reply, Status } from "./messages.ts"
 import { marked, unmarked } from "./script.ts"
 
-/** What a command needs of the world: files, and where its output goes. Rejects with a `Fault`. */
+/** What a command needs of the world: files, and where its output goes. */
 export interface World {
-  readonly ask: (call: Call) => Promise<Reply>
+  readonly ask: (call: Call) => Promise<Answer>
   readonly put: (channel: "stdout" | "stderr", bytes: Uint8Array) => Promise<void>
 }
 
@@ -40,10 +40,7 @@ const resolve = (base: string, path: string): string => {
   return `/${names.join("/")}`
 }
 
-const isFault = (cause: unknown): cause is Fault =>
-  typeof cause === "object" && cause !== null && "code" in cause && "call" in cause && "path" in cause
-
-const errorOf = (cause: unknown): Error => (isFault(cause) ? toError(cause) : new Error("EIO: input/output error"))
+const isFault = (answer: Reply | Fault): answer is Fault => "code" in answer
 
 const statOf = ({ identity, kind, mode, modifiedAt, size }: Status) => ({
   identity,
@@ -59,7 +56,7 @@ const statOf = ({ identity, kind, mode, modifiedAt, size }: Status) => ({
 export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
   /** Nothing is lost if nobody waits: a command may have given up. */
   const asked = (call: Call): Promise<Reply> => {
-    const reply = ask(call).catch((cause: unknown) => Promise.reject(errorOf(cause)))
+    const reply = ask(call).then(({ answer }) => (isFault(answer) ? Promise.reject(toError(answer)) : answer))
     reply.catch(() => undefined)
     return reply
   }
@@ -84,18 +81,14 @@ export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
     if (use === "stdout" || use === "stderr" || path.startsWith("/dev/")) return false
     changes(path)
     closed.delete(target)
-    return ask({ op: "open", path, append: use === "add" }).then(
-      () => {
-        opened.add(target)
-        return false
-      },
-      (cause: unknown) => {
-        const fault: Fault = isFault(cause) ? cause : { code: "EIO", call: "open", path }
-        complaints.set(given.get(target) ?? path, complaint({ ...fault, path }))
-        closed.set(target, toError(fault))
-        return true
-      }
-    )
+    const { answer } = await ask({ op: "open", path, append: use === "add" })
+    if (isFault(answer)) {
+      complaints.set(given.get(target) ?? path, complaint({ ...answer, path }))
+      closed.set(target, toError(answer))
+      return true
+    }
+    opened.add(target)
+    return false
   }
 
   const write = async (op: "write" | "append", target: string, content: Uint8Array): Promise<void> => {

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "@effect/vitest"
+import { parseAst } from "rolldown/parseAst"
+import houseRules from "../scripts/house-rules.ts"
+
+type Rule = keyof typeof houseRules.rules
+
+/** What a rule says of a source: visits it from the outside in, as the linter does. */
+const reported = (name: Rule, source: string): number => {
+  let reports = 0
+  const visitor: { readonly [type: string]: ((node: never) => void) | undefined } = houseRules.rules[name].create({
+    report: () => {
+      reports += 1
+    }
+  })
+  const visit = (node: unknown): void => {
+    if (typeof node !== "object" || node === null) return
+    if ("type" in node && typeof node.type === "string") visitor[node.type]?.(node as never)
+    for (const part of Object.values(node)) visit(part)
+  }
+  visit(parseAst(source))
+  return reports
+}
+
+describe("house rules", () => {
+  it("a promise that can be rejected and that foreign code may drop is observed", () => {
+    for (const loose of [
+      "new Promise((resolve, reject) => reject(1))",
+      "new Promise(executor)",
+      "new Promise(function (resolve, reject) {})",
+      "f({ next: () => new Promise((resolve, reject) => {}) })",
+      "Promise.withResolvers()",
+      "Effect.runPromise(effect)",
+      "Effect.runPromiseWith(context)(effect)",
+      "Effect.runPromiseExit(effect)",
+      "sdk.on(() => Effect.runPromise(effect))",
+      "observed(other(Effect.runPromise(effect)))"
+    ]) {
+      expect([loose, reported("no-loose-promise", loose) > 0]).toEqual([loose, true])
+    }
+    for (const fine of [
+      "new Promise((resolve) => resolve(1))",
+      "observed(new Promise((resolve, reject) => reject(1)))",
+      "sdk.on(() => observed(Effect.runPromise(effect)))",
+      "observed(Effect.runPromiseWith(context)(effect))",
+      "Effect.runFork(effect)",
+      "Promise.all([])"
+    ]) {
+      expect([fine, reported("no-loose-promise", fine)]).toEqual([fine, 0])
+    }
+  })
+})
