@@ -8,9 +8,10 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { Backend } from "effect-deepagents"
 import { FilesystemBackend, LocalShell } from "effect-deepagents/local"
+import { scaled } from "../../scale.ts"
 import { now, plant, temporary } from "./temporary.ts"
 
-const edits = 200
+const edits = scaled(400)
 
 const slot = (index: number): string => `slot ${String(index).padStart(3, "0")}: open`
 
