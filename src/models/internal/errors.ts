@@ -4,6 +4,7 @@
  */
 import * as Duration from "effect/Duration"
 import { ModelError, type Reason } from "../../core/ModelError.ts"
+import { tooDeep } from "./nesting.ts"
 import { overflowOf } from "./overflow.ts"
 import { type Confidential, hide, longestSaid } from "./secrets.ts"
 
@@ -140,6 +141,17 @@ export const badResponse = (origin: Origin, detail: string): ModelError =>
     reason: { _tag: "BadResponse" },
     detail: toldBy(origin, detail)
   })
+
+/**
+ * The error of an answer that an SDK stumbled over: it reads fields of what is none, or ran out of stack. Failures of a
+ * connection are of the same kind, and have a cause.
+ */
+export const stumbled = (origin: Origin, cause: unknown): ModelError | undefined => {
+  if (cause instanceof RangeError) return badResponse(origin, tooDeep)
+  return cause instanceof TypeError && cause.cause === undefined
+    ? badResponse(origin, "an event of the stream is not of the form of its protocol")
+    : undefined
+}
 
 const isTimeout = (code: string): boolean => /TIMEDOUT|TIMEOUT|TimeoutError/.test(code)
 

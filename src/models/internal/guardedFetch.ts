@@ -3,7 +3,10 @@
  * server than the one that was asked.
  */
 import * as Duration from "effect/Duration"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import { badResponse, type Origin } from "./errors.ts"
+import { isTooDeep } from "./nesting.ts"
 
 type Fetch = typeof globalThis.fetch
 
@@ -87,7 +90,9 @@ const watchAll = (watch: Watch): Watch => {
 
 /** The same response with a body that fails where it grows out of hand. */
 const bounded = (response: Response, origin: Origin): Response => {
-  if (response.body === null) return response
+  const { headers, status, statusText } = response
+  // An SDK takes an answer without a body for a connection that failed.
+  if (response.body === null) return new Response("", { headers })
   const isFramed = (response.headers.get("content-type") ?? "").includes("vnd.amazon.eventstream")
   const watch = watchAll(isFramed ? watchFrames() : watchEvents())
   const reader = response.body.getReader()
@@ -109,9 +114,10 @@ const bounded = (response: Response, origin: Origin): Response => {
     },
     { highWaterMark: 0 }
   )
-  const { headers, status, statusText } = response
   return new Response(body, { headers, status, statusText })
 }
+
+const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
 /** What the body of an error says, as far as it came in a time that is worth waiting for. */
 const textOf = async (response: Response, timeout: number): Promise<string> => {
@@ -133,7 +139,8 @@ const textOf = async (response: Response, timeout: number): Promise<string> => {
   }
   clearTimeout(timer)
   void leave()
-  return text
+  const parsed = parse(text)
+  return Result.isSuccess(parsed) && isTooDeep(parsed.success) ? "" : text
 }
 
 const redirects = new Set([301, 302, 303, 307, 308])

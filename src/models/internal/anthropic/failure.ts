@@ -3,8 +3,15 @@
  */
 import * as Predicate from "effect/Predicate"
 import { ModelError } from "../../../core/ModelError.ts"
-import { badResponse, connectionError, type HeaderReader, type Origin, providerError, toldBy } from "../errors.ts"
-import { tooDeep } from "../nesting.ts"
+import {
+  badResponse,
+  connectionError,
+  type HeaderReader,
+  type Origin,
+  providerError,
+  stumbled,
+  toldBy
+} from "../errors.ts"
 import { longestSaid } from "../secrets.ts"
 import type { Fault } from "./decode.ts"
 
@@ -170,12 +177,11 @@ export const requestError = (origin: Origin, cause: unknown): ModelError => {
   if (/credential|api ?key/i.test(message) || name === "WorkloadIdentityError") {
     return authentication(origin, message)
   }
-  if (cause instanceof RangeError) return badResponse(origin, tooDeep)
   if (name === "SyntaxError") return badResponse(origin, "an event is not JSON")
   if (/checksum|truncated event|bedrock chunk|no body/i.test(message)) {
     return badResponse(origin, message.replace(/ into JSON:.*/s, " as JSON"))
   }
-  return connectionError(origin, cause)
+  return stumbled(origin, cause) ?? connectionError(origin, cause)
 }
 
 /** Whether thinking was refused because the conversation before it reads differently than when it was thought. */

@@ -8,7 +8,7 @@ import type * as Stream from "effect/Stream"
 import type * as OpenAiSdk from "openai"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
-import { badResponse, connectionError, type Origin, providerError, toldBy } from "../../internal/errors.ts"
+import { badResponse, connectionError, type Origin, providerError, stumbled, toldBy } from "../../internal/errors.ts"
 import { guardedFetch, timeoutOf } from "../../internal/guardedFetch.ts"
 import { keyFrom } from "../../internal/keys.ts"
 import { patiently } from "../../internal/patience.ts"
@@ -86,7 +86,7 @@ const toModelError =
       return providerError(origin, { ...failure, status: status ?? failure.status, headers })
     }
     if (cause instanceof SyntaxError) return badResponse(origin, "an event of the stream is not JSON")
-    return connectionError(origin, cause)
+    return stumbled(origin, cause) ?? connectionError(origin, cause)
   }
 
 /** The events of a request that is sent when somebody reads. */

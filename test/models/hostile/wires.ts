@@ -1,0 +1,208 @@
+/** The four protocols, each as the pieces that a hostile server puts together. */
+import { Duration, type Layer, Redacted } from "effect"
+import type { ChatModel } from "effect-deepagents"
+import { AnthropicChatModel } from "effect-deepagents/anthropic"
+import { BedrockChatModel } from "effect-deepagents/bedrock"
+import { OpenAiChatModel, OpenAiCompatibleChatModel } from "effect-deepagents/openai"
+import { eventFrame, frame } from "../servers/bedrock.ts"
+
+/** Nothing of this may be in an error. */
+export const key = "sk-canary-key-0123456789"
+export const headerSecret = "header-canary-0123456789"
+
+/** How a model is reached in these tests. */
+export interface Reached {
+  readonly url: string
+  readonly timeout: number
+}
+
+/** A call as a server writes it. What is `undefined` is left out. */
+export interface Called {
+  readonly id: unknown
+  readonly args: string
+  readonly index: unknown
+  readonly name?: unknown
+}
+
+/** One protocol. Events are JSON texts, so that they can be broken. */
+export interface Wire {
+  readonly name: string
+  readonly isText: boolean
+  readonly contentType: string
+  readonly model: (reached: Reached) => Layer.Layer<ChatModel.ChatModel, unknown>
+  /** An event as bytes. */
+  readonly frame: (event: string) => Buffer
+  /** What says that the server is still there, and nothing else. */
+  readonly breath: Buffer
+  readonly open: ReadonlyArray<string>
+  readonly text: (text: string, index?: unknown) => ReadonlyArray<string>
+  /** Events of calls: how each begins, its arguments, how it ends. */
+  readonly call: (called: Called) => readonly [begin: string, args: string, end: ReadonlyArray<string>]
+  readonly close: (stop: "stop" | "calls", usage?: unknown) => ReadonlyArray<string>
+  /** Events that hold `null`, or something else, where an object belongs. */
+  readonly wrong: (value: unknown) => ReadonlyArray<string>
+  /** An error in the middle of a stream. */
+  readonly failure: (message: string) => Buffer
+  /** The body of an error. */
+  readonly error: (message: string) => string
+}
+
+const json = JSON.stringify
+
+const sse = (event: string): Buffer => Buffer.from(`data: ${event}\n\n`)
+
+const reached = ({ timeout, url }: Reached, path: string) => ({
+  baseURL: `${url}${path}`,
+  timeout: Duration.millis(timeout),
+  headers: { "x-tenant": Redacted.make(headerSecret) }
+})
+
+const usageOf = (usage: unknown) => usage ?? { input_tokens: 3, output_tokens: 2 }
+
+const responses: Wire = {
+  name: "OpenAiChatModel",
+  isText: true,
+  contentType: "text/event-stream",
+  model: (to) => OpenAiChatModel.layer({ model: "gpt-5", apiKey: Redacted.make(key), ...reached(to, "/v1") }),
+  frame: sse,
+  breath: Buffer.from(": still here\n\n"),
+  open: [json({ type: "response.created", response: { id: "resp_1" } })],
+  text: (delta, index = 0) => [
+    json({
+      type: "response.output_item.added",
+      output_index: index,
+      item: { id: `msg_${String(index)}`, type: "message", role: "assistant", content: [] }
+    }),
+    json({ type: "response.output_text.delta", output_index: index, content_index: 0, delta })
+  ],
+  call: ({ args, id, index, name = "charge" }) => {
+    const item = { type: "function_call", id: `fc_${String(id)}_${String(index)}`, call_id: id, name }
+    return [
+      json({ type: "response.output_item.added", output_index: index, item: { ...item, arguments: "" } }),
+      json({ type: "response.function_call_arguments.delta", output_index: index, item_id: item.id, delta: args }),
+      [json({ type: "response.output_item.done", output_index: index, item: { ...item, arguments: args } })]
+    ]
+  },
+  close: (_, usage) => [
+    json({ type: "response.completed", response: { id: "resp_1", status: "completed", usage: usageOf(usage) } })
+  ],
+  wrong: (value) => [
+    json({ type: "response.output_item.added", output_index: 5, item: value }),
+    json({ type: "response.output_item.done", output_index: value, item: { type: "message", content: value } }),
+    json({ type: "response.output_text.delta", output_index: 5, delta: value }),
+    json({ type: "response.reasoning_summary_text.delta", delta: value }),
+    json({ type: value }),
+    json({ type: "response.in_progress", response: value })
+  ],
+  failure: (message) => sse(json({ type: "error", code: "server_error", message })),
+  error: (message) => json({ error: { message, type: "server_error" } })
+}
+
+const choice = (delta: unknown, finish_reason: unknown = null): string =>
+  json({ id: "chatcmpl-1", object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }] })
+
+const chat: Wire = {
+  name: "OpenAiCompatibleChatModel",
+  isText: true,
+  contentType: "text/event-stream",
+  model: (to) =>
+    OpenAiCompatibleChatModel.layer({ model: "served", apiKey: Redacted.make(key), ...reached(to, "/v1") }),
+  frame: sse,
+  breath: Buffer.from(": still here\n\n"),
+  open: [choice({ role: "assistant", content: "" })],
+  text: (content) => [choice({ content })],
+  call: ({ args, id, index, name = "charge" }) => [
+    choice({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] }),
+    choice({ tool_calls: [{ index, function: { arguments: args } }] }),
+    []
+  ],
+  close: (stop, usage) => [
+    choice({}, stop === "stop" ? "stop" : "tool_calls"),
+    json({ choices: [], usage: usage ?? { prompt_tokens: 3, completion_tokens: 2 } })
+  ],
+  wrong: (value) => [
+    json({ choices: value }),
+    json({ choices: [value] }),
+    choice(value),
+    choice({ content: value }),
+    choice({ tool_calls: value }),
+    choice({ tool_calls: [value] }),
+    choice({ reasoning_details: [value], reasoning_content: value, refusal: value }),
+    json({ choices: [], usage: value })
+  ],
+  failure: (message) => sse(json({ error: { message, code: 500 } })),
+  error: (message) => json({ error: { message, type: "server_error" } })
+}
+
+const start = (index: unknown, content_block: unknown): string =>
+  json({ type: "content_block_start", index, content_block })
+const delta = (index: unknown, value: unknown): string => json({ type: "content_block_delta", index, delta: value })
+const stop = (index: unknown): string => json({ type: "content_block_stop", index })
+
+const messages = {
+  open: [json({ type: "message_start", message: { id: "msg_1", model: "claude", usage: { input_tokens: 3 } } })],
+  text: (text: string, index: unknown = 0) => [
+    start(index, { type: "text", text: "" }),
+    delta(index, { type: "text_delta", text }),
+    stop(index)
+  ],
+  call: ({ args, id, index, name = "charge" }: Called) =>
+    [
+      start(index, { type: "tool_use", id, name, input: {} }),
+      delta(index, { type: "input_json_delta", partial_json: args }),
+      [stop(index)]
+    ] as const,
+  close: (reason: "stop" | "calls", usage?: unknown) => [
+    json({
+      type: "message_delta",
+      delta: { stop_reason: reason === "stop" ? "end_turn" : "tool_use" },
+      usage: usage ?? { output_tokens: 2 }
+    }),
+    json({ type: "message_stop" })
+  ],
+  wrong: (value: unknown) => [
+    json({ type: "message_delta", delta: value, usage: value }),
+    start(90, value),
+    delta(90, value),
+    start(91, { type: "text", text: value, citation: value }),
+    delta(91, { type: "text_delta", text: value }),
+    json({ type: "something_new", value })
+  ],
+  error: (message: string) => json({ type: "error", error: { type: "api_error", message } })
+}
+
+const named = (event: string): Buffer => {
+  const type = /^\{"type":"(\w+)"/.exec(event)?.[1] ?? "message"
+  return Buffer.from(`event: ${type}\ndata: ${event}\n\n`)
+}
+
+const anthropic: Wire = {
+  ...messages,
+  name: "AnthropicChatModel",
+  isText: true,
+  contentType: "text/event-stream",
+  model: (to) => AnthropicChatModel.layer({ model: "claude-opus-5-5", apiKey: Redacted.make(key), ...reached(to, "") }),
+  frame: named,
+  breath: named('{"type":"ping"}'),
+  failure: (message) => named(messages.error(message))
+}
+
+const bedrock: Wire = {
+  ...messages,
+  name: "BedrockChatModel",
+  isText: false,
+  contentType: "application/vnd.amazon.eventstream",
+  model: (to) =>
+    BedrockChatModel.layer({
+      model: "eu.anthropic.claude-sonnet-4-5-20250929-v1:0",
+      bearerToken: Redacted.make(key),
+      ...reached(to, "")
+    }),
+  frame: eventFrame,
+  breath: eventFrame('{"type":"ping"}'),
+  failure: (message) =>
+    frame({ ":exception-type": "internalServerException", ":message-type": "exception" }, json({ message })),
+  error: (message) => json({ message })
+}
+
+export const wires: ReadonlyArray<Wire> = [responses, chat, anthropic, bedrock]
