@@ -8,7 +8,7 @@ import { PerformanceObserver, type PerformanceEntry } from "node:perf_hooks"
 import { Effect } from "effect"
 
 /** Nothing may keep the event loop for longer, in milliseconds. */
-export const longestBlock = 100
+const longestBlock = 100
 
 /** Between two ticks, in milliseconds. Work of that time may be counted as part of a block. */
 const interval = 5
@@ -63,7 +63,7 @@ const begin = () => {
 }
 
 /** What an effect gives, and for how long it kept the event loop at most (CPU milliseconds). */
-export const timed = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<readonly [A, number], E, R> =>
+const timed = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<readonly [A, number], E, R> =>
   Effect.gen(function* () {
     const watch = begin()
     const exit = yield* Effect.exit(effect)

@@ -17,6 +17,9 @@ export const maxIgnoreBytes = 64 * 1024
 /** How many characters count of all ignore files that a file is under, the outer ones first: each name costs by these. */
 const maxTotal = 4 * maxIgnoreBytes
 
+/** The longest pattern, in characters. No path that is worth ignoring needs a longer one. */
+const maxPatternLength = 1_024
+
 interface Rule {
   readonly wildcard: Wildcard.Wildcard
   readonly negated: boolean
@@ -51,7 +54,7 @@ const trimEnd = (line: string): string => {
 
 const parseLine = (line: string): Rule | undefined => {
   const trimmed = trimEnd(line)
-  if (trimmed === "" || trimmed.startsWith("#")) return undefined
+  if (trimmed === "" || trimmed.startsWith("#") || trimmed.length > maxPatternLength) return undefined
   const negated = trimmed.startsWith("!")
   const body = negated ? trimmed.slice(1) : trimmed
   const directoryOnly = body.endsWith("/")

@@ -116,6 +116,8 @@ export const readClass = (
 /** The index behind a class that begins with a `[` at `from`, or behind that `[` if the class has no end. */
 export const skipClass = (pattern: string, from: number): number => {
   let i = from + 1
+  // What has no end at all is not read to the end for each `[`.
+  if (!pattern.includes("]", i)) return i
   if (pattern[i] === "!" || pattern[i] === "^") i++
   if (pattern[i] === "]") i++
   for (; i < pattern.length && pattern[i] !== "]"; i++) {

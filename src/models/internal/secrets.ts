@@ -18,9 +18,31 @@ const shortest = 8
 const longWords = /[\p{L}\p{N}_-]{16,}/gu
 
 /** How many characters are compared before everything is hidden: no conversation has that much in common with an error. */
-const patience = 50_000_000
+const patience = 5_000_000
 
 const hidden = "[hidden]"
+
+/**
+ * How much of a secret a text ends with, and whether all of it is in the text. Each character is looked at a few times,
+ * whatever the two are (Knuth, Morris and Pratt).
+ */
+const overlap = (text: string, secret: string): { readonly isInside: boolean; readonly atEnd: number } => {
+  const length = Math.min(secret.length, text.length + 1)
+  const borders = new Uint16Array(length + 1)
+  for (let at = 1, border = 0; at < length; at++) {
+    while (border > 0 && secret[at] !== secret[border]) border = borders[border] ?? 0
+    if (secret[at] === secret[border]) border++
+    borders[at + 1] = border
+  }
+  let matched = 0
+  let isInside = false
+  for (let at = 0; at < text.length; at++) {
+    while (matched > 0 && (matched === length || text[at] !== secret[matched])) matched = borders[matched] ?? 0
+    if (text[at] === secret[matched]) matched++
+    isInside ||= matched === secret.length
+  }
+  return { isInside, atEnd: matched === secret.length ? 0 : matched }
+}
 
 /** What of a text an error may quote: all of it, its lines, its long words. */
 function* quotes(text: string): Iterable<string> {
@@ -45,19 +67,18 @@ export const hide = (text: string, confidential: Confidential): string => {
   const beginnings = new Set<string>()
   for (let at = 0; at + shortest <= shown.length; at++) beginnings.add(shown.slice(at, at + shortest))
   const found = new Set<string>()
+  const seen = new Set<string>()
   let end = shown.length
   let work = 0
   const look = (secret: string): void => {
     const beginning = secret.slice(0, shortest)
-    if (secret.length < shortest || !beginnings.has(beginning)) return
-    work += shown.length
-    if (shown.includes(secret)) found.add(secret)
-    if (!isCut) return
-    for (let at = shown.lastIndexOf(beginning); at >= 0; at = at === 0 ? -1 : shown.lastIndexOf(beginning, at - 1)) {
-      work += shown.length - at
-      if (work > patience) return
-      if (secret.startsWith(shown.slice(at))) end = Math.min(end, at)
-    }
+    if (secret.length < shortest || !beginnings.has(beginning) || seen.has(secret)) return
+    seen.add(secret)
+    work += shown.length + Math.min(secret.length, shown.length)
+    const { atEnd, isInside } = overlap(shown, secret)
+    if (isInside) found.add(secret)
+    // What the cut went through.
+    if (isCut && atEnd >= shortest) end = Math.min(end, shown.length - atEnd)
   }
   for (const secret of wanted(confidential)) {
     look(secret)

@@ -6,6 +6,7 @@ import { type Block, fromInput, toText } from "../../../core/Content.ts"
 import { isObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import type { MalformedToolCall, ToolCall } from "../../../core/ToolCall.ts"
+import { deepest, isTooDeep } from "../../internal/nesting.ts"
 import { malformedKey } from "./encode.ts"
 import { hosted, layoutOf, type Piece } from "./layout.ts"
 import { mediaBlock, shownBlocks } from "./media.ts"
@@ -19,6 +20,9 @@ export const toCall = (part: {
   readonly options: AiPrompt.ProviderOptions
 }): { readonly call: ToolCall } | { readonly malformed: MalformedToolCall } => {
   const { id, name } = part
+  if (isTooDeep(part.params)) {
+    return { malformed: { id, name, raw: "", problem: `the arguments are nested deeper than ${deepest} levels` } }
+  }
   const params = part.params === undefined || part.params === null ? {} : toJson(part.params)
   const raw = isObject(params) && Object.keys(params).length === 1 ? params[malformedKey] : undefined
   if (isObject(params) && typeof raw !== "string") {

@@ -5,6 +5,7 @@
 import type * as AiError from "effect/ai/AiError"
 import * as Duration from "effect/Duration"
 import type { Reason } from "../../../core/ModelError.ts"
+import { longestSaid } from "../../internal/secrets.ts"
 
 interface Http {
   readonly status?: number
@@ -34,12 +35,16 @@ export const httpOf = (reason: AiError.AiErrorReason): Http => {
 }
 
 /** A query string may hold a key. */
-const withoutQuery = (text: string): string => text.replaceAll(/(https?:\/\/[^\s?)]+)\?[^\s)]*/g, "$1")
+const withoutQuery = (text: string): string => text.replaceAll(/(https?:\/\/[^\s?)]{1,300})\?[^\s)]*/g, "$1")
+
+/** The longest text of a provider that is passed on, in characters. */
+const longest = 600
 
 /** What the provider said, for a person. */
 export const detailOf = (reason: AiError.AiErrorReason): string => {
   const description = "description" in reason ? reason.description : undefined
-  return withoutQuery(description ?? reason.message)
+  const text = withoutQuery((description ?? reason.message).slice(0, longestSaid))
+  return text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text
 }
 
 const overflows: ReadonlyArray<RegExp> = [
@@ -47,13 +52,13 @@ const overflows: ReadonlyArray<RegExp> = [
   /maximum context length/i,
   /(prompt|input|request) is too long/i,
   /exceeds? (the |your )?(model'?s? )?(available )?(maximum )?context (window|size|length)/i,
-  /input token count .*exceeds/i
+  /input token count .{0,100}exceeds/i
 ]
 
 const counts: ReadonlyArray<RegExp> = [
-  /(?<used>\d+) tokens > (?<limit>\d+)/i,
-  /maximum context length is (?<limit>\d+) tokens.*?(?<used>\d+) (?:input )?tokens/is,
-  /input token count \(?(?<used>\d+)\)? exceeds .*?\(?(?<limit>\d+)\)?/i
+  /(?<used>\d{1,15}) tokens > (?<limit>\d{1,15})/i,
+  /maximum context length is (?<limit>\d{1,15}) tokens.{0,200}?(?<used>\d{1,15}) (?:input )?tokens/is,
+  /input token count \(?(?<used>\d{1,15})\)? exceeds .{0,100}?\(?(?<limit>\d{1,15})\)?/i
 ]
 
 /** Whether a provider rejected a request because the history is too long for the model, and what it said about it. */
@@ -61,7 +66,7 @@ export const overflowOf = (reason: {
   readonly description?: string | undefined
   readonly http?: { readonly body?: string | undefined } | undefined
 }): Extract<Reason, { readonly _tag: "ContextOverflow" }> | undefined => {
-  const text = `${reason.description ?? ""}\n${reason.http?.body ?? ""}`
+  const text = [reason.description, reason.http?.body].map((said) => (said ?? "").slice(0, longestSaid)).join("\n")
   if (!overflows.some((pattern) => pattern.test(text))) return undefined
   const found = counts.map((pattern) => pattern.exec(text)?.groups).find((groups) => groups !== undefined)
   return found?.["limit"] === undefined

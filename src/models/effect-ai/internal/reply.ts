@@ -8,6 +8,7 @@ import type { TurnPart } from "../../../core/ChatModel.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
+import { isTooDeep } from "../../internal/nesting.ts"
 import { addBlock, addCall, type Sorted, sorted, toCall } from "./decode.ts"
 import { type Origin, streamedError } from "./errors.ts"
 import { hosted, layoutOf } from "./layout.ts"
@@ -74,6 +75,7 @@ export const makeReply = (origin: Origin, makeId: () => string): Reply => {
   const speeches = makeSpeeches()
   const writing = new Map<string, Writing>()
   const shown = new Set<string>()
+  const told = new Set<string>()
   const sources: Array<JsonObject> = []
   let response: Fields = {}
   let model = origin.model
@@ -83,9 +85,14 @@ export const makeReply = (origin: Origin, makeId: () => string): Reply => {
   const complete = (part: AiResponse.ToolCallPart<string, unknown>, out: Array<TurnPart>): void => {
     const { id, metadata: options, name, params, providerExecuted } = part
     writing.delete(id)
+    const raw = isTooDeep(params) ? "" : (JSON.stringify(params) ?? "")
+    // A provider that tells a call again wants it once.
+    const said = `${id} ${name} ${raw}`
+    if (id !== "" && told.has(said)) return
+    told.add(said)
     if (!shown.has(id)) {
       out.push({ _tag: "ToolCallStart", id, name, ...(providerExecuted ? { providerExecuted } : {}) })
-      out.push({ _tag: "ToolCallDelta", id, delta: JSON.stringify(params) ?? "" })
+      out.push({ _tag: "ToolCallDelta", id, delta: raw })
     }
     put.push((to) => {
       if (providerExecuted) to.pieces.push(hosted(part, options))

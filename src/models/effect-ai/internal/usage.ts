@@ -4,11 +4,17 @@
 import type * as AiResponse from "effect/ai/Response"
 import type { TurnStop } from "../../../core/Message.ts"
 import * as Usage from "../../../core/Usage.ts"
+import { countOf } from "../../internal/read.ts"
 
 /** What the provider counted; `undefined` if it counted nothing. */
 export const toUsage = ({ inputTokens, outputTokens }: AiResponse.Usage): Usage.Usage | undefined => {
-  const { cacheRead, cacheWrite, total: input, uncached } = inputTokens
-  const { reasoning, text, total: output } = outputTokens
+  const [cacheRead, cacheWrite, input, uncached] = [
+    inputTokens.cacheRead,
+    inputTokens.cacheWrite,
+    inputTokens.total,
+    inputTokens.uncached
+  ].map(countOf)
+  const [reasoning, text, output] = [outputTokens.reasoning, outputTokens.text, outputTokens.total].map(countOf)
   const counts = [input, uncached, cacheRead, cacheWrite, output, text, reasoning]
   if (counts.every((count) => count === undefined)) return undefined
   return Usage.make({

@@ -1,0 +1,357 @@
+/**
+ * Every parser and decoder, fed with what makes parsers slow: its cost may grow a little faster than its input and no
+ * more, and it never throws.
+ */
+import { describe, expect, it } from "@effect/vitest"
+import { Message, ToolCall } from "effect-deepagents"
+import { diagnose } from "../../src/backends/internal/diagnosis.ts"
+import { applyEdits } from "../../src/backends/internal/edit.ts"
+import { usesCrlf } from "../../src/backends/internal/endings.ts"
+import { aspects, fold } from "../../src/backends/internal/fold.ts"
+import { compileGlob } from "../../src/backends/internal/glob.ts"
+import * as Ignore from "../../src/backends/internal/ignore.ts"
+import { windowOf } from "../../src/backends/internal/lines.ts"
+import { compileSearch } from "../../src/backends/internal/matcher.ts"
+import { decodeText, mimeTypeOf } from "../../src/backends/internal/mime.ts"
+import { nearestLine } from "../../src/backends/internal/nearest.ts"
+import * as Patch from "../../src/backends/internal/patchFormat.ts"
+import { apply } from "../../src/backends/internal/patchText.ts"
+import * as PathGlob from "../../src/backends/internal/permissionsGlob.ts"
+import { cutMiddle } from "../../src/backends/internal/posixOutput.ts"
+import { fileQueryOf, searchText } from "../../src/backends/internal/search.ts"
+import { coerce } from "../../src/core/internal/coerce.ts"
+import { resolveName } from "../../src/core/internal/names.ts"
+import { canonical } from "../../src/core/Json.ts"
+import * as Untrusted from "../../src/core/Untrusted.ts"
+import { parse as parseFrontmatter } from "../../src/middleware/internal/skills/frontmatter.ts"
+import { pieceOf, sectionOf } from "../../src/middleware/internal/summarization/transcript.ts"
+import { detailOf, overflowOf as aiOverflowOf } from "../../src/models/effect-ai/internal/failures.ts"
+import { makeDecoder } from "../../src/models/internal/anthropic/decode.ts"
+import { makeCallIds } from "../../src/models/internal/callIds.ts"
+import { providerError } from "../../src/models/internal/errors.ts"
+import { isTooDeep } from "../../src/models/internal/nesting.ts"
+import { overflowOf } from "../../src/models/internal/overflow.ts"
+import { hide, textsOf } from "../../src/models/internal/secrets.ts"
+import { makeThinkSplitter, thinkTags } from "../../src/models/internal/thinkTags.ts"
+import { sortCalls, toCall } from "../../src/models/internal/toolCalls.ts"
+import { gemma } from "../../src/models/llama/codecs/gemma.ts"
+import { hermes } from "../../src/models/llama/codecs/hermes.ts"
+import { lfm2 } from "../../src/models/llama/codecs/lfm2.ts"
+import { qwenXml } from "../../src/models/llama/codecs/qwenXml.ts"
+import { makeChatDecoder } from "../../src/models/openai/internal/chatDecode.ts"
+import { errorBody } from "../../src/models/openai/internal/failure.ts"
+import { makeResponsesDecoder } from "../../src/models/openai/internal/responsesDecode.ts"
+import * as Codec from "../../src/sessions/internal/codec.ts"
+import * as Record from "../../src/sessions/internal/jsonl/record.ts"
+import { transcript } from "../../src/sessions/internal/transcript.ts"
+import * as Words from "../../src/sessions/internal/words.ts"
+import { deltas } from "../models/llama/codecs/decode.ts"
+import { scaled } from "../scale.ts"
+import { growth, type Work } from "./growth.ts"
+
+/** The largest input, in characters. */
+const most = scaled(4) === 4 ? 65_536 : 8_192
+
+const origin = { provider: "test", model: "test", secrets: ["sk-canary-0123456789", "header-canary"] }
+const names = { wire: (name: string) => name, own: (name: string) => name }
+const context = { origin, names, restore: undefined, makeId: () => "id" }
+const sink = { emit: () => undefined, unknown: () => undefined }
+
+/** Pieces that make parsers slow when there are many of them. */
+const pieces: ReadonlyArray<string> = [
+  "a",
+  " ",
+  "\n",
+  "\r",
+  "\t",
+  "\u2028",
+  "0",
+  "1,",
+  ".",
+  "/",
+  "\\",
+  '"',
+  "'",
+  "`",
+  "-",
+  "*",
+  "**/",
+  "*a",
+  "?",
+  "!",
+  "#",
+  ":",
+  ",",
+  "=",
+  "(",
+  "[",
+  "{",
+  "{a,",
+  "[[",
+  "[[:",
+  "<",
+  "</",
+  "<a",
+  "<think>",
+  "</think",
+  "<tool_call>",
+  "<function=a>",
+  "<parameter=a>",
+  "<|tool_call_start|>[",
+  "<|tool_call>call:",
+  '<|"|>',
+  "a(",
+  "a(b=",
+  '{"a":',
+  '"\\u',
+  "\ud83d",
+  "é",
+  "- a\n",
+  "a: &b [",
+  "a:\n ",
+  "*** Update File: a\n@@\n",
+  "@@\n",
+  "+a\n",
+  "-a\n a\n",
+  "input token count ",
+  "maximum context length is 1 tokens ",
+  "request 1 tokens",
+  "https://",
+  "https://a?",
+  "</user ",
+  "```\n",
+  "> 1",
+  "a b ",
+  "a_-"
+]
+
+/** A text of about so many characters, of one piece, and something else behind it that the reader is in need of. */
+const textOf = (piece: string, size: number): string => piece.repeat(Math.ceil(size / piece.length))
+
+type Parser = (text: string) => unknown
+
+const inPieces = (text: string, length: number): ReadonlyArray<string> =>
+  Array.from({ length: Math.ceil(text.length / length) }, (_, at) => text.slice(at * length, (at + 1) * length))
+
+const patchOf = (text: string): string =>
+  `*** Begin Patch\n*** Update File: a.txt\n@@\n${text
+    .split("\n")
+    .map((line) => `-${line}`)
+    .join("\n")}\n*** End Patch`
+
+const failed = (description: string) =>
+  ({ _tag: "InvalidRequestError", description, http: { body: description } }) as unknown as Parameters<
+    typeof detailOf
+  >[0]
+
+const parsers: Readonly<Record<string, Parser>> = {
+  "think tags": (text) => {
+    const splitter = makeThinkSplitter(thinkTags)
+    for (const piece of inPieces(text, 7)) splitter.push(piece)
+    splitter.end()
+    const inside = makeThinkSplitter({ ...thinkTags, inside: true })
+    for (const piece of inPieces(text, 7)) inside.push(piece)
+    inside.end()
+  },
+  "lfm2's codec": (text) => deltas(lfm2, inPieces(text, 9)),
+  "hermes' codec": (text) => deltas(hermes, inPieces(text, 9)),
+  "Qwen's codec": (text) => deltas(qwenXml, inPieces(text, 9)),
+  "Gemma's codec": (text) => deltas(gemma, inPieces(text, 9)),
+  "lfm2's codec, in a call": (text) => deltas(lfm2, ["<|tool_call_start|>[f(a=", ...inPieces(text, 9)]),
+  "hermes' codec, in a call": (text) => deltas(hermes, ['<tool_call>{"name":"f","arguments":', ...inPieces(text, 9)]),
+  "Qwen's codec, in a call": (text) =>
+    deltas(qwenXml, ["<tool_call><function=f><parameter=a>\n", ...inPieces(text, 9)]),
+  "Gemma's codec, in a call": (text) => deltas(gemma, ["<|tool_call>call:f{a:", ...inPieces(text, 9)]),
+  "arguments of a call": (text) => {
+    toCall({ id: "a", name: "b", raw: text, cut: false })
+    toCall({ id: "a", name: "b", raw: JSON.stringify({ a: text }), cut: false })
+  },
+  "an overflow": (text) => overflowOf("", text, 400),
+  "an overflow of effect/ai": (text) => aiOverflowOf({ description: text }),
+  "the detail of effect/ai": (text) => detailOf(failed(text)),
+  "an error of a provider": (text) => providerError(origin, { status: 400, message: text, code: text, type: text }),
+  "an error body": (text) => {
+    errorBody(text)
+    errorBody(JSON.stringify({ detail: [{ msg: text, loc: [text] }] }))
+  },
+  "what must not be in an error": (text) =>
+    hide(text, { secrets: [text], said: () => textsOf({ messages: inPieces(text, 50), all: text }, "request") }),
+  "an error that repeats a conversation": (text) =>
+    hide(textOf("x y ", 10_000), { secrets: [], said: () => textsOf(inPieces(text, 20), "request") }),
+  "Chat Completions": (text) => {
+    const decoder = makeChatDecoder({ ...context, thinkTags })
+    for (const [at, content] of inPieces(text, 13).entries()) {
+      const call = { index: at, id: `${at}`, function: { name: "f", arguments: content } }
+      const part = { type: "reasoning.text", index: at % 2, text: content }
+      decoder.take({ choices: [{ delta: { content, tool_calls: [call], reasoning_details: [part] } }] }, sink)
+    }
+    decoder.take({ choices: [{ delta: {}, finish_reason: "stop" }] }, sink)
+    decoder.end(sink)
+  },
+  Responses: (text) => {
+    const decoder = makeResponsesDecoder(context)
+    const items = inPieces(text, 13).map((args, at) => ({
+      type: at % 2 === 0 ? "function_call" : "message",
+      id: `${at}`,
+      call_id: `c${at}`,
+      name: "f",
+      arguments: args,
+      content: [{ type: "output_text", text: args }]
+    }))
+    for (const [output_index, item] of items.entries()) {
+      decoder.take({ type: "response.output_item.added", output_index, item }, sink)
+      decoder.take({ type: "response.output_text.delta", output_index: 0, delta: item.arguments }, sink)
+    }
+    const renamed = items.map((item) => ({ ...item, id: `other ${item.id}` })).toReversed()
+    decoder.take({ type: "response.completed", response: { output: renamed } }, sink)
+    decoder.end(sink)
+  },
+  Messages: (text) => {
+    const fail = () => {
+      throw new Error("the answer was not accepted")
+    }
+    const decoder = makeDecoder({ names, priced: (usage) => usage, makeId: () => "id", fail })
+    decoder.take({ type: "message_start", message: {} }, sink)
+    for (const [index, partial_json] of inPieces(text, 13).entries()) {
+      const content_block = { type: "tool_use", id: "a", name: `f${index}`, input: {} }
+      decoder.take({ type: "content_block_start", index, content_block }, sink)
+      decoder.take({ type: "content_block_delta", index, delta: { partial_json } }, sink)
+      decoder.take({ type: "content_block_delta", index: 0, delta: { partial_json } }, sink)
+    }
+    decoder.take({ type: "message_delta", delta: { stop_reason: "tool_use" } }, sink)
+    decoder.take({ type: "message_stop" }, sink)
+    decoder.end(sink)
+  },
+  "many calls of one id": (text) =>
+    sortCalls(inPieces(text, 13).map((raw) => ({ id: "a", name: "f", raw, cut: false }))),
+  "ids of calls": (text) => {
+    const ids = makeCallIds(9)
+    for (const piece of inPieces(text, 13)) ids.take(piece)
+  },
+  "names of tools": (text) => {
+    const tools = new Map(inPieces(text, 13).map((name) => [name, name]))
+    return resolveName(tools, new Map(), text)
+  },
+  nesting: (text) => isTooDeep(inPieces(text, 13).reduceRight<unknown>((inner, piece) => [piece, inner], null)),
+  "canonical JSON": (text) => canonical({ [text]: text, list: [...inPieces(text, 13)] }),
+  "arguments for a person": (text) => ToolCall.describeArguments({ [text]: text, list: [...inPieces(text, 13)] }),
+  coercion: (text) => {
+    const schema = {
+      type: "object",
+      properties: { a: { type: "array", items: { type: "number" } }, b: { type: "object" } }
+    }
+    return coerce(schema, { a: text, b: text, c: [...inPieces(text, 13)] })
+  },
+  frontmatter: (text) => {
+    parseFrontmatter(`---\n${text}\n---\nbody`, "a")
+    parseFrontmatter(text, "a")
+  },
+  "a patch": (text) => {
+    Patch.parse(text)
+    Patch.parse(`*** Begin Patch\n${text}\n*** End Patch`)
+    Patch.parse(patchOf(text))
+  },
+  "a patch that is applied": (text) => {
+    const patch = Patch.parse(patchOf(text.slice(0, text.length / 2)))
+    if (patch._tag !== "Success") return undefined
+    for (const change of patch.success.changes) if ("hunks" in change) apply(text, change.hunks, "a.txt")
+    return undefined
+  },
+  "an edit": (text) => {
+    const half = text.slice(0, Math.floor(text.length / 2))
+    applyEdits(text, [{ old: half, new: "x" }])
+    applyEdits(text, [{ old: `${half}~`, new: "x" }])
+    applyEdits(text, [{ old: text.slice(0, 3), new: "xy", replaceAll: true }])
+  },
+  "why an edit does not match": (text) => diagnose(text, `${text.slice(0, Math.floor(text.length / 2))}~`),
+  "the nearest line": (text) => nearestLine(text, text.slice(0, 100)),
+  "a glob": (text) => {
+    for (const pattern of [text, text.slice(0, 1_000), `${text.slice(0, 300)}b`]) {
+      const glob = compileGlob(pattern)
+      if (glob._tag === "Success") glob.success.matches(text.slice(0, 4_000))
+    }
+  },
+  "an ignore file": (text) => {
+    const rules = Ignore.extend(Ignore.none, "/", text)
+    const lines = Ignore.extend(rules, "/", text.replaceAll(" ", "\n"))
+    Ignore.isIgnored(lines, `/${text.slice(0, 250)}/b`, false)
+  },
+  permissions: (text) => {
+    const glob = PathGlob.compile(`/${text.slice(0, 1_000)}`, true)
+    if (glob._tag === "Success") PathGlob.coverage(glob.success, text.slice(0, 4_000).split("/"))
+  },
+  "a search": (text) => {
+    for (const [pattern, regex] of [
+      [text.slice(0, 200), true],
+      ["(a*)*b", true],
+      [text.slice(0, 200), false]
+    ] as const) {
+      const matcher = compileSearch({ pattern, regex, ignoreCase: true })
+      if (matcher._tag === "Success") searchText("/a", text, matcher.success, fileQueryOf({ pattern, regex }))
+    }
+  },
+  "text of others": (text) => {
+    Untrusted.quote(text)
+    Untrusted.oneLine(text)
+    Untrusted.head(text, 1_000)
+  },
+  folding: (text) => fold(text, new Set(aspects)),
+  "a window of a file": (text) => {
+    usesCrlf(text)
+    windowOf(text, { offset: 3, limit: 10 })
+    const bytes = new TextEncoder().encode(text)
+    windowOf(bytes)
+    decodeText("/a", bytes)
+    mimeTypeOf("/a", bytes)
+    cutMiddle(text, 1_000)
+  },
+  "a transcript for a summary": (text) => {
+    for (const message of messagesOf(text)) {
+      pieceOf(message, 1)
+      sectionOf(message, 1)
+    }
+  },
+  "a transcript of a thread": (text) => transcript(messagesOf(text), 10_000),
+  "an entry of a thread": (text) => {
+    Codec.decodeLine(text)
+    Codec.decodeHead(text)
+    Codec.decodeLine(JSON.stringify({ v: 1, entry: { _tag: "MessageAppended", message: text } }))
+    Record.decode(text)
+  },
+  words: (text) => {
+    const wanted = Words.phrases(text.slice(0, 200))
+    Words.words(text)
+    Words.matches(text, wanted)
+    Words.excerpt(text, wanted)
+  }
+}
+
+const messagesOf = (text: string): ReadonlyArray<Message.Message> => [
+  Message.human(text),
+  Message.ai(text, {
+    toolCalls: [{ id: text.slice(0, 50), name: text.slice(0, 50), arguments: { a: text, b: [...inPieces(text, 13)] } }],
+    malformedToolCalls: [{ id: "b", raw: text, problem: "none" }]
+  }),
+  Message.tool(text, { toolCallId: "a", toolName: text })
+]
+
+describe("cost grows as the input does", () => {
+  for (const [name, parse] of Object.entries(parsers)) {
+    it(
+      name,
+      () => {
+        const slow: Array<string> = []
+        for (const piece of pieces) {
+          const prepare = (size: number): Work => {
+            const text = textOf(piece, size)
+            return () => parse(text)
+          }
+          const problem = growth(prepare, most)
+          if (problem !== undefined) slow.push(`${JSON.stringify(piece)}: ${problem}`)
+        }
+        expect(slow).toEqual([])
+      },
+      120_000
+    )
+  }
+})

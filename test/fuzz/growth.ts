@@ -1,0 +1,69 @@
+/**
+ * How the cost of a piece of work grows with its input: measured by doubling.
+ */
+
+/** Work on an input of some size. */
+export type Work = () => unknown
+
+/**
+ * The least that it took of two tries, in milliseconds of the clock: good enough to see what is worth a closer look.
+ */
+const glance = (work: Work): number => {
+  let least = Number.POSITIVE_INFINITY
+  for (let count = 0; count < 2 && least > 0.5; count++) {
+    const before = performance.now()
+    work()
+    least = Math.min(least, performance.now() - before)
+  }
+  return least
+}
+
+const cpuMillis = (): number => {
+  const { system, user } = process.threadCpuUsage()
+  return (user + system) / 1000
+}
+
+/** The CPU time of a thread is counted in steps of some milliseconds, so that it takes many times as much to measure. */
+const enough = 40
+
+/** What it takes on average, in milliseconds of this thread's own: whatever else the machine does costs nothing. */
+const measure = (work: Work): number => {
+  const before = cpuMillis()
+  for (let count = 1; ; count++) {
+    work()
+    const spent = cpuMillis() - before
+    if (spent >= enough) return spent / count
+  }
+}
+
+/** Below this the compiler is what is measured, in milliseconds. */
+const floor = 5
+
+/** By how much it may grow when the input grows fourfold: n log n is below 5, n² is 16. */
+const allowed = 9
+
+/** What takes longer than this is too slow, however it grows, in milliseconds. */
+const ceiling = 2_000
+
+/**
+ * Says what is wrong with the growth of some work, if anything is. `prepare` makes the work for a size, and is not
+ * measured. The first that looks as if it grew too fast is measured well, and at two places: a step is no growth.
+ */
+export const growth = (prepare: (size: number) => Work, most: number): string | undefined => {
+  const glances: Array<number> = []
+  for (let size = 512; size <= most; size *= 2) {
+    const work = prepare(size)
+    let took = glance(work)
+    // On a busy machine a second glance is cheaper than a closer look.
+    for (let count = 0; count < 3 && took > floor; count++) took = Math.min(took, glance(work))
+    glances.push(took)
+    if (took <= floor) continue
+    if (took <= ceiling && took <= allowed * Math.max(glances.at(-3) ?? took, floor / 16)) continue
+    const costs = [size / 4, size / 2, size, size * 2].map((one) => [one, measure(prepare(one))] as const)
+    const [first, second, third, fourth] = costs.map(([, cost]) => cost)
+    const isTooFast = third! > allowed * first! && fourth! > allowed * second!
+    if (third! > ceiling || isTooFast) return costs.map(([at, cost]) => `${at}: ${cost.toFixed(2)} ms`).join(", ")
+    return undefined
+  }
+  return undefined
+}
