@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, Schema, Stream } from "effect"
 import { Agent, type AgentEvent, type ModelError, Tool } from "effect-deepagents"
 import { isModelError } from "../../../src/core/ModelError.ts"
-import { scaled } from "../../scale.ts"
+import { isFull } from "../../scale.ts"
 import { watched } from "../../watchdog.ts"
 import { type Scenario, scenarios } from "./scenarios.ts"
 import { type Respond, serve, type Server } from "./server.ts"
@@ -103,7 +103,7 @@ for (const wire of wires) {
   describe(`${wire.name} and a hostile server`, () => {
     for (const scenario of scenarios) {
       if (scenario.only !== undefined && !scenario.only(wire)) continue
-      if (scenario.isLong === true && scaled(4) < 4) continue
+      if (scenario.isLong === true && !isFull) continue
       it.live(
         scenario.name,
         () =>
