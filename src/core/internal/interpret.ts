@@ -24,6 +24,7 @@ import { voided } from "./gate.ts"
 import type { Hub } from "./hub.ts"
 import {
   append,
+  appendLate,
   type Control,
   emit,
   flushLog,
@@ -31,8 +32,7 @@ import {
   note,
   type Origin,
   type Recorder,
-  save,
-  tell
+  save
 } from "./live.ts"
 import { type Ending, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
@@ -82,7 +82,7 @@ const body = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: B
     for (const request of voids) yield* voided(live, request)
     yield* live.state.set(suspension, null)
   }
-  for (const message of late) yield* tell(live, message)
+  for (const message of late) yield* appendLate(live, message)
   for (const message of inputs) yield* append(live, message)
   let directive: Directive | undefined
   for (const hook of compiled.beforeAgent) {

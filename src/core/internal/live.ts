@@ -8,7 +8,7 @@ import type { ModelRequest, ModelSession, ToolDefinition, TurnPart } from "../Ch
 import type { UnknownOutcome } from "../Checkpoint.ts"
 import type { Entry, Thread } from "../Journal.ts"
 import type { AiMessage, HumanMessage, Message } from "../Message.ts"
-import type { MessageLog } from "../MessageLog.ts"
+import type { LogContext, MessageLog } from "../MessageLog.ts"
 import type { ModelError } from "../ModelError.ts"
 import type { Run } from "../Run.ts"
 import type { ToolError } from "../ToolError.ts"
@@ -136,19 +136,21 @@ export const emit = (origin: Origin, fields: Fields<AgentEvent>): Effect.Effect<
   return settleReaders(origin)
 }
 
+const logContext = (live: Live): LogContext => ({
+  agent: live.agent,
+  path: live.path,
+  runId: live.runId,
+  threadId: live.threadId,
+  round: live.round
+})
+
 /** Gives the log what it does not have. */
 export const flushLog = (live: Live): Effect.Effect<void> => {
   const { log } = live
   if (log === undefined || live.logged >= live.messages.length) return Effect.void
   const messages = live.messages.slice(live.logged)
   live.logged = live.messages.length
-  const context = {
-    agent: live.agent,
-    path: live.path,
-    runId: live.runId,
-    threadId: live.threadId,
-    round: live.round
-  }
+  const context = logContext(live)
   return Effect.uninterruptible(Effect.forEach(messages, (message) => log.append(message, context), { discard: true }))
 }
 
@@ -180,10 +182,15 @@ export const save = (live: Live): Effect.Effect<void, AgentError> => {
   )
 }
 
-/** Writes a message down and says that it is there. */
-export const tell = (live: Live, message: Message): Effect.Effect<void> => {
+const tell = (live: Live, message: Message): Effect.Effect<void> => {
   if (live.parent === undefined) note(live, { _tag: "Message", message })
   return emit(live, { _tag: "MessageAppended", message })
+}
+
+/** Journal, event and log of a message that is in the history already, in the place of what stood in for it. */
+export const appendLate = (live: Live, message: Message): Effect.Effect<void> => {
+  const told = tell(live, message)
+  return live.log === undefined ? told : Effect.andThen(live.log.append(message, logContext(live)), told)
 }
 
 /** Adds a message to the conversation: history, journal, event and log. Like `emit`, it has happened when this returns. */

@@ -186,6 +186,33 @@ describe("a run with a thread", () => {
     )
   })
 
+  it.effect("what was made shorter is written down of the thread's own run, and told of every run", () => {
+    const threads: Record<string, TestJournal.Stored> = {}
+    const shortens = Middleware.make({
+      name: "shortens",
+      inherit: true,
+      beforeAgent: (run) => run.compacted(run.depth + 100, 1)
+    })
+    const child = Agent.make({ name: "child", prompt: "child" })
+    const parent = Agent.make({ name: "parent", prompt: "", tools: [Agent.asTool(child)], middleware: [shortens] })
+    return Effect.gen(function* () {
+      const { events } = yield* AgentTest.collect(parent, "go", { threadId: "t" })
+      assert.deepStrictEqual(
+        events.flatMap((event) => (event._tag === "Compacted" ? [event.tokensBefore] : [])),
+        [100, 101]
+      )
+      assert.deepStrictEqual(
+        threads["t"]?.entries.flatMap((entry) => (entry._tag === "Compaction" ? [entry.tokensBefore] : [])),
+        [100]
+      )
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([TestChatModel.calls([{ name: "child", arguments: { task: "t" } }]), "short", "done"]),
+        TestJournal.layer(threads)
+      ])
+    )
+  })
+
   it.effect("fails when its thread can't be written, and says who wrote meanwhile", () => {
     const threads: Record<string, TestJournal.Stored> = { t: TestJournal.stored() }
     const intruder = Tool.make("step", {

@@ -7,6 +7,7 @@ import {
   Approval,
   Checkpoint,
   Message,
+  MessageLog,
   Middleware,
   SessionError,
   Tool,
@@ -210,6 +211,7 @@ describe("what is told of calls after a crash", () => {
       t: TestJournal.stored([Message.human("go"), open("c1")].map((message) => ({ _tag: "Message", message }) as const))
     }
     const agent = Agent.make({ name: "a", prompt: "" })
+    const logged: Array<MessageLog.Entry> = []
     return Effect.gen(function* () {
       const before = yield* Agent.run(agent, "hello?", { threadId: "t" })
       assert.include(told(before.messages)["c1"], "not known")
@@ -222,6 +224,10 @@ describe("what is told of calls after a crash", () => {
       assert.strictEqual(told(messages)["c1"], "paid")
       assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
       assert.include(JSON.stringify(events), '"paid"')
+      assert.deepStrictEqual(
+        logged.filter(({ message }) => message.role === "tool").map(({ message }) => Message.text(message).slice(0, 5)),
+        ["The r", "paid"]
+      )
       // … and written behind other messages by somebody else.
       threads["t"]?.entries.push(
         { _tag: "Message", message: open("c2") },
@@ -235,7 +241,13 @@ describe("what is told of calls after a crash", () => {
       assert.deepStrictEqual(AgentTest.pairingProblems(after.messages), [])
       const resumed = yield* Agent.resume(agent, { threadId: "t" })
       assert.strictEqual(told(resumed.messages)["c2"], "paid")
-    }).pipe(Effect.provide([TestChatModel.script(["a", "b", "c"]), TestJournal.layer(threads)]))
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script(["a", "b", "c"]),
+        TestJournal.layer(threads),
+        MessageLog.layerMemory(logged)
+      ])
+    )
   })
 
   it.effect("a late result belongs to the last turn that has its id, and does not take the place of a result", () =>
