@@ -3,6 +3,8 @@ import { Content, Message } from "effect-deepagents"
 import fc from "fast-check"
 import type { Dialect } from "../../../src/models/internal/dialect.ts"
 import { makeNormalizer, mergeTurns, type Turn } from "../../../src/models/internal/normalize.ts"
+import { scaled } from "../../scale.ts"
+import { halves } from "./halves.ts"
 import * as histories from "./histories.ts"
 
 const plain: Dialect = {
@@ -107,6 +109,23 @@ describe("normalize", () => {
         const last = turns.at(-1)
         if (last?.role === "ai") expect(last.calls.length > 0 || last.stopReason === "pause").toBe(true)
       })
+    )
+  })
+
+  it("no text, key or argument has half of a surrogate pair, and no data is damaged", () => {
+    const sent = (value: unknown): unknown =>
+      JSON.parse(JSON.stringify(value, (key, item: unknown) => (key === "providerData" ? undefined : item)))
+    fc.assert(
+      fc.property(dialects, histories.history(own), (dialect, history) => {
+        const { system, turns } = makeNormalizer(dialect)(history)
+        expect(halves(sent([system, turns]))).toEqual([])
+        const shown = turns.flatMap((turn) => (turn.role === "human" ? turn.content : []))
+        for (const block of shown) {
+          if (block.type !== "text" && block.source.kind === "base64")
+            expect(block.source.data).toMatch(/^AA(?:AA|==)$/)
+        }
+      }),
+      { numRuns: scaled(2_000) }
     )
   })
 

@@ -292,6 +292,19 @@ Thanks<turn|>
       `<|turn>system\n<|think|>\n<|tool>declaration:f{description:<|"|>Does f<|"|>,parameters:{type:<|"|>OBJECT<|"|>,properties:{a:{type:<|"|>STRING<|"|>}}}}<tool|><turn|>`
     )
   })
+
+  it("tells one type of each parameter, in capitals", () => {
+    const fields = {
+      perhaps: { type: ["integer", "null"] },
+      bare: { enum: ["x", "y"] },
+      either: { anyOf: [{ type: "number" }, { type: "string" }] }
+    }
+    const said = rendered(gemma, ask([human("Hi")], { tools: [tool("f", fields)] })).replaceAll(`<|"|>`, "'")
+    assert.include(said, "perhaps:{type:'INTEGER',nullable:true}")
+    assert.include(said, "bare:{type:'STRING',enum:['x','y']}")
+    assert.include(said, `either:{type:'NUMBER',description:'Or: [{"type":"string"}].'}`)
+    assert.notMatch(said, /anyOf|type:'[a-z]/)
+  })
 })
 
 describe("thoughts", () => {
