@@ -70,6 +70,21 @@ describe("JsonlSessions", () => {
   )
 
   it.live(
+    "a text made of the mark of torn lines is read as fast as any",
+    Effect.fnUntraced(function* () {
+      const at = yield* folder
+      const marks: SessionStore.NewEntry = {
+        id: "0",
+        entry: { _tag: "Message", message: Message.human("#".repeat(500_000)) }
+      }
+      yield* inFolder(at, (store) =>
+        Effect.andThen(store.create({ threadId: "t" }), store.append("t", { leaf: null, entries: [marks] }))
+      )
+      assert.deepStrictEqual(yield* inFolder(at, path), ["0"])
+    })
+  )
+
+  it.live(
     "a fork of a thread that has lost its end since is corrupt, not empty",
     Effect.fnUntraced(function* () {
       const { at, file } = yield* filled(2)

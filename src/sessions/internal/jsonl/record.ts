@@ -53,9 +53,16 @@ const problemOf = (value: unknown): string =>
     ? `it is of version ${JSON.stringify(value["v"])}, and this version of effect-deepagents reads ${codec.version}`
     : "it is no record of a thread"
 
+/** Looked at from the end: an expression would look at each `#` of a line as if it were the first at its end. */
+const withoutMarks = (line: string): string => {
+  let end = line.length
+  while (line[end - 1] === "#") end--
+  return line.slice(0, end)
+}
+
 /** Reads a line, without its end. */
 export const decode = (line: string): Line => {
-  const text = line.replace(/#+$/u, "")
+  const text = withoutMarks(line)
   const parsed = codec.parse(text)
   if (Result.isFailure(parsed)) return text === line ? { problem: parsed.failure } : { torn: true }
   const value = parsed.success
