@@ -14,7 +14,7 @@ export default defineConfig({
     environment: "node",
     include: ["test/**/*.test.ts"],
     exclude: ["test/bench/**"],
-    globalSetup: ["test/announce.ts", "test/setup.ts"],
+    globalSetup: ["test/announce.ts"],
     // Loading Effect and the sources is most of what a small file costs: files of a worker share what it has loaded.
     // Nothing in src/ is a singleton, so no file can see another's traces.
     isolate: false,

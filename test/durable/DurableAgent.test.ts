@@ -66,6 +66,28 @@ describe("DurableAgent", () => {
     }).pipe(Effect.provide([places, TestChatModel.script([calls(["pay", 7]), "done", "more done"])]))
   )
 
+  it.effect("what is larger than can be read again is refused before it is stored, and so is an outcome", () =>
+    Effect.gen(function* () {
+      const durable = DurableAgent.make({ name: "d", agent: Agent.make({ name: "a", prompt: "" }) })
+      yield* Effect.gen(function* () {
+        const large = { ...sent, input: "x".repeat(17_000_000) }
+        for (const attempt of [
+          Effect.asVoid(DurableAgent.execute(durable, large)),
+          Effect.asVoid(DurableAgent.start(durable, large)),
+          // Its text is there twice in an outcome: as text and as output.
+          Effect.asVoid(DurableAgent.execute(durable, sent))
+        ]) {
+          const error = yield* Effect.flip(attempt)
+          assert.isTrue(error._tag === "AgentError" && error.reason._tag === "Thread")
+          if (error._tag === "AgentError" && error.reason._tag === "Thread") {
+            assert.strictEqual(error.reason.error.reason._tag, "TooLarge")
+          }
+        }
+        assert.strictEqual((yield* DurableAgent.execute(durable, { ...sent, inputId: "2" })).text, "short")
+      }).pipe(Effect.provide(DurableAgent.layer(durable)))
+    }).pipe(Effect.provide([places, TestChatModel.script(["y".repeat(9_000_000), "short"])]))
+  )
+
   it.effect("a run waits for a decision without running, and goes on when it is there", () =>
     Effect.gen(function* () {
       const { ran, tool } = counter("pay")

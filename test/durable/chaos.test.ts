@@ -11,6 +11,7 @@ import { AgentClient } from "effect-deepagents/durable"
 import { SessionStore } from "effect-deepagents/sessions"
 import { AgentTest } from "effect-deepagents/testing"
 import * as fc from "fast-check"
+import { isFull } from "../scale.ts"
 import { freePort } from "../servers/port.ts"
 import { postgres } from "../servers/postgres.ts"
 import { makeProxy, type Proxy } from "../sessions/proxy.ts"
@@ -18,7 +19,6 @@ import { did, guard, teller } from "./children/agents.ts"
 import { cluster } from "./children/cluster.ts"
 import { folder } from "./places.ts"
 
-const isFull = process.env["TEST_SCALE"] === "full"
 const seconds = isFull ? 300 : 6
 const threads = isFull ? 40 : 12
 /** How long anything that was accepted may take, once nothing goes wrong any more. */

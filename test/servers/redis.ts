@@ -4,7 +4,7 @@ import { once } from "node:events"
 import { Effect } from "effect"
 import { freePort } from "./port.ts"
 
-/** Whether there is one. Without it the suites on Redis are left out, and `test/setup.ts` says so. */
+/** Whether there is one. Without it the suites on Redis are left out, and `test/announce.ts` says so. */
 export const hasRedis = spawnSync("redis-server", ["--version"]).status === 0
 
 /** What to do about it. */

@@ -5,6 +5,7 @@ import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Branch, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 
 const agent = Agent.make({ name: "a", prompt: "" })
 const texts = (messages: ReadonlyArray<Message.Message> = []) => messages.map((message) => Message.text(message))
@@ -110,7 +111,7 @@ describe("Branch.leave", () => {
               }).pipe(Effect.provide([stored, TestChatModel.reactive(() => "it was tried")]))
             )
         ),
-        { numRuns: 60 }
+        { numRuns: scaled(60) }
       )
     )
   )

@@ -12,6 +12,7 @@ import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
 import { SqliteClient, SqliteSessions } from "effect-deepagents/sqlite"
 import { SqlClient } from "effect/sql"
 import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 import { folder, jsonl } from "./places.ts"
 
 const message = (id: string): SessionStore.NewEntry => ({
@@ -128,7 +129,7 @@ describe("JsonlSessions", () => {
               assert.deepStrictEqual(again, [])
             }).pipe(Effect.runPromise)
           ),
-          { numRuns: 15, examples: [[1], [last]] }
+          { numRuns: scaled(15), examples: [[1], [last]] }
         )
       )
     }, Effect.scoped),

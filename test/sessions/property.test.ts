@@ -7,6 +7,7 @@ import { Message, Usage } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import * as places from "./places.ts"
 
@@ -177,7 +178,7 @@ const alike = <P, E, R>(
                 assert.deepStrictEqual(yield* history(layer, steps, chunk), expected)
               }).pipe(Effect.scoped, Effect.provide(TestClock.layer()), Effect.runPromiseWith(context))
           ),
-          { numRuns: runs }
+          { numRuns: scaled(runs) }
         )
       )
     }),

@@ -6,6 +6,7 @@ import { Effect, Layer, Result, Stream } from "effect"
 import { MemoryStore, Storage } from "effect-deepagents/stores"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 import { asked, Embeddings } from "./embeddings.ts"
 import { name, onAll } from "./places.ts"
 
@@ -231,7 +232,7 @@ onAll((it) => {
                 assert.strictEqual((yield* store.search(one, {})).length, 1)
               }).pipe(Effect.provide(context), Effect.runPromise)
             }),
-            { numRuns: 15 }
+            { numRuns: scaled(15) }
           )
         )
       })

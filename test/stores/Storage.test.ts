@@ -5,6 +5,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Storage } from "effect-deepagents/stores"
 import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 import { name, onAll } from "./places.ts"
 
 let count = 0
@@ -152,7 +153,7 @@ onAll((it) => {
                 }
               }).pipe(Effect.provide(context), Effect.runPromise)
           ),
-          { numRuns: 30 }
+          { numRuns: scaled(30) }
         )
       )
     })
