@@ -154,7 +154,13 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("chaos", (it) => {
           const isWait = asked.length % 4 === 3
           const words = `${isWait ? "wait" : "ship"} ${about}`
           const first = yield* client.send(words, { id: about })
-          assert.strictEqual(first.stopReason, "suspended", words)
+          if (!isWait && first.stopReason === "completed") {
+            // Its runner ended between the turn and the question: nobody knows that the call was not begun.
+            asked.push({ words, answered: first.text })
+            answered++
+            continue
+          }
+          assert.strictEqual(first.stopReason, "suspended", `${words} (seed ${seed})`)
           if (isWait) {
             const history = yield* client.history.pipe(
               Effect.delay("500 millis"),
