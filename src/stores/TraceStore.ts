@@ -71,7 +71,7 @@ export interface Page<out A, out Next> {
 export interface Service {
   /**
    * Appends events to the trace of a run. An event of the same `seq` takes the place of the one that is there. One
-   * that is no JSON (an event that you made), or has more than 15 MiB, fails with `InvalidValue`, and none is stored.
+   * that lies too deep to be written (an event that you made), or has more than 15 MiB, fails with `InvalidValue`, and none is stored.
    */
   readonly append: (runId: string, events: ReadonlyArray<AgentEvent.AgentEvent>) => Effect.Effect<void, StoreError>
   /**
@@ -149,7 +149,7 @@ const toRow = (event: AgentEvent.AgentEvent): Effect.Effect<Row, Reason> =>
   Effect.flatMap(
     Effect.try({
       try: () => JSON.stringify(AgentEvent.encode(event)),
-      catch: (error) => invalid(event, `is no JSON: ${String(error).slice(0, 200)}`)
+      catch: (error) => invalid(event, `can't be written as JSON: ${String(error).slice(0, 200)}`)
     }),
     (value) => {
       const bytes = sizeOfText(value)

@@ -47,7 +47,7 @@ describe("FileTools", () => {
         move_file: "",
         glob: "idempotent readOnly",
         grep: "idempotent readOnly",
-        execute: "destructive openWorld"
+        execute: "destructive openWorld volatile"
       })
     })
 
