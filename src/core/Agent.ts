@@ -101,6 +101,11 @@ export interface RunOptions {
 export type ResumeOptions = Checkpoint.Decided &
   ({ readonly checkpoint: Checkpoint.Checkpoint } | { readonly threadId: string })
 
+/** A misspelt option of a run is refused: it would be left out without a word. */
+export type Only<Options> = {
+  readonly [Key in Exclude<keyof Options, keyof RunOptions>]: `There is no option "${Key & string}".`
+}
+
 /** What a run needs for its options. */
 export type Needs<Options> = Options extends { readonly threadId: string } ? Journal : never
 
@@ -159,7 +164,7 @@ export const make = <
 export const run = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
-  options?: Options
+  options?: Options & Only<Options>
 ): Effect.Effect<AgentResult<O>, E | AgentError, R | Needs<Options>> =>
   // The definition was built from parts whose types `make` summed up in O, E and R.
   handle.run(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
@@ -185,7 +190,7 @@ export const resume = <O, E, R, Options extends ResumeOptions>(
 export const stream = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
-  options?: Options
+  options?: Options & Only<Options>
 ): Stream.Stream<AgentEvent, E | AgentError, R | Needs<Options>> =>
   handle.stream(agent[TypeId].compiled, input, options ?? {}) as Stream.Stream<AgentEvent, E | AgentError, R>
 
@@ -213,7 +218,7 @@ export interface Handle<out O, out E> {
 export const start = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
-  options?: Options
+  options?: Options & Only<Options>
 ): Effect.Effect<Handle<O, E | AgentError>, never, R | Needs<Options> | Scope.Scope> =>
   handle.start(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<
     Handle<O, E | AgentError>,

@@ -173,3 +173,11 @@ expectTypeOf(
     ]
   })
 ).toEqualTypeOf<Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Audit>>()
+
+// A misspelt option of a run does not compile.
+// @ts-expect-error There is no option "histroy".
+Agent.run(support, "x", { state: {}, histroy: [] })
+// @ts-expect-error There is no option "sate".
+Agent.stream(support, "x", { history: [], sate: {} })
+// @ts-expect-error There is no option "thread".
+Agent.start(support, "x", { threadId: "t", thread: "t" })

@@ -114,3 +114,36 @@ DeepAgent.subagent({ name: "a", description: "", prompt: "", approvals: { mode: 
 DeepAgent.subagent({ name: "a", prompt: "" })
 // @ts-expect-error Who is asked must be said.
 DeepAgent.make({ name: "a", prompt: "", approvals: { destructive: true } })
+
+// So is one inside of an option, and the message names it.
+// @ts-expect-error There is no option "approvals.tool".
+DeepAgent.make({ name: "a", prompt: "", approvals: { mode: "ask", tool: { write_file: true } } })
+// @ts-expect-error There is no option "approvals.destructve".
+DeepAgent.make({ name: "a", prompt: "", approvals: { mode: "ask", destructve: true } })
+DeepAgent.make({
+  name: "a",
+  prompt: "",
+  // @ts-expect-error There is no option "approvals.tools.x.alow".
+  approvals: { mode: "ask", tools: { x: { when: () => true, alow: ["approve"] } } }
+})
+// @ts-expect-error There is no option "execute.maxTimout".
+DeepAgent.make({ name: "a", prompt: "", execute: { timeout: "3 seconds", maxTimout: "1 minute" } })
+// @ts-expect-error There is no option "largeResults.foldr".
+DeepAgent.make({ name: "a", prompt: "", largeResults: { toolResults: 4, foldr: "/x" } })
+// @ts-expect-error There is no option "summarization.tial".
+DeepAgent.make({ name: "a", prompt: "", summarization: { tail: { tokens: 3 }, tial: 1 } })
+// @ts-expect-error There is no option "generalPurpose.descripton".
+DeepAgent.make({ name: "a", prompt: "", generalPurpose: { prompt: "x", descripton: "y" } })
+
+// What is right stays right.
+DeepAgent.make({
+  name: "a",
+  prompt: "",
+  approvals: {
+    mode: "ask",
+    tools: { a: true, b: (args) => args["x"] === 1, c: { when: () => true, allow: ["approve"] } }
+  },
+  execute: { timeout: "3 seconds" },
+  largeResults: { toolResults: 4 },
+  generalPurpose: { prompt: "x" }
+})
