@@ -250,6 +250,18 @@ describe("what is told of calls after a crash", () => {
     )
   })
 
+  it.effect("an input that answers one of two open calls leaves the other one unknown", () =>
+    Effect.gen(function* () {
+      const two = Message.ai("", { toolCalls: ["c1", "c2"].map((id) => ({ id, name: "pay", arguments: {} })) })
+      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "" }), [late("c1")], {
+        history: [Message.human("go"), two]
+      })
+      assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+      assert.strictEqual(told(result.messages)["c1"], "paid")
+      assert.include(told(result.messages)["c2"], "not known")
+    }).pipe(Effect.provide(TestChatModel.script(["ok"])))
+  )
+
   it.effect("a late result belongs to the last turn that has its id, and does not take the place of a result", () =>
     Effect.gen(function* () {
       const history = [
@@ -370,6 +382,27 @@ describe("a turn that was cut off and is taken up", () => {
       assert.include(invalid(none), "no messages")
     }).pipe(Effect.provide(TestChatModel.script(["ok", "ok", "ok"])))
   )
+
+  it.effect("interrupted while one of it runs again, does not say of the next that it was not executed", () => {
+    const { ran, tool } = ledger()
+    return Effect.gen(function* () {
+      const begun = yield* Deferred.make<void>()
+      const hang = Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [tool("pay", { idempotent: true }, hang), tool("send", { idempotent: true })],
+        toolConcurrency: 1
+      })
+      const handle = yield* Agent.start(agent, Checkpoint.resume(checkpoint))
+      yield* Deferred.await(begun)
+      yield* handle.interrupt
+      const texts = told(yield* handle.messages)
+      assert.include(texts["pay"], "interrupted")
+      assert.include(texts["send"], "not known")
+      assert.deepStrictEqual(ran, ["pay"])
+    }).pipe(Effect.scoped, Effect.provide(TestChatModel.script([])))
+  })
 
   it.effect("what was looked up is told as it is", () => {
     const { tool } = ledger()
@@ -548,6 +581,24 @@ describe("decisions", () => {
       assert.deepStrictEqual(told(result.messages), { ask1: "did ask1", ask2: "mine" })
       assert.deepStrictEqual(ran, ["ask1"])
     }).pipe(Effect.provide([TestChatModel.script([many("ask1", "ask2"), "done"]), TestJournal.layer(threads)]))
+  })
+
+  it.effect("leave nothing behind: not where nobody was asked, nor where a run goes on behind a void request", () => {
+    const { tool } = ledger()
+    const agent = Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("ask1")], middleware: [gate] })
+    return Effect.gen(function* () {
+      const free = yield* Agent.run(agent, "go")
+      assert.isUndefined(free.state["suspension"])
+      const first = yield* Agent.run(agent, "go")
+      const messages = [...first.messages, Message.human("hello?")]
+      const { events } = yield* AgentTest.collect(agent, Checkpoint.resume({ ...first, messages }))
+      assert.deepStrictEqual(
+        events.flatMap((event) => (event._tag === "ApprovalResolved" ? [event.decision] : [])),
+        ["void"]
+      )
+      const last = events.findLast((event) => event._tag === "StateChanged")
+      assert.isNull(last?.value)
+    }).pipe(Effect.provide(TestChatModel.script([many("pay"), "done", many("ask1"), "hi"])))
   })
 
   const live = (expiresAt?: number) =>
