@@ -10,7 +10,7 @@ import {
   type TextBlock
 } from "../../core/Content.ts"
 import { isObject, type JsonObject } from "../../core/Json.ts"
-import { isSound } from "./media.ts"
+import { isSound, unwrapped } from "./media.ts"
 import { wellFormed, wellFormedObject } from "./wellFormed.ts"
 
 /**
@@ -89,7 +89,10 @@ export const contentOf = (
   for (const block of blocks) {
     if (block.type === "reasoning" || isBlank(block)) continue
     if (block.type === "text") content.push(textOf(block))
-    else content.push(role !== "system" && isSound(block) && dialect.media(block, role) ? named(block) : standIn(block))
+    else
+      content.push(
+        role !== "system" && isSound(block) && dialect.media(block, role) ? named(unwrapped(block)) : standIn(block)
+      )
   }
   return content
 }

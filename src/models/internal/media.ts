@@ -9,14 +9,25 @@ const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 const isBase64 = (data: string): boolean => data.length % 4 === 0 && base64.test(data)
 
+/** MIME breaks base64 into lines; providers want it in one. */
+const inOneLine = (data: string): string => (/\s/.test(data) ? data.replaceAll(/\s+/g, "") : data)
+
 const dataUrl = /^data:[^,]*;base64,/i
 
 /** Whether what a block says can be sent: well-formed text, and base64 where it is to be base64. */
 export const isSound = ({ source }: ImageBlock | FileBlock): boolean => {
   if (source.kind === "fileId") return source.fileId.isWellFormed()
-  if (source.kind === "base64") return source.mimeType.isWellFormed() && isBase64(source.data)
+  if (source.kind === "base64") return source.mimeType.isWellFormed() && isBase64(inOneLine(source.data))
   const before = dataUrl.exec(source.url)?.[0]
   return source.url.isWellFormed() && (before === undefined || isBase64(source.url.slice(before.length)))
+}
+
+/** A block with its base64 in one line. */
+export const unwrapped = <B extends ImageBlock | FileBlock>(block: B): B => {
+  const { source } = block
+  if (source.kind !== "base64") return block
+  const data = inOneLine(source.data)
+  return data === source.data ? block : { ...block, source: { ...source, data } }
 }
 
 /** What a damaged image or file is called in a warning. */

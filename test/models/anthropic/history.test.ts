@@ -350,6 +350,13 @@ describe("images and files of which the data is damaged", () => {
       { type: "text", text: "[An image was here. Its data is damaged.]" }
     ])
   })
+
+  it("are whole if only their base64 is broken into lines", () => {
+    const image = Content.image({ base64: "AA\r\nAA\n", mimeType: "image/png" })
+    const { body, damaged } = encoder({ cache: "off" })(request([Message.human([image])]))
+    expect(damaged).toEqual([])
+    expect(body.messages[0]?.content).toMatchObject([{ source: { type: "base64", data: "AAAA" } }])
+  })
 })
 
 describe("cache breakpoints", () => {
