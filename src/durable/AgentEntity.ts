@@ -34,6 +34,7 @@ import type * as Agent from "../core/Agent.ts"
 import { approve } from "../core/Approval.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
+import { persistent } from "../sessions/internal/write.ts"
 import type { ClusterFailure } from "./AgentClient.ts"
 import type { Terms } from "./DurableAgent.ts"
 import * as Feed from "./internal/feed.ts"
@@ -117,7 +118,7 @@ export const layer = <O, E, R>(
         History: ({ payload: { from, limit } }) =>
           Rpc.fork(
             Effect.map(
-              Feed.orNothing(store.load(threadId, { limit, ...(from === null ? {} : { from }) }), {
+              Feed.orNothing(persistent(store.load(threadId, { limit, ...(from === null ? {} : { from }) })), {
                 entries: [],
                 next: null
               }),

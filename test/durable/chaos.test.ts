@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Stream } from "effect"
+import { Context, Effect, Fiber, Layer, Schedule, Stream } from "effect"
 import { Approval, Message } from "effect-deepagents"
 import { AgentClient } from "effect-deepagents/durable"
 import { SessionStore } from "effect-deepagents/sessions"
@@ -163,6 +163,8 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("chaos", (it) => {
           assert.strictEqual(first.stopReason, "suspended", `${words} (seed ${seed})`)
           if (isWait) {
             const history = yield* client.history.pipe(
+              // A read may fail while the storage is away.
+              Effect.retry(Schedule.spaced("200 millis")),
               Effect.delay("500 millis"),
               Effect.repeat({ until: (messages) => textOf(messages.at(-1)) === `done ${about}` }),
               Effect.timeoutOrElse({

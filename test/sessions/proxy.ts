@@ -34,12 +34,12 @@ export const makeProxy = Effect.fnUntraced(function* (to: number) {
         waiting.shift()
       }
       const [next] = waiting
-      if (next !== undefined && !to.destroyed) setTimeout(flush, next.at - Date.now())
+      if (next !== undefined && !to.destroyed) setTimeout(flush, Math.max(0, next.at - Date.now()))
     }
     return (chunk: Buffer) => {
       if (waiting.length === 0 && late === 0) return void to.write(chunk)
       waiting.push({ chunk, at: Date.now() + late })
-      if (waiting.length === 1) setTimeout(flush, late)
+      if (waiting.length === 1) setTimeout(flush, Math.ceil(late))
     }
   }
   const end = (pair: readonly [Socket, Socket]) => {
