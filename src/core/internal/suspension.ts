@@ -1,3 +1,4 @@
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../AgentState.ts"
@@ -29,7 +30,8 @@ const Suspension = Schema.Struct({
   decisions: Schema.Array(Decision),
   children: Schema.Record(Schema.String, Schema.Array(Child)),
   answers: Schema.Array(ToolMessage),
-  unknown: Schema.Array(Schema.String)
+  // Threads of earlier versions do not have it.
+  unknown: Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(Effect.succeed([])))
 })
 export type Suspension = typeof Suspension.Type
 
