@@ -154,8 +154,9 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("chaos", (it) => {
           const isWait = asked.length % 4 === 3
           const words = `${isWait ? "wait" : "ship"} ${about}`
           const first = yield* client.send(words, { id: about })
-          if (!isWait && first.stopReason === "completed") {
-            // Its runner ended between the turn and the question: nobody knows that the call was not begun.
+          if (first.stopReason === "completed") {
+            // Its runner ended between the turn and the question, and nobody knows that the call was not begun; or it was
+            // answered late, and the wait is over.
             asked.push({ words, answered: first.text })
             answered++
             continue
