@@ -5,6 +5,7 @@ import { ApplyPatch } from "effect-deepagents/backends"
 import { TestBackend } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 import { inRun } from "./run.ts"
 
 const patch = (...lines: ReadonlyArray<string>) => ["*** Begin Patch", ...lines, "*** End Patch"].join("\n")
@@ -636,7 +637,7 @@ describe("ApplyPatch, properties", () => {
         const parsed = ApplyPatch.parse(ApplyPatch.print({ changes }))
         assert.deepStrictEqual(Result.map(parsed, withoutLines), Result.succeed(withoutLines({ changes })))
       }),
-      { numRuns: 500 }
+      { numRuns: scaled(500) }
     )
   })
 
@@ -728,7 +729,7 @@ describe("ApplyPatch, properties", () => {
           assert.isTrue(Result.isSuccess(ApplyPatch.parse(ApplyPatch.print(parsed.success))))
         }
       }),
-      { numRuns: 2_000 }
+      { numRuns: scaled(2_000) }
     )
   })
 

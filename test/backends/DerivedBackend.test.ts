@@ -5,6 +5,7 @@ import { DerivedBackend, MemoryBackend } from "effect-deepagents/backends"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import * as Locks from "../../src/backends/internal/locks.ts"
+import { scaled } from "../scale.ts"
 import { operations, outcomes } from "./operations.ts"
 
 const encoder = new TextEncoder()
@@ -105,7 +106,7 @@ describe("DerivedBackend.make", () => {
           assert.deepStrictEqual(derived, yield* outcomes(yield* MemoryBackend.make(), sequence))
         }).pipe(Effect.runPromise)
       ),
-      { numRuns: 200 }
+      { numRuns: scaled(200) }
     ))
 
   it.effect("a failure names the operation, and the path as it was given", () =>

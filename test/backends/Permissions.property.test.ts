@@ -4,6 +4,7 @@ import type { Backend } from "effect-deepagents"
 import { MemoryBackend, Permissions } from "effect-deepagents/backends"
 import type { TestBackend } from "effect-deepagents/testing"
 import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 import { comparable, files as filesOf, outcome } from "./CompositeBackend.requests.ts"
 import { withLinks } from "./Permissions.links.ts"
 
@@ -130,7 +131,7 @@ const holds = <A extends [unknown, ...Array<unknown>], E>(
     name,
     () => {
       const all = fc.asyncProperty(fc.tuple<A>(...arbitraries), (values) => Effect.runPromise(property(values)))
-      return fc.assert(all, { numRuns })
+      return fc.assert(all, { numRuns: scaled(numRuns) })
     },
     60_000
   )

@@ -11,6 +11,7 @@ import { CompositeBackend, MemoryBackend, StoreBackend } from "effect-deepagents
 import { BackendConformance, TestBackend } from "effect-deepagents/testing"
 import { KeyValueStore } from "effect/persistence"
 import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 import { folder, inFolder } from "./conformance.ts"
 import * as subjects from "./subjects.ts"
 
@@ -219,7 +220,7 @@ const holds = <A>(arbitrary: fc.Arbitrary<A>, numRuns: number, run: (value: A) =
     fc.assert(
       fc.asyncProperty(arbitrary, (value) => Effect.runPromise(Effect.asVoid(run(value)))),
       {
-        numRuns,
+        numRuns: scaled(numRuns),
         includeErrorInReport: true,
         ...(process.env["SEED"] === undefined ? {} : { seed: Number(process.env["SEED"]) })
       }

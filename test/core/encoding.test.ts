@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { AgentEvent, type Content, type Json, Message, ToolCall, Usage } from "effect-deepagents"
 import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 
 const text = fc.oneof(
   fc.string({ unit: "grapheme" }),
@@ -73,7 +74,7 @@ describe("messages", () => {
           assert.deepStrictEqual(throughJson(Effect.runSync(Message.decode(wire))), throughJson(value))
           assert.strictEqual((wire as { readonly v: number }).v, 1)
         }),
-        { numRuns: 300 }
+        { numRuns: scaled(300) }
       )
     )
   )
@@ -125,7 +126,7 @@ describe("events", () => {
             assert.deepStrictEqual(throughJson(Effect.runSync(AgentEvent.decode(wire))), throughJson(event))
           }
         }),
-        { numRuns: 100 }
+        { numRuns: scaled(100) }
       )
     )
   )

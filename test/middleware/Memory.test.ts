@@ -4,6 +4,7 @@ import { Agent, Backend, type BackendError, Middleware, Tool } from "effect-deep
 import { Memory } from "effect-deepagents/middleware"
 import { AgentTest, TestBackend, TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 
 const user = "/memories/AGENTS.md"
 const project = "/project/agent.md"
@@ -332,7 +333,7 @@ describe("Memory", () => {
           }
           assert.notMatch(lines.join(""), /(?![\t\u200c\u200d])[\p{Cc}\p{Cf}]/u)
         }),
-        { numRuns: 100 }
+        { numRuns: scaled(100) }
       )
     )
   })

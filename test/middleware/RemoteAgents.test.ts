@@ -85,6 +85,8 @@ describe("RemoteAgents", () => {
         ["running"]
       )
       // Nobody looks at the run before any more.
+      const looked = there.requests.length
+      while (there.requests.length < looked + 4) yield* Effect.sleep(10)
       assert.isTrue(there.requests.slice(-4).every(({ path }) => path.endsWith("/runs/run-3")))
       there.finish(said("both"))
       assert.strictEqual((yield* over).text, "both")

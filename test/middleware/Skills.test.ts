@@ -4,6 +4,7 @@ import { Agent, Approval, Backend, Message, Middleware, Tool } from "effect-deep
 import { Skills } from "effect-deepagents/middleware"
 import { AgentTest, TestBackend, TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 
 const sources = ["/skills/user", "/skills/project"]
 
@@ -275,7 +276,7 @@ describe("Skills", () => {
           assert.isTrue(lines[6]?.startsWith("- x (/skills/user/x/SKILL.md): "))
           assert.notMatch(prompt, /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}]/u)
         }),
-        { numRuns: 150 }
+        { numRuns: scaled(150) }
       )
     )
   })

@@ -452,7 +452,7 @@ describe("a server that ends by kill -9 in the middle of 1,000 appends", () => {
     assert.deepStrictEqual(yield* ids(store), acknowledged)
   })
 
-  it.live(
+  it.live.skipIf(!hasRedis)(
     "Redis with appendfsync always: nothing that was acknowledged is lost or doubled",
     () => Effect.flatMap(mortalRedis, (server) => survives(server, onRedis, "p:")),
     60_000

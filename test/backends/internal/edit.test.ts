@@ -3,6 +3,7 @@ import { Result } from "effect"
 import type { Backend } from "effect-deepagents"
 import fc from "fast-check"
 import { applyEdits } from "../../../src/backends/internal/edit.ts"
+import { scaled } from "../../scale.ts"
 import { linesOf, text } from "./texts.ts"
 
 const edit = (content: string, ...replacements: ReadonlyArray<Backend.Replacement>) =>
@@ -92,7 +93,7 @@ describe("edits", () => {
           assert.deepStrictEqual(result.lines, expected.lines)
         } else assert.fail(`${result._tag}, but ${JSON.stringify(expected)}`)
       }),
-      { numRuns: 5_000 }
+      { numRuns: scaled(5_000) }
     )
     assert.isAbove(applied, 1_000)
   })

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { forEachOccurrence, indexOf } from "../../../src/backends/internal/find.ts"
+import { scaled } from "../../scale.ts"
 
 const all = (text: string, needle: string, overlapping: boolean, from = 0): ReadonlyArray<number> => {
   const found: Array<number> = []
@@ -32,7 +33,7 @@ describe("find", () => {
         assert.deepStrictEqual(all(text, needle, overlapping, from), naive(text, needle, overlapping, from))
         assert.strictEqual(indexOf(text, needle, from), text.indexOf(needle, from))
       }),
-      { numRuns: 2_000 }
+      { numRuns: scaled(2_000) }
     )
   })
 

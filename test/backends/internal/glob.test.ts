@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import fc from "fast-check"
 import { compileGlob } from "../../../src/backends/internal/glob.ts"
+import { scaled } from "../../scale.ts"
 
 const compile = (pattern: string) => Result.getOrThrow(compileGlob(pattern))
 
@@ -123,7 +124,7 @@ describe("globs", () => {
           assert.isTrue(base === "" || path.startsWith(`${base}/`), `${path} is in ${base}`)
         }
       }),
-      { numRuns: 5_000 }
+      { numRuns: scaled(5_000) }
     )
     assert.isAbove(matched, 1_000)
   })

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import * as Ignore from "../../../src/backends/internal/ignore.ts"
+import { scaled } from "../../scale.ts"
 
 /** Ignore files by their folders. */
 type Files = { readonly [folder: string]: string }
@@ -178,7 +179,7 @@ describe.skipIf(!hasGit)("ignore files, compared with git", () => {
           if (byGit.has(path)) ignored++
         }
       }),
-      { numRuns: 150 }
+      { numRuns: scaled(150) }
     )
     assert.isAbove(ignored, 1_000)
   })

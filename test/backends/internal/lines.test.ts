@@ -3,6 +3,7 @@ import type { Backend } from "effect-deepagents"
 import fc from "fast-check"
 import { lineAt, usesCrlf } from "../../../src/backends/internal/endings.ts"
 import { makeWindowReader, maxWindowBytes, type ReadWindow, windowOf } from "../../../src/backends/internal/lines.ts"
+import { scaled } from "../../scale.ts"
 import { bytes, chunked, decode, linesOf, text } from "./texts.ts"
 
 const encode = (content: string) => new TextEncoder().encode(content)
@@ -48,7 +49,7 @@ describe("windows", () => {
       fc.property(text(), window, (content, window) => {
         assert.deepStrictEqual(windowIn(content, window), naive(content, window))
       }),
-      { numRuns: 3_000 }
+      { numRuns: scaled(3_000) }
     )
   })
 
@@ -57,7 +58,7 @@ describe("windows", () => {
       fc.property(bytes(), window, fc.array(fc.nat(200), { maxLength: 12 }), (content, window, cuts) => {
         assert.deepStrictEqual(streamed(chunked(content, cuts), window), windowOf(content, window))
       }),
-      { numRuns: 3_000 }
+      { numRuns: scaled(3_000) }
     )
   })
 

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import fc from "fast-check"
 import { decodeText, mimeTypeOf } from "../../../src/backends/internal/mime.ts"
+import { scaled } from "../../scale.ts"
 import { bytes, text } from "./texts.ts"
 
 const latin1 = (content: string) => Uint8Array.from(content, (char) => char.charCodeAt(0))
@@ -40,7 +41,7 @@ describe("decodeText", () => {
           onFailure: (reason) => assert.strictEqual(reason._tag, "NotText")
         })
       }),
-      { numRuns: 1_000 }
+      { numRuns: scaled(1_000) }
     )
   })
 

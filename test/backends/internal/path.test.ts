@@ -4,6 +4,7 @@ import fc from "fast-check"
 import * as Path from "../../../src/backends/internal/path.ts"
 import { takeBytes, utf8Length } from "../../../src/backends/internal/utf8.ts"
 import { boundaryAfter, boundaryBefore, cut } from "../../../src/support/text.ts"
+import { scaled } from "../../scale.ts"
 
 const normalize = (path: string) =>
   Result.match(Path.normalize("read", path), {
@@ -87,7 +88,7 @@ describe("path.normalize", () => {
           }
         })
       }),
-      { numRuns: 2_000 }
+      { numRuns: scaled(2_000) }
     )
   })
 
@@ -143,7 +144,7 @@ describe("path", () => {
       fc.property(normal, normal, (left, right) => {
         assert.strictEqual(Math.sign(Path.compare(left, right)), Math.sign(naive(left, right)))
       }),
-      { numRuns: 2_000 }
+      { numRuns: scaled(2_000) }
     )
     const name = fc.string({
       unit: fc.constantFrom("a", "b", "~", "é", "\uFFFD", "\uE000", "😀", "\uD7FF"),
@@ -157,7 +158,7 @@ describe("path", () => {
           JSON.stringify([left, right])
         )
       }),
-      { numRuns: 2_000 }
+      { numRuns: scaled(2_000) }
     )
   })
 })

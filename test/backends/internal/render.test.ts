@@ -9,6 +9,7 @@ import {
   renderListing,
   renderWindow
 } from "../../../src/backends/internal/render.ts"
+import { scaled } from "../../scale.ts"
 import { linesOf, text } from "./texts.ts"
 
 const fileOf = (content: string, window?: Backend.Window): Backend.TextFile => {
@@ -116,7 +117,7 @@ describe("renderWindow", () => {
       fc.property(text(), fc.integer({ min: 1, max: 6 }), fc.integer({ min: 0, max: 60 }), (content, limit, room) => {
         assert.deepStrictEqual([...readAll(content, limit, room)], [...linesOf(content)])
       }),
-      { numRuns: 1_000 }
+      { numRuns: scaled(1_000) }
     )
   })
 

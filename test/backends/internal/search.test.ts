@@ -12,6 +12,7 @@ import {
   maxLineLength,
   searchText
 } from "../../../src/backends/internal/search.ts"
+import { scaled } from "../../scale.ts"
 import { bytes, chunked, linesOf, text } from "./texts.ts"
 
 type Query = Omit<Backend.GrepQuery, "path">
@@ -105,7 +106,7 @@ describe("search", () => {
         assert.deepStrictEqual(result, naive(content, query))
         if (result.file !== undefined) found++
       }),
-      { numRuns: 6_000 }
+      { numRuns: scaled(6_000) }
     )
     assert.isAbove(found, 1_000)
   })
@@ -119,7 +120,7 @@ describe("search", () => {
         assert.deepStrictEqual(stream.end(), search(content, query))
         if (content.includes(0)) assert.deepStrictEqual(search(content, query), { file: undefined, more: false })
       }),
-      { numRuns: 3_000 }
+      { numRuns: scaled(3_000) }
     )
   })
 
@@ -137,7 +138,7 @@ describe("search", () => {
         )
         assert.strictEqual(result.file?.count, expected.file?.count)
       }),
-      { numRuns: 100 }
+      { numRuns: scaled(100) }
     )
   })
 
@@ -280,7 +281,7 @@ describe("search, patterns", () => {
         if (Result.isSuccess(compiled)) searchText("/a", content, compiled.success, fileQueryOf(query))
         else assert.strictEqual(compiled.failure._tag, "InvalidPattern")
       }),
-      { numRuns: 5_000 }
+      { numRuns: scaled(5_000) }
     )
   })
 

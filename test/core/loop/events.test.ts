@@ -4,6 +4,7 @@ import { Agent, AgentEvent, ChatModel, Message, Middleware, Tool, ToolContext, T
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import { scaled } from "../../scale.ts"
 
 const step = Tool.make("step", {
   description: "One step",
@@ -625,7 +626,7 @@ describe("the transcript and the usage can be rebuilt from the events alone", ()
             )
           )
         ),
-        { numRuns: 150 }
+        { numRuns: scaled(150) }
       )
     )
   )

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest"
 import { profileOf } from "../../../src/models/internal/anthropic/models.ts"
 import { makeEncoder } from "../../../src/models/internal/anthropic/request.ts"
 import type { Settings } from "../../../src/models/internal/anthropic/settings.ts"
+import { scaled } from "../../scale.ts"
 import { history, type Own } from "../internal/histories.ts"
 import { bodyViolations } from "../servers/anthropicRules.ts"
 
@@ -111,7 +112,7 @@ describe("the history that reaches the Messages API is valid by construction", (
           expect(bodyViolations(JSON.parse(JSON.stringify(body)), remote)).toEqual([])
         }
       ),
-      { numRuns: 2_000 }
+      { numRuns: scaled(2_000) }
     )
   })
 
@@ -123,7 +124,7 @@ describe("the history that reaches the Messages API is valid by construction", (
         const changed = [...first.slice(0, at), ...second]
         expect(encode(request(changed)).body).toEqual(encoder()(request(changed)).body)
       }),
-      { numRuns: 300 }
+      { numRuns: scaled(300) }
     )
   })
 
@@ -139,7 +140,7 @@ describe("the history that reaches the Messages API is valid by construction", (
           }
         }
       }),
-      { numRuns: 300 }
+      { numRuns: scaled(300) }
     )
   })
 })

@@ -73,7 +73,7 @@ describe("normalize", () => {
           for (const call of turn.calls) expect(call.answer.content.length).toBeGreaterThan(0)
         }
       }),
-      { numRuns: 1000 }
+      { numRuns: scaled(1000) }
     )
   })
 
@@ -97,7 +97,7 @@ describe("normalize", () => {
           }
         }
       }),
-      { numRuns: 1000 }
+      { numRuns: scaled(1000) }
     )
   })
 
@@ -141,7 +141,7 @@ describe("normalize", () => {
           expect(remembering(history)).toEqual(normalize(dialect, history))
         }
       }),
-      { numRuns: 500 }
+      { numRuns: scaled(500) }
     )
   })
 

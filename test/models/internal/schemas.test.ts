@@ -5,6 +5,7 @@ import fc from "fast-check"
 import { adaptSchema, type SchemaRules } from "../../../src/models/internal/jsonSchema.ts"
 import { sortCalls, toCall } from "../../../src/models/internal/toolCalls.ts"
 import { makeToolNames } from "../../../src/models/internal/toolNames.ts"
+import { scaled } from "../../scale.ts"
 import { strictSchema } from "../openai/rules.ts"
 
 const strict: SchemaRules = {
@@ -193,7 +194,7 @@ describe("arguments of a call", () => {
         if (Result.isFailure(made)) expect(made.failure.raw).toBe(raw)
         else expect(made.success.arguments).toEqual(["", "null"].includes(raw.trim()) ? {} : JSON.parse(raw))
       }),
-      { numRuns: 1000 }
+      { numRuns: scaled(1000) }
     )
   })
 

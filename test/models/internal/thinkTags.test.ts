@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
 import { makeThinkSplitter, type Said, thinkTags } from "../../../src/models/internal/thinkTags.ts"
+import { scaled } from "../../scale.ts"
 
 const split = (chunks: ReadonlyArray<string>, inside = false) => {
   const splitter = makeThinkSplitter({ ...thinkTags, inside })
@@ -59,7 +60,7 @@ describe("think tags", () => {
         const chunks = at.slice(1).map((end, index) => text.slice(at[index], end))
         expect(split(chunks, inside)).toEqual(split([text], inside))
       }),
-      { numRuns: 2000 }
+      { numRuns: scaled(2000) }
     )
   })
 

@@ -4,6 +4,7 @@ import { type Json, Message } from "effect-deepagents"
 import fc from "fast-check"
 import { makeChatWriter } from "../../../src/models/openai/internal/chatRequest.ts"
 import { makeResponsesWriter } from "../../../src/models/openai/internal/responsesRequest.ts"
+import { scaled } from "../../scale.ts"
 import * as histories from "../internal/histories.ts"
 import * as Server from "../servers/openai.ts"
 import { ask, compatible, type Outcome, request, responses } from "./asking.ts"
@@ -68,7 +69,7 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
         const written = Result.getOrThrow(write(one))
         assert.deepStrictEqual(responsesProblems(written.body), [])
       }),
-      { numRuns: 400 }
+      { numRuns: scaled(400) }
     )
   })
 
@@ -85,7 +86,7 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
         const written = Result.getOrThrow(write(one))
         assert.deepStrictEqual(chatProblems(written.body), [])
       }),
-      { numRuns: 400 }
+      { numRuns: scaled(400) }
     )
   })
 
@@ -113,7 +114,7 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
           assert.deepStrictEqual(Result.getOrThrow(rememberingChat(one)).body, freshChat)
         }
       }),
-      { numRuns: 100 }
+      { numRuns: scaled(100) }
     )
   })
 

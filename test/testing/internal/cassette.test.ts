@@ -4,6 +4,7 @@ import { Message } from "effect-deepagents"
 import * as fc from "fast-check"
 import * as Format from "../../../src/testing/internal/cassette/format.ts"
 import * as Redact from "../../../src/testing/internal/cassette/redact.ts"
+import { scaled } from "../../scale.ts"
 
 describe("cassette lines", () => {
   const lines: ReadonlyArray<Format.Line> = [
@@ -133,7 +134,7 @@ describe("redaction", () => {
         const once = redact(fragments.join(""))
         assert.strictEqual(redact(once), once)
       }),
-      { numRuns: 3000 }
+      { numRuns: scaled(3000) }
     )
   })
 })

@@ -5,6 +5,7 @@ import { gemma } from "../../../../src/models/llama/codecs/gemma.ts"
 import { hermes } from "../../../../src/models/llama/codecs/hermes.ts"
 import { lfm2 } from "../../../../src/models/llama/codecs/lfm2.ts"
 import { qwenXml } from "../../../../src/models/llama/codecs/qwenXml.ts"
+import { scaled } from "../../../scale.ts"
 import { answered, cut, decode, deltas, joined, tool, written } from "./decode.ts"
 
 const codecs: ReadonlyArray<Codec> = [lfm2, hermes, qwenXml, gemma]
@@ -86,7 +87,7 @@ describe("every codec", () => {
           assert.deepStrictEqual(joined(deltas(codec, cut(text, places), { inThought })), whole)
           assert.deepStrictEqual(joined(deltas(codec, text.split(""), { inThought })), whole)
         }),
-        { numRuns: 500 }
+        { numRuns: scaled(500) }
       )
     }
   })
@@ -113,7 +114,7 @@ describe("every codec", () => {
             assert.deepStrictEqual(JSON.parse(streamed.join("")), end.arguments)
           }
         }),
-        { numRuns: 1000 }
+        { numRuns: scaled(1000) }
       )
     }
   })
@@ -141,7 +142,7 @@ describe("every codec", () => {
           assert.deepStrictEqual(malformed, [])
           assert.deepStrictEqual(read, expected)
         }),
-        { numRuns: 300 }
+        { numRuns: scaled(300) }
       )
     }
   })
