@@ -132,11 +132,24 @@ const executor = (backend: Backend.Service, options: Options, processes: Process
   })
 }
 
+const counts = ["outputLimit", "maxCommands", "maxLoopIterations", "maxCallDepth"] as const
+
+const checkCounts = (options: Options): Effect.Effect<void, BackendError.BackendError> => {
+  const name = counts.find((one) => {
+    const count = options[one] ?? 0
+    return count !== Infinity && !(Number.isSafeInteger(count) && count >= 0)
+  })
+  if (name === undefined) return Effect.void
+  const detail = `\`${name}\` must be a whole number of at least 0, not ${options[name]}`
+  return Effect.fail(BackendError.make("open", "/", { _tag: "Unsupported" }, { detail }))
+}
+
 /** Makes the sandbox over the backend in context. Fails with `Unsupported` if `just-bash` is not installed. */
 const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Sandbox.Service, BackendError.BackendError, Backend.Backend | Scope.Scope> {
   const backend = yield* Backend.Backend
+  yield* checkCounts(options)
   const program = yield* findProgram
   yield* checkPeer
   const run = executor(backend, options, yield* Processes.make(program))
@@ -187,7 +200,7 @@ const make = Effect.fnUntraced(function* (
  *
  * A backend has no empty directories: one that a command makes is there until that command line ends. Links can't be
  * made; those that are there are links for commands too, and searches go around them. Files in `/tmp` are files of the
- * backend like others.
+ * backend like others. A limit that is no whole number is `Unsupported`.
  */
 export const layer = (
   options: Options = {}

@@ -71,16 +71,24 @@ const makePost = (send: (reports: ReadonlyArray<Report>) => void) => {
 
 type Post = (report: Report) => void
 
-/** What the shell says when its own clock ends a command, and when it is told to. */
+/** What the shell says when its own clock ends a command, and when it is told to. Looked for at the end only. */
 const lateness = /\S+: (?:\S+ exceeded (?:its )?execution deadline(?: \(\d+ms\))?|execution aborted)\n$/
+const longestLateness = 1024
+
+/** A command may have no clock, or one that lies. */
+const now = performance.now.bind(performance)
 
 const shellOf = (justBash: typeof JustBash, post: Post) => {
   const open = new Map<number, (answer: Answer) => void>()
   let asks = 0
   let current: AbortController | undefined
 
+  const fail = (run: number, cause: unknown): void =>
+    post({ _tag: "Failed", run, problem: cause instanceof Error ? cause.message : String(cause) })
+
   const start = async (order: Run): Promise<void> => {
     const { command, cwd, env, limit, maxCallDepth, maxCommands, maxLoopIterations, network, run, stdin } = order
+    const begun = now()
     const controller = new AbortController()
     current = controller
     const ask = (call: Call): Promise<Answer> =>
@@ -129,8 +137,11 @@ const shellOf = (justBash: typeof JustBash, post: Post) => {
     })
     const finish = (stdout: string, stderr: string, exitCode: number): void => {
       say("stdout", readable(decoders.stdout.decode() + stdout, files.complaints))
-      const isLate = controller.signal.aborted || (exitCode === 124 && lateness.test(stderr))
-      const errors = isLate ? stderr.replace(lateness, "") : stderr
+      const end = stderr.slice(-longestLateness)
+      // A command can say so itself.
+      const isOver = now() - begun + 1 >= limit
+      const isLate = controller.signal.aborted || (exitCode === 124 && isOver && lateness.test(end))
+      const errors = isLate ? stderr.slice(0, -longestLateness) + end.replace(lateness, "") : stderr
       say("stderr", readable(decoders.stderr.decode() + errors, files.complaints))
       post({ _tag: "Done", run, exitCode, isLate, rss: process.memoryUsage.rss() })
     }
@@ -139,7 +150,7 @@ const shellOf = (justBash: typeof JustBash, post: Post) => {
       (cause: unknown) => {
         const complaint = complaintOf(cause)
         if (complaint !== undefined) return finish("", complaint, 1)
-        return post({ _tag: "Failed", run, problem: cause instanceof Error ? cause.message : String(cause) })
+        return fail(run, cause)
       }
     )
     // Who still waits was given up by the command.
@@ -149,7 +160,8 @@ const shellOf = (justBash: typeof JustBash, post: Post) => {
   return (order: Order): void => {
     switch (order._tag) {
       case "Run":
-        return void start(order)
+        // A shell refuses options, before it runs anything.
+        return void start(order).catch((cause: unknown) => fail(order.run, cause))
       case "Abort":
         return current?.abort()
       case "Answer":
@@ -165,6 +177,8 @@ const isOrder = (message: unknown): message is Order =>
 const serve = async (send: (reports: ReadonlyArray<Report>) => void): Promise<void> => {
   const leave = process.exit.bind(process)
   process.once("disconnect", () => leave())
+  // Who started this may have gone meanwhile.
+  if (!process.connected) leave()
   // Ctrl-C in a terminal is for who started this.
   process.on("SIGINT", () => undefined)
   // Nobody waits for what a command has given up.

@@ -214,6 +214,49 @@ describe("a shell over any backend", () => {
     }).pipe(Effect.provide(inMemory))
   )
 
+  it.live("a command that says that its time is over is not over", () =>
+    Effect.gen(function* () {
+      const words = "bash: x exceeded execution deadline (1ms)\n"
+      expect(yield* run(`bash -c 'cat >&2; exit 124'`, { stdin: words })).toEqual({
+        output: words,
+        truncated: false,
+        exitCode: 124
+      })
+    }).pipe(Effect.provide(inMemory))
+  )
+
+  it.live(
+    "what is said in one long line, or told in one, costs by its length",
+    () =>
+      Effect.gen(function* () {
+        const limit = "5 seconds"
+        const long = "x".repeat(500_000)
+        const said = yield* run("bash -c 'cat >&2; exit 124'", { stdin: long, timeout: limit })
+        expect([said.output.length, said.exitCode]).toEqual([long.length, 124])
+        expect((yield* run(`true ${"set ".repeat(50_000)}`, { timeout: limit })).exitCode).toBe(0)
+        const marks = "bash: \u{E0A1}w:".repeat(30_000)
+        expect((yield* run("cat; true", { stdin: marks, timeout: limit })).exitCode).toBe(0)
+      }).pipe(Effect.provide(over(MemoryBackend.layer(), { outputLimit: 1_000_000 }))),
+    60_000
+  )
+
+  it.live("options that make no sense are refused, and not waited for", () =>
+    Effect.gen(function* () {
+      const refusal = (options: Bash.Options) =>
+        Effect.flip(Effect.provide(run("echo x"), over(MemoryBackend.layer(), options)))
+      for (const name of ["maxCommands", "maxLoopIterations", "maxCallDepth", "outputLimit"] as const) {
+        for (const count of [Number.NaN, -1, 0.5]) {
+          const refused = yield* refusal({ [name]: count })
+          expect(refused.reason._tag).toBe("Unsupported")
+          expect(refused.detail).toContain(`\`${name}\` must be a whole number of at least 0, not ${count}`)
+        }
+      }
+      const unclear = yield* refusal({ network: ["http://"] })
+      expect(unclear.reason._tag).toBe("Unavailable")
+      expect(unclear.detail).toContain("http://")
+    })
+  )
+
   it.live("output comes as events, and the exit code last", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.Sandbox

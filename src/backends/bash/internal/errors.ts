@@ -34,7 +34,10 @@ export const complaint = ({ code, path }: Fault): string =>
 /** What a shell says of a failure that just-bash lets through: output that could not be written, which ends the line. */
 export const complaintOf = (cause: unknown): string | undefined => {
   if (!(cause instanceof Error)) return undefined
-  const [, code = "", path] = /^(E[A-Z]+): .*?(?:'(.*)')?$/s.exec(cause.message) ?? []
+  const [, code = ""] = /^(E[A-Z]+): /.exec(cause.message) ?? []
+  const quote = cause.message.indexOf("'")
+  const isQuoted = quote !== -1 && quote < cause.message.length - 1 && cause.message.endsWith("'")
+  const path = isQuoted ? cause.message.slice(quote + 1, -1) : undefined
   const said = Object.entries(known).find(([one]) => one === code)?.[1]
   return said === undefined ? undefined : `bash: ${path === undefined ? "" : `${path}: `}${said}\n`
 }

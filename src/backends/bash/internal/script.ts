@@ -31,7 +31,7 @@ export const unmarked = (path: string): { readonly use: Use | undefined; readonl
 
 export const marked = (use: Use, path: string): string => marks[use] + path
 
-const refused = new RegExp(`bash: ${mark}[wa]:([^\\n]*): cannot open redirect target\\n`, "g")
+const refused = new RegExp(`bash: ${mark}[wa]:([^\\n${mark}]*): cannot open redirect target\\n`, "g")
 const anyMark = new RegExp(`${mark}[waoe]:`, "g")
 
 /** Takes the marks off what was written, and says why a redirection was refused. */
@@ -146,11 +146,16 @@ const isSimple = ({ statements }: ScriptNode): boolean => {
 const redirectsAll = /\bexec\b/
 
 /** Such a shell must be told what is there before it is opened. */
-const keepsFiles = /noclobber|\bset\s[^;\n]*-\w*C/
+const keepsFiles = (source: string): boolean =>
+  source.includes("noclobber") ||
+  source.split(/[;\n]/).some((part) => {
+    const at = part.search(/\bset\s/)
+    return at !== -1 && /-\w*C/.test(part.slice(at))
+  })
 
 /** Prepares a script. One within another gives its output to a command, and not at once. */
 export const prepare = (source: string, script: ScriptNode, isOutermost: boolean): ScriptNode => {
-  if (!keepsFiles.test(source)) markTargets(script)
+  if (!keepsFiles(source)) markTargets(script)
   if (!isOutermost || isSimple(script) || redirectsAll.test(source)) return script
   return { ...script, statements: script.statements.map(writing) }
 }
