@@ -58,7 +58,10 @@ const readName = (pattern: string): Name | Malformed => {
   return { _tag: tokens[0]?._tag === "Star" ? "Suffix" : "Plain", text }
 }
 
-/** Splits a pattern at each `/`, escaped or not; a `/` in a class is a member of it, which no name has. */
+/**
+ * Splits a pattern at each `/`, escaped or not; a `/` in a class is a member of it, which no name has. As with git, a
+ * `**` before an escaped one stands for at least one name.
+ */
 export const split = (pattern: string): ReadonlyArray<string> => {
   const segments: Array<string> = []
   let from = 0
@@ -67,7 +70,8 @@ export const split = (pattern: string): ReadonlyArray<string> => {
     const char = pattern[i]
     const isEscaped = char === "\\" && pattern[i + 1] === "/"
     if (char === "/" || isEscaped) {
-      segments.push(pattern.slice(from, i))
+      const segment = pattern.slice(from, i)
+      segments.push(...(isEscaped && segment === "**" ? ["*", segment] : [segment]))
       i += isEscaped ? 2 : 1
       from = i
     } else if (char === "[") i = skipClass(pattern, i)
