@@ -88,11 +88,13 @@ const watchAll = (watch: Watch): Watch => {
   }
 }
 
+/** What a response says beside its body. Statuses may be any, and their texts too: nobody reads those. */
+const headOf = ({ headers, status }: Response): ResponseInit => ({ headers, status: Math.min(status, 599) })
+
 /** The same response with a body that fails where it grows out of hand. */
 const bounded = (response: Response, origin: Origin): Response => {
-  const { headers, status, statusText } = response
   // An SDK takes an answer without a body for a connection that failed.
-  if (response.body === null) return new Response("", { headers })
+  if (response.body === null) return new Response("", { headers: response.headers })
   const isFramed = (response.headers.get("content-type") ?? "").includes("vnd.amazon.eventstream")
   const watch = watchAll(isFramed ? watchFrames() : watchEvents())
   const reader = response.body.getReader()
@@ -114,7 +116,7 @@ const bounded = (response: Response, origin: Origin): Response => {
     },
     { highWaterMark: 0 }
   )
-  return new Response(body, { headers, status, statusText })
+  return new Response(body, headOf(response))
 }
 
 const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
@@ -183,9 +185,9 @@ export const guardedFetch =
   async (input, init) => {
     const response = await sent(fetch, input, init ?? {}, mostRedirects)
     if (response.ok) return bounded(response, origin)
-    const { headers, status, statusText } = response
+    const { status } = response
     if (status < 300) return response
     const text = await textOf(response, timeoutOf(options.timeout))
     const isBodiless = status === 304
-    return new Response(isBodiless ? null : (options.readError?.(text) ?? text), { headers, status, statusText })
+    return new Response(isBodiless ? null : (options.readError?.(text) ?? text), headOf(response))
   }

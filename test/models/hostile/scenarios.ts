@@ -411,6 +411,18 @@ export const scenarios: ReadonlyArray<Scenario> = [
     ends: ["RateLimited"]
   },
   {
+    name: "a status in another language",
+    respond: (wire) => (response) => {
+      response.writeHead(401, "non autoris\u00e9", { "content-type": "application/json" }).end(wire.error("non"))
+    },
+    ends: ["Authentication"]
+  },
+  {
+    name: "a status that no standard has",
+    respond: fails(999, (wire) => wire.error("what?")),
+    ends: ["Overloaded"]
+  },
+  {
     name: "a status that nobody knows",
     respond: fails(599, (wire) => wire.error("what?")),
     ends: ["Overloaded"]
