@@ -2,8 +2,8 @@
  * One run of a process at a time is at work on a thread, whoever begins it.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Logger, Stream } from "effect"
-import { Agent, AgentError, type ChatModel, type Journal, Message, Tool } from "effect-deepagents"
+import { Deferred, Effect, Exit, Fiber, Layer, Logger, Stream } from "effect"
+import { Agent, AgentError, type ChatModel, Journal, Message, Tool } from "effect-deepagents"
 import { Chat, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 
@@ -102,6 +102,20 @@ describe("turns of a thread", () => {
     )
   )
 
+  it.live("a turn is given back when what stores the end of its run breaks down", () =>
+    Effect.gen(function* () {
+      const journal = SessionStore.makeJournal(yield* SessionStore.SessionStore)
+      const breaking: Journal.Journal["Service"] = {
+        ...journal,
+        open: (threadId) =>
+          Effect.map(journal.open(threadId), (thread) => ({ ...thread, append: () => Effect.die("the disk is gone") }))
+      }
+      const broken = Effect.provideService(Agent.run(agent, "one", { threadId: "t" }), Journal.Journal, breaking)
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(broken)))
+      assert.strictEqual((yield* Agent.run(agent, "two", { threadId: "t" })).text, "re: two")
+    }).pipe(Effect.timeout("5 seconds"), Effect.provide([echo, sessions]))
+  )
+
   const inner: Record<
     string,
     Effect.Effect<string, unknown, ChatModel.ChatModel | Journal.Journal | SessionStore.SessionStore>
@@ -158,6 +172,42 @@ describe("turns of a thread", () => {
       )
       const said = results.map(({ messages }) => Message.text(messages[2] ?? Message.human("")))
       assert.deepStrictEqual(said.toSorted(), ["Busy", "in there"])
+    }).pipe(
+      Effect.timeout("5 seconds"),
+      Effect.provide([
+        TestChatModel.reactive(({ messages, tools }) =>
+          tools.length === 0 ? "in there" : messages.at(-1)?.role === "tool" ? "done" : work
+        ),
+        sessions
+      ])
+    )
+  )
+
+  it.live("of two runs that wait for the same thread, one that leaves does not hide the other", () =>
+    Effect.gen(function* () {
+      const left = yield* Deferred.make<void>()
+      const run = (threadId: string) =>
+        Effect.match(Agent.run(agent, "in", { threadId }), { onFailure: reasonOf, onSuccess: ({ text }) => text })
+      const two = doing(
+        Effect.gen(function* () {
+          const leaving = yield* Effect.forkChild(run("u"))
+          const staying = yield* Effect.forkChild(run("u"))
+          for (let step = 0; step < 50; step++) yield* Effect.yieldNow
+          yield* Fiber.interrupt(leaving)
+          yield* Deferred.succeed(left, undefined)
+          return yield* Fiber.join(staying)
+        })
+      )
+      const one = doing(Effect.andThen(Deferred.await(left), run("t")))
+      const results = yield* Effect.all(
+        [
+          Agent.run(one, "out", { threadId: "u" }),
+          Effect.andThen(Effect.yieldNow, Agent.run(two, "out", { threadId: "t" }))
+        ],
+        { concurrency: 2 }
+      )
+      const said = results.map(({ messages }) => Message.text(messages[2] ?? Message.human("")))
+      assert.deepStrictEqual(said, ["Busy", "in there"])
     }).pipe(
       Effect.timeout("5 seconds"),
       Effect.provide([

@@ -13,6 +13,7 @@ import type { UnknownOutcome } from "../Checkpoint.ts"
 import { IdGenerator } from "../IdGenerator.ts"
 import { Held } from "../Journal.ts"
 import { fromUnknown, type Json } from "../Json.ts"
+import { callIds } from "../Message.ts"
 import { MessageLog } from "../MessageLog.ts"
 import type { Directive } from "../Middleware.ts"
 import { CurrentRun } from "../Run.ts"
@@ -30,6 +31,7 @@ import {
   flushLog,
   type Live,
   note,
+  offer,
   type Origin,
   type Recorder,
   save
@@ -127,13 +129,14 @@ const describe = (cause: Cause.Cause<unknown>): { readonly tag: string; readonly
 }
 
 /** Says how the run ended: the one terminal event. */
-const announce = (early: Origin, live: Live | undefined, exit: Exit.Exit<AgentResult<unknown>, unknown>) => {
+const announce = (early: Origin, live: Live | undefined, exit: Exit.Exit<AgentResult<unknown>, unknown>): void => {
   const origin = live ?? early
   origin.ending = true
   const spent = { usage: live?.usage ?? zero, rounds: live?.round ?? 0 }
-  if (Exit.isSuccess(exit)) return emit(origin, { _tag: "RunCompleted", stopReason: exit.value.stopReason, ...spent })
-  if (Cause.hasInterrupts(exit.cause)) return emit(origin, { _tag: "RunInterrupted", ...spent })
-  return emit(origin, { _tag: "RunFailed", error: describe(exit.cause), ...spent })
+  if (Exit.isSuccess(exit)) offer(origin, { _tag: "RunCompleted", stopReason: exit.value.stopReason, ...spent })
+  else if (Cause.hasInterrupts(exit.cause)) offer(origin, { _tag: "RunInterrupted", ...spent })
+  else offer(origin, { _tag: "RunFailed", error: describe(exit.cause), ...spent })
+  if (origin.path.length === 1) origin.hub.isOver = true
 }
 
 /** The one interpreter behind `run`, `stream`, `start` and sub-agents. */
@@ -241,7 +244,7 @@ export const interpret = Effect.fnUntraced(function* (
       unknownOutcome: isResume(input) ? input.unknownOutcome : inherited(parent?.unknownOutcome),
       approvals: Option.getOrUndefined(approvals),
       usageSinceRound: zero,
-      callIds: new Set(open.map(({ id }) => id))
+      callIds: new Set(messages.flatMap((message) => (message.role === "ai" ? callIds(message) : [])))
     }
     own.nextTurn = makeNextTurn(own)
     live = own
@@ -255,7 +258,7 @@ export const interpret = Effect.fnUntraced(function* (
   const whole = Effect.onExit(main, (exit) => {
     const wound =
       Exit.isFailure(exit) && live !== undefined ? windUp(live, Cause.hasInterrupts(exit.cause)) : Effect.void
-    return Effect.andThen(wound, Scope.close(scope, exit))
+    return Effect.ensuring(wound, Scope.close(scope, exit))
   })
   const provided = layers.reduce<Effect.Effect<AgentResult<unknown>, unknown, unknown>>(
     (effect, layer) => Effect.provide(effect, layer),
@@ -263,6 +266,6 @@ export const interpret = Effect.fnUntraced(function* (
   )
   const surfaced = surface(provided)
   return yield* Effect.onExit(place.isFresh === true ? Effect.interruptible(surfaced) : surfaced, (exit) =>
-    Effect.suspend(() => announce(origin, live, exit))
+    Effect.sync(() => announce(origin, live, exit))
   )
 })

@@ -16,9 +16,14 @@ interface Turn {
   users: number
 }
 
-/** A run that has a turn. `waiting` are the turns that runs inside of it wait for. */
+/** A run that waits for a turn: two may wait for the same one. */
+interface Wait {
+  readonly turn: Turn
+}
+
+/** A run that has a turn, and what the runs inside of it wait for. */
 interface Holder {
-  readonly waiting: Set<Turn>
+  readonly waits: Set<Wait>
 }
 
 /** A store's turns are one for all who use it, and gone with it. */
@@ -34,10 +39,10 @@ const turnsOf = (store: Service): Map<string, Turn> => {
 const isHeldBy = (turn: Turn, held: ReadonlySet<unknown>, seen: Set<Turn> = new Set()): boolean => {
   if (seen.has(turn) || turn.holder === undefined) return false
   seen.add(turn)
-  return held.has(turn.holder) || [...turn.holder.waiting].some((next) => isHeldBy(next, held, seen))
+  return held.has(turn.holder) || [...turn.holder.waits].some((wait) => isHeldBy(wait.turn, held, seen))
 }
 
-const isHolder = (one: unknown): one is Holder => typeof one === "object" && one !== null && "waiting" in one
+const isHolder = (one: unknown): one is Holder => typeof one === "object" && one !== null && "waits" in one
 
 /**
  * Takes the turn of a thread until the scope is closed. A run that is inside of one that has it, or of one that waits for
@@ -59,20 +64,23 @@ export const take = (store: Service, threadId: string, busy: Busy): Effect.Effec
       })
       turn.users++
       all.set(threadId, turn)
-      for (const { waiting } of outer) waiting.add(turn)
-      const got = Effect.ensuring(
-        restore(turn.lock.take(1)),
+      yield* Effect.addFinalizer(() => leave)
+      const wait: Wait = { turn }
+      for (const { waits } of outer) waits.add(wait)
+      // Whoever is interrupted when the turn was just taken gives it back with the scope.
+      yield* Effect.ensuring(
+        restore(turn.lock.takeScoped(1)),
         Effect.sync(() => {
-          for (const { waiting } of outer) waiting.delete(turn)
+          for (const { waits } of outer) waits.delete(wait)
         })
       )
-      yield* Effect.onExit(got, (exit) => (exit._tag === "Failure" ? leave : Effect.void))
-      const holder: Holder = { waiting: new Set() }
+      const holder: Holder = { waits: new Set() }
       turn.holder = holder
-      yield* Effect.addFinalizer(() => {
-        turn.holder = undefined
-        return Effect.andThen(turn.lock.release(1), leave)
-      })
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          turn.holder = undefined
+        })
+      )
       return holder
     })
   )
