@@ -72,7 +72,7 @@ export const canonical = (value: Json): string => write(value, (object) => Objec
 /**
  * Any value as JSON, as `JSON.stringify` has it: a number that is none is `null`, a date its text, `undefined` and
  * functions are left out. What that can't write is said in words: big integers, bytes, errors, what lies in itself, and
- * what lies deeper than {@link maxDepth}. A value that is JSON is given back as it is. It never fails.
+ * what lies deeper than {@link maxDepth}. It is a copy: what is changed later is not changed in it. It never fails.
  */
 export const fromUnknown = (value: unknown): Json =>
   Result.getOrElse(
@@ -107,18 +107,11 @@ const convertObject = (value: object, above: ReadonlyArray<object>): Json | unde
   }
   if (value instanceof Error) return String(value)
   if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
-  if (Array.isArray(value)) {
-    const items = Array.from(value, (item: unknown) => convert(item, within) ?? null)
-    return items.every((item, index) => Object.is(item, value[index])) ? value : items
-  }
-  const entries = Object.entries(value).flatMap(([key, item]: readonly [string, unknown]) => {
-    const json = convert(item, within)
-    return json === undefined ? [] : [[key, json, Object.is(json, item)] as const]
-  })
-  const prototype: unknown = Object.getPrototypeOf(value)
-  const isJson =
-    (prototype === Object.prototype || prototype === null) &&
-    entries.length === Object.keys(value).length &&
-    entries.every(([, , isSame]) => isSame)
-  return isJson && isObject(value) ? value : Object.fromEntries(entries.map(([key, json]) => [key, json]))
+  if (Array.isArray(value)) return Array.from(value, (item: unknown) => convert(item, within) ?? null)
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, item]: readonly [string, unknown]) => {
+      const json = convert(item, within)
+      return json === undefined ? [] : [[key, json]]
+    })
+  )
 }

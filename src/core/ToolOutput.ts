@@ -60,8 +60,7 @@ export const fromResult = (result: unknown): ToolOutput | undefined => {
   if (!isOutput(result)) return undefined
   const { details } = result
   if (details === undefined) return result
-  const json = fromUnknown(details)
-  return json === details ? result : { ...result, details: json }
+  return { ...result, details: fromUnknown(details) }
 }
 
 /** The text of an output. */

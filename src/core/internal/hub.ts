@@ -33,10 +33,19 @@ export interface Hub {
   seq: number
   readers: ReadonlyArray<Reader>
   waiting: Array<() => void>
+  /** Whether the last event is in: what a fiber that outlives the run says is said to nobody. */
+  isOver: boolean
   ended: Exit.Exit<unknown, unknown> | undefined
 }
 
-export const make = (): Hub => ({ watched: false, seq: 0, readers: [], waiting: [], ended: undefined })
+export const make = (): Hub => ({
+  watched: false,
+  seq: 0,
+  readers: [],
+  waiting: [],
+  isOver: false,
+  ended: undefined
+})
 
 const behind = (hub: Hub): boolean => {
   for (let index = 0; index < hub.readers.length; index++) {
@@ -77,6 +86,7 @@ const wake = (reader: Reader): void => {
 
 /** Puts an event in, without waiting. */
 export const offer = (hub: Hub, event: AgentEvent): void => {
+  if (hub.isOver) return
   for (let index = 0; index < hub.readers.length; index++) {
     const reader = hub.readers[index]
     if (reader === undefined) continue
@@ -86,7 +96,7 @@ export const offer = (hub: Hub, event: AgentEvent): void => {
 }
 
 /** Completes when the readers allow more. */
-export const wait = (hub: Hub): Effect.Effect<void> => (behind(hub) ? caughtUp(hub) : Effect.void)
+export const wait = (hub: Hub): Effect.Effect<void> => (behind(hub) && !hub.isOver ? caughtUp(hub) : Effect.void)
 
 /** Ends every reader, with the failure if there is one for them. */
 export const end = (hub: Hub, exit: Exit.Exit<unknown, unknown>): void => {

@@ -97,7 +97,7 @@ export interface Live extends Origin, Mutable<Omit<Run, "messages" | "state" | "
   /** The calls of a round that are not all in the history yet. */
   batch: ReadonlyArray<OpenCall>
   usageSinceRound: Usage
-  /** The ids of all calls of this run. */
+  /** The ids of all calls of this conversation. */
   readonly callIds: Set<string>
 }
 

@@ -41,7 +41,7 @@ interface Started {
   readonly name: string
 }
 
-/** Whether an id can't be a new call's: there is none, or another call of the run has it. */
+/** Whether an id can't be a new call's: there is none, or another call of the conversation has it. */
 const isTaken = (live: Live, id: string): boolean => id === "" || live.callIds.has(id)
 
 /** What lies too deep can't be worked with. It is kept as text, for the model to say it otherwise. */
@@ -53,8 +53,8 @@ const tooDeep = ({ arguments: args, id, name }: ToolCall): MalformedToolCall => 
 })
 
 /**
- * A turn's message as the loop wants it: tool names as their tools spell them, ids that tell the calls of a run apart
- * (servers that count anew each turn say `call_0` again and again), and no arguments that can't be worked with.
+ * A turn's message as the loop wants it: tool names as their tools spell them, ids that tell the calls of a
+ * conversation apart (servers that count anew each turn say `call_0` again and again), and no arguments that can't be worked with.
  */
 const canonical = (
   live: Live,

@@ -1,6 +1,6 @@
 /** What models and tools must not be able to do to a run: end it, hang it, fill it. */
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Logger, Schema, Stream } from "effect"
+import { Cause, Effect, Exit, Fiber, Logger, Schema, Stream } from "effect"
 import {
   Agent,
   AgentEvent,
@@ -206,10 +206,66 @@ describe("what tools say becomes JSON where it comes in", () => {
     })
   )
 
-  it("what is JSON is given back as it is; all else as JSON.stringify has it (property)", () => {
+  it.effect("what a tool said is not changed by what it does with the value later", () =>
+    Effect.gen(function* () {
+      const counts = Tool.make("counts", {
+        description: "",
+        parameters: {},
+        execute: Effect.fnUntraced(function* () {
+          const { emit } = yield* ToolContext.ToolContext
+          const progress = { done: [0], percent: 0 }
+          for (const percent of [1, 2, Number.NaN]) {
+            progress.percent = percent
+            progress.done[0] = percent
+            yield* emit(progress)
+          }
+          return "ok"
+        })
+      })
+      const { events } = yield* AgentTest.collect(make([counts]), "go").pipe(
+        Effect.provide(TestChatModel.script([call("counts"), "done"]))
+      )
+      assert.deepStrictEqual(
+        events.flatMap((event) => (event._tag === "ToolProgress" ? [event.progress] : [])),
+        [
+          { done: [1], percent: 1 },
+          { done: [2], percent: 2 },
+          { done: [null], percent: null }
+        ]
+      )
+    })
+  )
+
+  it.effect("what a tool leaves behind says nothing after the last event (invariant 3)", () =>
+    Effect.gen(function* () {
+      let emit: ToolContext.ToolContext["Service"]["emit"] = () => Effect.void
+      const leaves = Tool.make("leaves", {
+        description: "",
+        parameters: {},
+        execute: Effect.fnUntraced(function* () {
+          emit = (yield* ToolContext.ToolContext).emit
+          return "ok"
+        })
+      })
+      const tags: Array<string> = []
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const handle = yield* Agent.start(make([leaves]), "go")
+          const slow = ({ _tag }: AgentEvent.AgentEvent) => Effect.map(Effect.yieldNow, () => tags.push(_tag))
+          const reading = yield* Effect.forkChild(Stream.runForEach(handle.events, slow), { startImmediately: true })
+          yield* handle.await
+          for (let count = 0; count < 100; count++) yield* emit(count)
+          yield* Fiber.join(reading)
+        })
+      )
+      assert.deepStrictEqual(tags.slice(-2), ["RoundCompleted", "RunCompleted"])
+    }).pipe(Effect.provide(TestChatModel.script([call("leaves"), "done"])))
+  )
+
+  it("what is JSON stays the same; all else as JSON.stringify has it (property)", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        assert.strictEqual<unknown>(Json.fromUnknown(value), value)
+        assert.deepStrictEqual<unknown>(Json.fromUnknown(value), value)
       })
     )
     fc.assert(
@@ -217,7 +273,7 @@ describe("what tools say becomes JSON where it comes in", () => {
         fc.anything({ withDate: true, withSparseArray: true, withNullPrototype: true, withObjectString: true }),
         (value) => {
           const json = Json.fromUnknown(value)
-          assert.strictEqual(Json.fromUnknown(json), json)
+          assert.deepStrictEqual(Json.fromUnknown(json), json)
           const text = JSON.stringify(value) as string | undefined
           if (text !== undefined) assert.deepStrictEqual(JSON.parse(JSON.stringify(json)), JSON.parse(text))
         }
@@ -359,6 +415,31 @@ describe("a failed promise", () => {
 })
 
 describe("ids of calls", () => {
+  it.effect("tell the calls of a conversation apart, when it goes on and when it is taken up", () =>
+    Effect.gen(function* () {
+      const agent = make([Tool.make("echo", { description: "", parameters: {}, execute: () => Effect.succeed("ok") })])
+      const first = yield* Agent.run(agent, "go")
+      const next = yield* Agent.run(agent, "more", { history: first.messages })
+      const open = { ...next, messages: next.messages.slice(0, -2) }
+      const resumed = yield* Agent.resume(agent, { checkpoint: open })
+      for (const { messages } of [next, resumed]) {
+        const ids = messages.flatMap((message) => (message.role === "ai" ? Message.callIds(message) : []))
+        assert.strictEqual(ids[0], "call_0")
+        assert.isAbove(ids.length, 1)
+        assert.strictEqual(new Set(ids).size, ids.length)
+        assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
+      }
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          ...[1, 2].flatMap(() => [call("echo", {}, "call_0"), "done"]),
+          call("echo", {}, "call_0"),
+          "done"
+        ])
+      )
+    )
+  )
+
   it.effect("tell the calls of a run apart, where a server counts anew each turn; its parts say the same ids", () =>
     Effect.gen(function* () {
       const echo = Tool.make("echo", {
