@@ -41,9 +41,10 @@ import type { ToolError } from "./ToolError.ts"
 const TypeId = "~effect-deepagents/Agent"
 
 /**
- * An agent that answers with `Output`, can fail with `E` and needs `R`. Values of this type are made by `Agent.make`.
+ * An agent that answers with `Output`, can fail with `E` and needs `R` (by default: what a plain agent does). Values of
+ * this type are made by `Agent.make`.
  */
-export interface Agent<out Output, out E, out R> extends Pipeable.Pipeable {
+export interface Agent<out Output = string, out E = ModelError, out R = ChatModel> extends Pipeable.Pipeable {
   readonly [TypeId]: {
     readonly Output: Types.Covariant<Output>
     readonly E: Types.Covariant<E>
@@ -141,7 +142,10 @@ export const make = <
   ModelError | Middleware.Error<Stack[number]> | StopWhen.Error<Stops[number]> | PromptE,
   | ChatModel
   | Exclude<
-      Tool.Services<Tools[number]> | Middleware.Services<Stack[number]> | StopWhen.Services<Stops[number]> | PromptR,
+      | Tool.ServicesIn<Tools[number], Middleware.Suspension<Stack[number]>>
+      | Middleware.Services<Stack[number]>
+      | StopWhen.Services<Stops[number]>
+      | PromptR,
       ToolContext
     >
 > =>

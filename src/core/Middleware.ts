@@ -73,7 +73,7 @@ export const goOn = (message: HumanMessage): Directive => ({ _tag: "GoOn", messa
  * `expiresAt` is in milliseconds since the epoch; `onDecision` is told what was.
  */
 export type Gate =
-  | { readonly _tag: "Allow" }
+  | { readonly _tag: "Allow"; readonly decided?: boolean }
   | { readonly _tag: "Answer"; readonly output: ToolOutput }
   | { readonly _tag: "Edit"; readonly arguments: JsonObject }
   | {
@@ -84,8 +84,11 @@ export type Gate =
       readonly onDecision?: (decision: Decision) => Effect.Effect<void>
     }
 
-/** The gate that lets a call run. */
+/** The gate that lets a call run, as far as this middleware goes: a tool with `needsApproval` asks. */
 export const allow: Gate = { _tag: "Allow" }
+
+/** The gate that lets a call run as if somebody had decided so: for rules that take the place of a tool's own question. */
+export const approve: Gate = { _tag: "Allow", decided: true }
 
 /** How an agent's run ended, as `afterAgent` sees it. */
 export interface Outcome {
@@ -97,8 +100,9 @@ export interface Outcome {
  * A middleware. Every hook is optional.
  *
  * `inherit` makes sub-agents run under it too, outside of their own: for what must not be escaped by delegating.
- * `check` is given the names of all tools of the agent it is put into, then these with those of its sub-agents, and says what keeps the agent from running (its runs
- * fail with `InvalidAgent`), or nothing. `prompt` adds a section to the system prompt, made once a run, after `beforeAgent`. `tools` are offered like the
+ * `check` is given the names of all tools of the agent it is put into, then these with those of its sub-agents, then
+ * whether a tool of the agent has `needsApproval`. It says what keeps the agent from running (its runs fail with
+ * `InvalidAgent`), or nothing. `prompt` adds a section to the system prompt, made once a run, after `beforeAgent`. `tools` are offered like the
  * agent's own. `state` declares slots, so that a resumed run decodes them at its start.
  *
  * `gateToolCalls` sees all calls of a round at once and answers for each, in the same order. `wrapModelCall` may change
@@ -109,7 +113,7 @@ export interface Outcome {
 export interface Middleware<out E = never, out R = never> {
   readonly name: string
   readonly inherit?: boolean
-  readonly check?: (tools: ReadonlySet<string>, reach: ReadonlySet<string>) => string | undefined
+  readonly check?: (tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => string | undefined
   readonly state?: ReadonlyArray<AnySlot>
   readonly tools?: ReadonlyArray<Tool<R>>
   readonly prompt?: string | ((run: Run) => Effect.Effect<string, E, R>)

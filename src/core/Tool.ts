@@ -16,10 +16,12 @@
  * })
  * ```
  */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import type { Approvals } from "./Approval.ts"
 import { type Decoder, fromJsonSchema, fromSchema } from "./internal/arguments.ts"
 import type { JsonObject } from "./Json.ts"
 import { fromUnknown, type ToolError } from "./ToolError.ts"
@@ -40,10 +42,14 @@ export interface Annotations {
   readonly volatile?: boolean
 }
 
-/** A call whose arguments were decoded: the arguments as they will be used (after coercion), and the work. */
+/**
+ * A call whose arguments were decoded: the arguments as they will be used (after coercion), the work, and whether
+ * somebody must decide on it first, for a tool with `needsApproval` (if nothing is said: yes).
+ */
 export interface Prepared<out R> {
   readonly arguments: JsonObject
   readonly execute: Effect.Effect<ToolOutput, ToolError, R>
+  readonly needsApproval?: Effect.Effect<boolean, never, R> | undefined
 }
 
 /**
@@ -59,7 +65,17 @@ export interface Tool<out R = never> {
   readonly outputLimit: number | undefined
   /** The names of the tools that a call of it can lead to: those of the sub-agents that it runs. */
   readonly reaches?: ReadonlySet<string> | undefined
+  /** Whether calls of it may need a decision before they run; which ones, `prepare` says. */
+  readonly needsApproval?: true | undefined
   readonly prepare: (args: JsonObject) => Result.Result<Prepared<R>, ToolError>
+}
+
+/**
+ * A tool whose calls need a decision. An agent that has one needs `Approvals`, which is asked while the run waits, or a
+ * middleware that can suspend the run (then `undefined` may be its answer).
+ */
+export interface NeedingApproval<out R = never> extends Tool<R | Approvals> {
+  readonly needsApproval: true
 }
 
 /**
@@ -70,6 +86,34 @@ export const finalAnswer = "final_answer"
 
 /** What a tool needs. */
 export type Services<T> = T extends Tool<infer R> ? R : never
+
+/** What a tool needs in an agent: where that can be suspended, nobody who decides while the run waits. */
+export type ServicesIn<T, Suspension> = [Suspension] extends [never]
+  ? Services<T>
+  : T extends NeedingApproval<infer R>
+    ? R
+    : Services<T>
+
+/** Which calls need a decision: all, or those of whose arguments (as `execute` is given them) a function says so. */
+export type NeedsApproval<A> = true | ((args: A) => Answers)
+
+/** What a question can be answered with. */
+type Answers = boolean | Effect.Effect<boolean, never, unknown>
+
+/** The tool that `make` and `dynamic` give: `Always` and `Answer` are `never` for one without `needsApproval`. */
+export type Made<R, Always, Answer> = [Always | Answer] extends [never]
+  ? Tool<R>
+  : NeedingApproval<R | (Answer extends Effect.Effect<boolean, never, infer R2> ? R2 : never)>
+
+/** Parameters by their names. */
+type Fields = { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown> }
+
+/** What parameters are made of: fields, or a struct (or class) of them. */
+export type Parameters = Fields | (Schema.ConstraintCodec<unknown, unknown> & { readonly fields: Schema.Struct.Fields })
+
+/** What a tool with these parameters is given. */
+export type Arguments<P> =
+  P extends Schema.ConstraintCodec<infer A, unknown> ? A : P extends Fields ? Schema.Struct<P>["Type"] : never
 
 /**
  * What any tool can be given beside its parameters and its work. One that runs agents says by `reaches` which tools these
@@ -86,11 +130,11 @@ export interface Options {
  * Ends a call whose tool broke its type, with words for its author: types say what `execute` gives, programs without them
  * do not. A promise that nobody awaits must not end the process.
  */
-const broken = (name: string, given: unknown, wanted: string): Effect.Effect<never> => {
+const broken = (what: string, name: string, given: unknown, wanted: string): Effect.Effect<never> => {
   const isPromise = Predicate.isPromiseLike(given)
   if (isPromise) given.then(undefined, () => undefined)
   const hint = isPromise ? "; wrap the promise in Effect.tryPromise" : ""
-  return Effect.die(new TypeError(`execute of the tool "${name}" gave ${nameOf(given)}, not ${wanted}${hint}`))
+  return Effect.die(new TypeError(`${what} of the tool "${name}" gave ${nameOf(given)}, not ${wanted}${hint}`))
 }
 
 const nameOf = (given: unknown): string =>
@@ -102,66 +146,122 @@ const nameOf = (given: unknown): string =>
         ? "an array"
         : typeof given
 
-const assemble = <A, E, R>(
+/** Asks a tool whether a call needs a decision. What gives no clear `false` needs one. */
+const question = <A>(name: string, need: Exclude<NeedsApproval<A>, true>, args: A) =>
+  Effect.suspend(() => {
+    const answer: unknown = need(args)
+    return Effect.isEffect(answer)
+      ? (answer as Effect.Effect<unknown>)
+      : typeof answer === "boolean"
+        ? Effect.succeed(answer)
+        : broken("needsApproval", name, answer, "a boolean or an Effect")
+  }).pipe(
+    Effect.map((answer) => answer !== false),
+    Effect.catchCauseIf(
+      (cause) => !Cause.hasInterrupts(cause),
+      (cause) =>
+        Effect.as(
+          Effect.logError(`needsApproval of the tool "${name}" failed, so its call is asked about`, cause),
+          true
+        )
+    )
+  )
+
+const assemble = <A, E, R, Always, Answer>(
   name: string,
   options: Options,
   decoder: Decoder<A>,
-  execute: (args: A) => Effect.Effect<ToolOutput | string, E, R>
-): Tool<R> => ({
-  name,
-  description: options.description,
-  parameters: decoder.jsonSchema,
-  annotations: options.annotations ?? {},
-  outputLimit: options.outputLimit,
-  reaches: options.reaches,
-  prepare: (args) =>
-    Result.map(decoder.decode(args), (decoded) => ({
-      arguments: decoded.json,
-      execute: Effect.matchEffect(
-        Effect.suspend((): Effect.Effect<unknown, E, R> => {
-          const work = execute(decoded.value)
-          return Effect.isEffect(work) ? work : broken(name, work, "an Effect")
-        }),
-        {
-          onSuccess: (given) => {
-            const output = fromResult(given)
-            return output === undefined ? broken(name, given, "a text or a ToolOutput") : Effect.succeed(output)
-          },
-          onFailure: (error) => Effect.fail(fromUnknown(error))
-        }
-      )
-    }))
-})
+  execute: (args: A) => Effect.Effect<ToolOutput | string, E, R>,
+  need: NeedsApproval<A> | undefined
+): Made<R, Always, Answer> => {
+  const tool: Tool<R> = {
+    name,
+    description: options.description,
+    parameters: decoder.jsonSchema,
+    annotations: options.annotations ?? {},
+    outputLimit: options.outputLimit,
+    reaches: options.reaches,
+    needsApproval: isOff(need) ? undefined : true,
+    prepare: (args) =>
+      Result.map(decoder.decode(args), (decoded) => ({
+        arguments: decoded.json,
+        needsApproval: typeof need === "function" ? question(name, need, decoded.value) : undefined,
+        execute: Effect.matchEffect(
+          Effect.suspend((): Effect.Effect<unknown, E, R> => {
+            const work = execute(decoded.value)
+            return Effect.isEffect(work) ? work : broken("execute", name, work, "an Effect")
+          }),
+          {
+            onSuccess: (given) => {
+              const output = fromResult(given)
+              return output === undefined
+                ? broken("execute", name, given, "a text or a ToolOutput")
+                : Effect.succeed(output)
+            },
+            onFailure: (error) => Effect.fail(fromUnknown(error))
+          }
+        )
+      }))
+  }
+  // Who decides is asked by the loop, and what the question needs is met there.
+  return tool as Made<R, Always, Answer>
+}
+
+/** Programs without types may say `false`. */
+const isOff = (need: unknown): boolean => need === undefined || need === false
+
+const isSchema = (parameters: Parameters): parameters is Exclude<Parameters, Fields> => Schema.isSchema(parameters)
+
+const schemaOf = (parameters: Parameters): Schema.ConstraintCodec<unknown, unknown> =>
+  isSchema(parameters) ? parameters : Schema.Struct(parameters)
 
 /**
- * Makes a tool from Schema fields. Arguments are decoded with them; what small models get wrong in form (a number as a
- * string, one object where a list is expected, JSON inside a string) is coerced where the schema leaves no doubt.
+ * Makes a tool from Schema fields (or a `Schema.Struct`, or a `Schema.Class`). Arguments are decoded with them; what small
+ * models get wrong in form (a number as a string, one object where a list is expected, JSON inside a string) is coerced
+ * where the schema leaves no doubt.
+ *
+ * With `needsApproval`, no call of it runs before somebody decided on it, whichever agent has the tool: the `Approvals`
+ * service while the run waits, or, where a middleware can suspend the run, whoever resumes it. A rule of approvals for
+ * the tool takes the place of the question.
  */
 export const make = <
-  const Fields extends { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown> },
+  const P extends Parameters,
   E = never,
-  R = never
+  R = never,
+  Always extends true = never,
+  Answer extends Answers = never
 >(
   name: string,
   options: Options & {
-    readonly parameters: Fields
-    readonly execute: (args: Schema.Struct<Fields>["Type"]) => Effect.Effect<ToolOutput | string, E, R>
+    readonly parameters: P
+    readonly execute: (args: Arguments<P>) => Effect.Effect<ToolOutput | string, E, R>
+    readonly needsApproval?: Always | ((args: Arguments<P>) => Answer) | undefined
   }
-): Tool<R> => assemble(name, options, fromSchema(Schema.Struct(options.parameters)), options.execute)
+): Made<R, Always, Answer> =>
+  assemble(
+    name,
+    options,
+    // Which type a schema decodes to is worked out from the parameters, by name or as a whole.
+    fromSchema(schemaOf(options.parameters)) as Decoder<Arguments<P>>,
+    options.execute,
+    options.needsApproval
+  )
 
 /**
  * Makes a tool from a JSON Schema, for tools that are only known at run time (MCP, OpenAPI). Arguments are checked
- * against the schema as far as it can be interpreted, and arrive as JSON.
+ * against the schema as far as it can be interpreted, and arrive as JSON. `needsApproval` is as for `make`.
  */
-export const dynamic = <E = never, R = never>(
+export const dynamic = <E = never, R = never, Always extends true = never, Answer extends Answers = never>(
   name: string,
   options: Options & {
     readonly parameters: JsonObject
     readonly execute: (args: JsonObject) => Effect.Effect<ToolOutput | string, E, R>
+    readonly needsApproval?: Always | ((args: JsonObject) => Answer) | undefined
   }
-): Tool<R> => assemble(name, options, fromJsonSchema(options.parameters), options.execute)
+): Made<R, Always, Answer> =>
+  assemble(name, options, fromJsonSchema(options.parameters), options.execute, options.needsApproval)
 
-/** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's. */
+/** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked. */
 export const run = <R>(tool: Tool<R>, args: JsonObject): Effect.Effect<ToolOutput, ToolError, R> =>
   Effect.flatMap(
     Effect.suspend(() => Effect.fromResult(tool.prepare(args))),

@@ -133,12 +133,11 @@ type PromptServices<P> = P extends Effect.Effect<string, infer _E, infer R> ? R 
 /** Has a type shown as what it comes to, instead of by the options that it is worked out from. */
 type Shown<T> = [T] extends [infer U] ? U : never
 
+/** `undefined` for an agent that may be suspended. */
+type Suspension<O> = Middleware.Suspension<Each<At<O, "middleware">>> | ("suspend" extends Mode<O> ? undefined : never)
+
 /** What a deep agent with these options answers with: `undefined` too, if it may be suspended. */
-export type Output<O> = Shown<
-  | Answer<At<O, "output">>
-  | Middleware.Suspension<Each<At<O, "middleware">>>
-  | ("suspend" extends Mode<O> ? undefined : never)
->
+export type Output<O> = Shown<Answer<At<O, "output">> | Suspension<O>>
 
 /** What a deep agent with these options can fail with. */
 export type Error<O> = Shown<
@@ -153,7 +152,7 @@ export type Services<O> = Shown<
   | ChatModel
   | Backend
   | Exclude<
-      | Tool.Services<Each<At<O, "tools">>>
+      | Tool.ServicesIn<Each<At<O, "tools">>, Suspension<O>>
       | Middleware.Services<Each<At<O, "middleware">>>
       | StopWhen.Services<Each<At<O, "stopWhen">>>
       | PromptServices<At<O, "prompt">>

@@ -22,13 +22,14 @@ import * as Schema from "effect/Schema"
 import type { Request } from "../core/Approval.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
+import { timeOf, timeProblem } from "../middleware/internal/limits.ts"
 
 /** The name of the tool. */
 export const toolName = "wait"
 
 const defaultMax = Duration.days(30)
 
-/** `max` (30 days) is the longest that an agent may wait at once. */
+/** `max` (30 days) is the longest that an agent may wait at once: a second or more. */
 export interface Options {
   readonly max?: Duration.Input
 }
@@ -44,7 +45,10 @@ export const until = (request: Request): number | undefined =>
 
 /** The tool, and the gate that suspends the run. A person may cut a wait short with any decision on it. */
 export const make = (options?: Options): Middleware.Suspending => {
-  const max = Math.floor(Duration.toSeconds(Duration.fromInputUnsafe(options?.max ?? defaultMax)))
+  const longest = options?.max ?? defaultMax
+  const seconds = Math.floor(Duration.toSeconds(timeOf(longest)))
+  const isUsable = Number.isFinite(seconds) && seconds >= 1
+  const max = isUsable ? seconds : 1
   const tool = Tool.make(toolName, {
     description: `Waits, then tells the time. Nothing else happens meanwhile. At most ${max} seconds.`,
     parameters: { seconds: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: max })) },
@@ -53,6 +57,9 @@ export const make = (options?: Options): Middleware.Suspending => {
   })
   return Middleware.suspending({
     name: "Wait",
+    check: () =>
+      timeProblem("Wait", { max: longest }) ??
+      (isUsable ? undefined : "Wait: `max` must be a time of at least one second, and not endless"),
     tools: [tool],
     gateToolCalls: (_, calls) =>
       Effect.succeed(

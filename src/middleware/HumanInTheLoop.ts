@@ -35,6 +35,7 @@ import type { JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import { describeArguments } from "../core/ToolCall.ts"
+import { timeOf, timeProblem } from "./internal/limits.ts"
 
 /**
  * When a tool is asked about, and how. `when` looks at the arguments as the tool will be given them (default: always).
@@ -54,7 +55,10 @@ export interface Rule {
  * the call is asked about again (default: never). `inherit`: in sub-agents too (default `true`).
  *
  * A name may be spelled in any way that a model may spell it (`Write-File` is `write_file`). One that no tool has, of the
- * agent or a sub-agent, two for one tool, and options with neither `tools` nor `destructive` fail the agent's runs with `InvalidAgent`.
+ * agent or a sub-agent, two for one tool, and options with neither `tools` nor `destructive`, where no tool of the agent
+ * has `needsApproval`, fail the agent's runs with `InvalidAgent`.
+ *
+ * A rule for a tool (`false` too) takes the place of its own `needsApproval`, and what was decided holds for it.
  */
 export interface Options {
   readonly tools?: { readonly [name: string]: boolean | ((args: JsonObject) => boolean) | Rule }
@@ -70,14 +74,14 @@ export const always = AgentState.slot("approvedAlways", {
   shared: { merge: (current, incoming) => [...new Set([...current, ...incoming])] }
 })
 
-const ruleFor = (options: Options, call: Middleware.PreparedCall): Rule | undefined => {
+const ruleFor = (options: Options, call: Middleware.PreparedCall): Rule | "never" | undefined => {
   const rules = options.tools ?? {}
   const key = Object.hasOwn(rules, call.name)
     ? call.name
     : Object.keys(rules).find((name) => Middleware.names([name], call.name))
   const rule = key === undefined ? undefined : rules[key]
   if (rule === undefined) return options.destructive === true && call.annotations.destructive === true ? {} : undefined
-  if (typeof rule === "boolean") return rule ? {} : undefined
+  if (typeof rule === "boolean") return rule ? {} : "never"
   return typeof rule === "function" ? { when: rule } : rule
 }
 
@@ -102,34 +106,40 @@ const gates = (options: Options) =>
   Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const approved = yield* run.state.get(always)
     const { expiresIn } = options
-    const expiresAt =
-      expiresIn === undefined
-        ? undefined
-        : (yield* Clock.currentTimeMillis) + Duration.toMillis(Duration.fromInputUnsafe(expiresIn))
+    const time = timeOf(expiresIn ?? Duration.infinity)
+    const now = yield* Clock.currentTimeMillis
+    const expiresAt = Duration.isFinite(time) ? now + Duration.toMillis(time) : undefined
     return calls.map((call) => {
       const rule = ruleFor(options, call)
-      return rule === undefined || rule.when?.(call.arguments) === false || approved.includes(keyOf(rule, call))
-        ? Middleware.allow
+      if (rule === undefined) return Middleware.allow
+      return rule === "never" || rule.when?.(call.arguments) === false || approved.includes(keyOf(rule, call))
+        ? Middleware.approve
         : gateOf(run, rule, call, expiresAt)
     })
   })
 
 /** What would let calls run that somebody meant to be asked about. */
-const problemOf = ({ destructive = false, tools }: Options, reach: ReadonlySet<string>): string | undefined => {
+const problemOf = (
+  { destructive = false, expiresIn, tools }: Options,
+  reach: ReadonlySet<string>,
+  asks: boolean
+): string | undefined => {
+  const late = timeProblem("approvals", { expiresIn })
+  if (late !== undefined) return late
   const names = Object.keys(tools ?? {})
   const problem = Middleware.unknownTool("approvals are for", names, reach)
   if (problem !== undefined) return problem
   const meant = names.map((name) => Middleware.findTool(reach, name))
   const twice = names.find((_, index) => meant.indexOf(meant[index]) < index)
   if (twice !== undefined) return `approvals have two rules for one tool: ${JSON.stringify(twice)} is the second`
-  return tools === undefined && !destructive
+  return tools === undefined && !destructive && !asks
     ? "approvals without a rule ask about nothing; name tools, or say destructive: true"
     : undefined
 }
 
 const parts = (options: Options) => ({
   name: "HumanInTheLoop",
-  check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>) => problemOf(options, reach),
+  check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => problemOf(options, reach, asks),
   inherit: options.inherit ?? true,
   state: [always]
 })

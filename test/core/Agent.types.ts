@@ -5,6 +5,7 @@ import {
   type AgentEvent,
   type AgentResult,
   AgentState,
+  type Approval,
   ChatModel,
   Middleware,
   type ModelError,
@@ -181,3 +182,97 @@ Agent.run(support, "x", { state: {}, histroy: [] })
 Agent.stream(support, "x", { history: [], sate: {} })
 // @ts-expect-error There is no option "thread".
 Agent.start(support, "x", { threadId: "t", thread: "t" })
+
+// A tool that needs approval needs somebody who decides, unless the agent can be suspended.
+const pay = Tool.make("pay", {
+  description: "",
+  parameters: { amount: Schema.Finite },
+  execute: ({ amount }) => Orders.use((orders) => orders.find(String(amount))),
+  needsApproval: true
+})
+expectTypeOf(pay).toEqualTypeOf<Tool.NeedingApproval<Orders>>()
+expectTypeOf<Tool.Services<typeof pay>>().toEqualTypeOf<Orders | Approval.Approvals>()
+const large = Tool.make("large", {
+  description: "",
+  parameters: { amount: Schema.Finite },
+  execute: () => Effect.succeed("x"),
+  needsApproval: ({ amount }) => Audit.use((audit) => Effect.as(audit.note, amount > 100))
+})
+expectTypeOf(large).toEqualTypeOf<Tool.NeedingApproval<Audit>>()
+expectTypeOf(
+  Tool.dynamic("d", {
+    description: "",
+    parameters: {},
+    execute: () => Effect.succeed("x"),
+    needsApproval: (args) => args["amount"] !== 1
+  })
+).toEqualTypeOf<Tool.NeedingApproval>()
+expectTypeOf(Agent.make({ name: "a", prompt: "", tools: [lookup, pay, large] })).toEqualTypeOf<
+  Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Orders | Audit | Approval.Approvals>
+>()
+expectTypeOf(Agent.make({ name: "a", prompt: "", tools: [lookup, pay, large], middleware: [approval] })).toEqualTypeOf<
+  Agent.Agent<string | undefined, ModelError.ModelError, ChatModel.ChatModel | Orders | Audit>
+>()
+expectTypeOf(
+  Agent.make({
+    name: "a",
+    prompt: "",
+    tools: [
+      Tool.make("pay", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.succeed("x"),
+        needsApproval: () => true
+      })
+    ]
+  })
+).toEqualTypeOf<Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Approval.Approvals>>()
+Tool.make("x", {
+  description: "",
+  parameters: { amount: Schema.Finite },
+  execute: () => Effect.succeed("x"),
+  // @ts-expect-error the arguments have no "amuont"
+  needsApproval: ({ amuont }) => amuont > 1
+})
+Tool.make("x", {
+  description: "",
+  parameters: {},
+  execute: () => Effect.succeed("x"),
+  // @ts-expect-error a question may not fail
+  needsApproval: () => Effect.fail(new Denied())
+})
+Tool.make("x", {
+  description: "",
+  parameters: {},
+  execute: () => Effect.succeed("x"),
+  // @ts-expect-error leave it out
+  needsApproval: false
+})
+
+// Parameters are fields, a struct, or a class.
+class Place extends Schema.Class<Place>("Place")({ city: Schema.String }) {}
+Tool.make("x", {
+  description: "",
+  parameters: Schema.Struct({ n: Schema.FiniteFromString, s: Schema.optionalKey(Schema.String) }),
+  execute: (args) => {
+    expectTypeOf(args).toEqualTypeOf<{ readonly n: number; readonly s?: string }>()
+    return Effect.succeed("x")
+  }
+})
+Tool.make("x", {
+  description: "",
+  parameters: Place,
+  execute: (args) => {
+    expectTypeOf(args).toEqualTypeOf<Place>()
+    return Effect.succeed("x")
+  }
+})
+Tool.make("x", {
+  description: "",
+  // @ts-expect-error parameters have names
+  parameters: Schema.String,
+  execute: () => Effect.succeed("x")
+})
+
+// The least that an agent is.
+expectTypeOf(Agent.make({ name: "a", prompt: "" })).toEqualTypeOf<Agent.Agent>()

@@ -46,6 +46,20 @@ expectTypeOf(DeepAgent.make({ name: "a", prompt: "", approvals: { mode: "ask", d
   Deep<string, Approval.Approvals>
 >()
 
+// So does a tool that needs approval, unless the agent can be suspended.
+const pay = Tool.make("pay", {
+  description: "",
+  parameters: {},
+  execute: () => Orders.use((orders) => Effect.map(orders.count, String)),
+  needsApproval: true
+})
+expectTypeOf(DeepAgent.make({ name: "a", prompt: "", tools: [pay] })).toEqualTypeOf<
+  Deep<string, Orders | Approval.Approvals>
+>()
+expectTypeOf(DeepAgent.make({ name: "a", prompt: "", tools: [pay], approvals: { mode: "suspend" } })).toEqualTypeOf<
+  Deep<string | undefined, Orders>
+>()
+
 // What sub-agents need, the agent needs.
 const clerk = DeepAgent.subagent({ name: "clerk", description: "counts", prompt: "", tools: [count] })
 expectTypeOf(clerk).toEqualTypeOf<Deep<string, Orders>>()

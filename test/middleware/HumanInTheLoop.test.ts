@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { Agent, Approval, Message, Tool } from "effect-deepagents"
+import { Agent, Approval, Checkpoint, Message, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
@@ -26,6 +26,19 @@ const rules: HumanInTheLoop.Options = {
 }
 
 describe("HumanInTheLoop", () => {
+  it.effect("asks for a decision that never gets too late, with an endless expiresIn", () =>
+    Effect.gen(function* () {
+      const { ran, tools } = recorder()
+      const middleware = [HumanInTheLoop.suspending({ ...rules, expiresIn: "Infinity" })]
+      const agent = Agent.make({ name: "a", prompt: "", tools, middleware })
+      const first = yield* Agent.run(agent, "go")
+      const checkpoint = yield* Checkpoint.decode(JSON.parse(JSON.stringify(Checkpoint.encode(first))))
+      const decisions = (yield* Checkpoint.pending(checkpoint)).map((request) => Approval.approve(request))
+      yield* Agent.resume(agent, { checkpoint, decisions })
+      assert.deepStrictEqual(ran, ["wipe 3"])
+    }).pipe(Effect.provide(TestChatModel.script([calls(["wipe", 3]), "done"])))
+  )
+
   it.effect("asks about what the rules say, and runs the rest of the round only when all is decided", () =>
     Effect.gen(function* () {
       const { ran, tools } = recorder()

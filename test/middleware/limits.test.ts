@@ -15,12 +15,14 @@ import {
   ToolOutput
 } from "effect-deepagents"
 import { FileTools, MemoryBackend } from "effect-deepagents/backends"
+import { Wait } from "effect-deepagents/durable"
 import {
   AskUser,
   BackgroundSubagents,
   BackgroundTasks,
   Budget,
   Filesystem,
+  HumanInTheLoop,
   ModelRetry,
   ModelTimeout,
   RemoteAgents,
@@ -54,7 +56,12 @@ describe("limits that are no numbers", () => {
     ["Rubric", "maxRevisions", Rubric.make({ criteria: "", maxRevisions: Number.NaN })],
     ["Summarization", "tokens", Summarization.make({ trigger: { tokens: Number.NaN } })],
     ["Summarization", "fraction", Summarization.make({ tail: { fraction: -1 } })],
-    ["Summarization", "contextWindowTokens", Summarization.make({ contextWindowTokens: Number.NaN })]
+    ["Summarization", "contextWindowTokens", Summarization.make({ contextWindowTokens: Number.NaN })],
+    ["approvals", "expiresIn", HumanInTheLoop.suspending({ destructive: true, expiresIn: Number.NaN })],
+    ["approvals", "expiresIn", HumanInTheLoop.suspending({ destructive: true, expiresIn: -1 })],
+    ["Wait", "max", Wait.make({ max: Number.NaN })],
+    ["Wait", "max", Wait.make({ max: Number.POSITIVE_INFINITY })],
+    ["Wait", "max", Wait.make({ max: "10 millis" })]
   ]
   for (const [name, option, middleware] of bad) {
     it.effect(`${name}: ${option} is refused before any model is asked`, () =>

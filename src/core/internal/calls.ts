@@ -1,14 +1,16 @@
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Content from "../Content.ts"
-import type { JsonObject } from "../Json.ts"
+import { fromUnknown, type JsonObject } from "../Json.ts"
 import { tool as makeAnswer, type ToolMessage } from "../Message.ts"
 import type { PreparedCall } from "../Middleware.ts"
 import type { Prepared, Tool } from "../Tool.ts"
 import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
+import { ToolContext } from "../ToolContext.ts"
 import { ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
 import { neverBegun, recovery, unknownOutcome } from "./history.ts"
-import type { Live, OpenCall } from "./live.ts"
+import { emit, type Live, type OpenCall } from "./live.ts"
 
 /** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
 export interface Call extends OpenCall {
@@ -133,3 +135,36 @@ export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<u
   arguments: prepared.arguments,
   annotations: tool.annotations
 })
+
+/** Gives what a tool does, or asks, the run that it is called in. */
+export const inContext = <A, E>(live: Live, call: OpenCall, work: Effect.Effect<A, E, unknown>) => {
+  const { id: callId, name: toolName } = call
+  return Effect.provideService(work, ToolContext, {
+    agent: live.agent,
+    path: live.path,
+    runId: live.runId,
+    threadId: live.threadId,
+    callId,
+    toolName,
+    state: live.state,
+    emit: (progress) =>
+      Effect.suspend(() =>
+        live.hub.watched
+          ? emit(live, { _tag: "ToolProgress", callId, toolName, progress: fromUnknown(progress) })
+          : Effect.void
+      ),
+    messages: live.snapshot,
+    run: live
+  })
+}
+
+/** Whether a tool wants a decision on a call with these arguments. */
+export const needsDecision = (
+  live: Live,
+  call: OpenCall,
+  tool: Tool<unknown>,
+  prepared: Prepared<unknown>
+): Effect.Effect<boolean, never, unknown> => {
+  if (tool.needsApproval !== true) return Effect.succeed(false)
+  return prepared.needsApproval === undefined ? Effect.succeed(true) : inContext(live, call, prepared.needsApproval)
+}

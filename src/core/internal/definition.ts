@@ -53,6 +53,8 @@ export interface Compiled {
   readonly afterModel: ReadonlyArray<Hook<"afterModel">>
   /** Whether a run may end for want of a decision. */
   readonly suspends: boolean
+  /** Whether a tool may need a decision of its own accord. */
+  readonly asks: boolean
   readonly gates: ReadonlyArray<{ readonly gate: Hook<"gateToolCalls">; readonly suspends: boolean }>
   readonly wrapModelCall: ReadonlyArray<Hook<"wrapModelCall">>
   readonly wrapToolCall: ReadonlyArray<Hook<"wrapToolCall">>
@@ -113,6 +115,8 @@ const hooks = <Name extends keyof Middleware<unknown, unknown>>(
     return hook === undefined ? [] : [hook]
   })
 
+const needsApproval = (tool: Tool<unknown>): boolean => tool.needsApproval === true
+
 /** What a middleware of the agent's own has against the agent. */
 const refused = (
   middleware: ReadonlyArray<Middleware<unknown, unknown>>,
@@ -123,7 +127,7 @@ const refused = (
   if (checks.length === 0) return undefined
   const names = new Set(tools.map((tool) => tool.name))
   for (const check of checks) {
-    const problem = check(names, reach)
+    const problem = check(names, reach, tools.some(needsApproval))
     if (problem !== undefined) return problem
   }
   return undefined
@@ -159,6 +163,7 @@ export const compile = (
     beforeModel: hooks(middleware, "beforeModel"),
     afterModel: hooks(middleware, "afterModel").toReversed(),
     suspends: middleware.some(suspends),
+    asks: tools.some(needsApproval),
     gates: middleware.flatMap((one) =>
       one.gateToolCalls === undefined ? [] : [{ gate: one.gateToolCalls, suspends: suspends(one) }]
     ),

@@ -5,10 +5,11 @@ import { canonical, type JsonObject } from "../Json.ts"
 import type { AiMessage } from "../Message.ts"
 import { allow, type Gate, type PreparedCall } from "../Middleware.ts"
 import type { Tool } from "../Tool.ts"
+import { describeArguments } from "../ToolCall.ts"
 import { ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
 import { visible } from "../Untrusted.ts"
-import { answer, type Call, prepare, toPrepared } from "./calls.ts"
+import { answer, type Call, needsDecision, prepare, toPrepared } from "./calls.ts"
 import { unknownOutcome } from "./history.ts"
 import { emit, type Live, note } from "./live.ts"
 import { decisionOn, requestFor, suspension, toGate } from "./suspension.ts"
@@ -139,8 +140,26 @@ interface Gatekeeper {
   readonly seen: Map<string, JsonObject>
 }
 
-const gatekeepers = (live: Live, calls: ReadonlyArray<Call>): ReadonlyArray<Gatekeeper> => {
-  const gates = live.compiled.gates.map(({ gate, suspends }) => ({
+/** The arguments with which a call was decided on, by its id. */
+type DecidedOn = Map<string, JsonObject>
+
+/** The questions of tools themselves, about arguments that nobody decided on yet. */
+const toolQuestions =
+  (live: Live, decidedOn: DecidedOn) =>
+  (asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<Gate>, never, unknown> =>
+    Effect.forEach(asked, ({ call, prepared, tool }) => {
+      const on = decidedOn.get(call.id)
+      if (call.prepared === undefined || (on !== undefined && canonical(on) === canonical(prepared.arguments))) {
+        return Effect.succeed(allow)
+      }
+      return Effect.map(needsDecision(live, call, tool, call.prepared), (needed): Gate =>
+        needed ? { _tag: "Suspend", description: `${prepared.name} ${describeArguments(prepared.arguments)}` } : allow
+      )
+    })
+
+/** Those who are asked, in their order. Tools ask last, about the arguments that they would be given. */
+const gatekeepers = (live: Live, calls: ReadonlyArray<Call>, decidedOn: DecidedOn): ReadonlyArray<Gatekeeper> => {
+  const gates: Array<Gatekeeper> = live.compiled.gates.map(({ gate, suspends }) => ({
     suspends,
     isAfterCrash: false,
     ask: (asked: ReadonlyArray<Asked>) =>
@@ -150,6 +169,10 @@ const gatekeepers = (live: Live, calls: ReadonlyArray<Call>): ReadonlyArray<Gate
       ),
     seen: new Map<string, JsonObject>()
   }))
+  if (live.compiled.asks) {
+    const ask = toolQuestions(live, decidedOn)
+    gates.push({ suspends: live.compiled.suspends, isAfterCrash: false, ask, seen: new Map() })
+  }
   if (calls.every(({ left }) => left !== "unknown")) return gates
   const ask = (asked: ReadonlyArray<Asked>) => afterCrash(live, asked)
   return [{ suspends: true, isAfterCrash: true, ask, seen: new Map() }, ...gates]
@@ -175,16 +198,21 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
   // What was decided while the run waits: kept for the case that another call of the round suspends it.
   const given: Array<Decision> = []
   const suspended = new Set<string>()
-  const gates = gatekeepers(live, calls)
+  const decidedOn: DecidedOn = new Map()
+  const gates = gatekeepers(live, calls, decidedOn)
 
   const ask = Effect.fnUntraced(function* (keeper: Gatekeeper, asked: ReadonlyArray<Asked>, edited: Set<Call>) {
     const { seen, suspends } = keeper
     const changed = ({ id, prepared }: Call): void => {
       if (prepared !== undefined) seen.set(id, prepared.arguments)
     }
+    const isDecided = ({ id, prepared }: Call): void => {
+      if (prepared !== undefined) decidedOn.set(id, prepared.arguments)
+    }
     const decided = (one: Asked, meant: Suspend, request: Request, decision: Decision) =>
       Effect.map(apply(live, one, meant, request, decision), () => {
         settled.push(request)
+        isDecided(one.call)
         if (decision._tag !== "Edit") return
         changed(one.call)
         edited.add(one.call)
@@ -199,7 +227,9 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
         prepare(call, tool, meant.arguments)
         changed(call)
       } else if (meant._tag === "Answer") call.outcome = { output: meant.output }
-      else if (meant._tag === "Suspend") {
+      else if (meant._tag === "Allow") {
+        if (meant.decided === true) isDecided(call)
+      } else {
         const { isNew, request } = requestOf(live, one, meant)
         const decision = isNew ? undefined : decisionOn(live.suspension, request)
         const { approvals } = live

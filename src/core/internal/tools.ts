@@ -2,14 +2,24 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Request } from "../Approval.ts"
-import { fromUnknown } from "../Json.ts"
+import { canonical, fromUnknown, type JsonObject } from "../Json.ts"
 import type * as Message from "../Message.ts"
 import type { PreparedCall } from "../Middleware.ts"
 import type { Prepared, Tool } from "../Tool.ts"
-import { ToolContext } from "../ToolContext.ts"
 import { isToolError, ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
-import { answer, brokeDown, type Call, decode, malformed, resolve, toPrepared, untouched } from "./calls.ts"
+import {
+  answer,
+  brokeDown,
+  type Call,
+  decode,
+  inContext,
+  malformed,
+  needsDecision,
+  resolve,
+  toPrepared,
+  untouched
+} from "./calls.ts"
 import { gate } from "./gate.ts"
 import { append, emit, type Live, type OpenCall, save } from "./live.ts"
 import { suspendedRequests, suspension } from "./suspension.ts"
@@ -34,30 +44,25 @@ const shortened = (error: ToolError, limit: number): ToolError =>
     : new ToolError({ ...error, message: ToolOutput.truncateText(error.message, limit) })
 
 const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {
-  const { id: callId, name: toolName } = call
-  const work = Effect.provideService(contain(toolName, prepared.execute), ToolContext, {
-    agent: live.agent,
-    path: live.path,
-    runId: live.runId,
-    threadId: live.threadId,
-    callId,
-    toolName,
-    state: live.state,
-    emit: (progress) =>
-      Effect.suspend(() =>
-        live.hub.watched
-          ? emit(live, { _tag: "ToolProgress", callId, toolName, progress: fromUnknown(progress) })
-          : Effect.void
-      ),
-    messages: live.snapshot,
-    run: live
-  })
+  const work = inContext(live, call, contain(call.name, prepared.execute))
   const limit = tool.outputLimit
   if (limit === undefined) return work
   return Effect.mapBoth(work, {
     onSuccess: (output) => ToolOutput.truncate(output, limit),
     onFailure: (error) => shortened(error, limit)
   })
+}
+
+const changed = new ToolError({
+  reason: "Rejected",
+  message: "The arguments of this call were changed after it was decided on, so it was not executed."
+})
+
+/** Runs a call with arguments that came after the gates: nobody has decided on them. */
+const runChanged = (live: Live, call: Call, tool: Tool<unknown>, was: JsonObject, prepared: Prepared<unknown>) => {
+  const run = runTool(live, call, tool, prepared)
+  if (tool.needsApproval !== true || canonical(was) === canonical(prepared.arguments)) return run
+  return Effect.flatMap(needsDecision(live, call, tool, prepared), (needed) => (needed ? Effect.fail(changed) : run))
 }
 
 type NextCall = (call: PreparedCall) => Effect.Effect<ToolOutput.ToolOutput, ToolError>
@@ -67,9 +72,14 @@ const throughMiddleware = (live: Live, call: Call, tool: Tool<unknown>, prepared
   const { wrapToolCall } = live.compiled
   if (wrapToolCall.length === 0) return runTool(live, call, tool, prepared)
   const door: NextCall = (asked) => {
-    const again = asked.arguments === prepared.arguments ? Result.succeed(prepared) : decode(tool, asked.arguments)
+    const isSame = asked.arguments === prepared.arguments
+    const again = isSame ? Result.succeed(prepared) : decode(tool, asked.arguments)
     return (
-      Result.isSuccess(again) ? runTool(live, call, tool, again.success) : Effect.fail(again.failure)
+      Result.isFailure(again)
+        ? Effect.fail(again.failure)
+        : isSame
+          ? runTool(live, call, tool, prepared)
+          : runChanged(live, call, tool, prepared.arguments, again.success)
     ) as Effect.Effect<ToolOutput.ToolOutput, ToolError>
   }
   // As with the model: an outer middleware knows of ToolError only, and needs are met by the run's context.
@@ -243,7 +253,9 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   }
   const calls = message.toolCalls.filter(isOpen).map((call) => done(call) ?? resolve(live, call))
   const pending =
-    live.compiled.gates.length === 0 && live.resumed === undefined ? [] : yield* gate(live, message, calls)
+    live.compiled.gates.length === 0 && !live.compiled.asks && live.resumed === undefined
+      ? []
+      : yield* gate(live, message, calls)
   if (pending.length > 0) {
     // These stay open: whoever decides on them goes on from here.
     live.batch = []

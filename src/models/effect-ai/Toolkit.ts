@@ -129,6 +129,8 @@ const toAiTool = <R>(tool: Tool.Tool<R>): FromTool<R> => {
     success: Result,
     failure: ToolError,
     failureMode: "return",
+    // A function that fails counts as "no" there, so all calls of such a tool are asked about.
+    ...(tool.needsApproval === true ? { needsApproval: true } : {}),
     toModelOutput: (result: Result) => shownParts(result.content.length === 0 ? [emptyResult] : result.content)
   })
   return made.annotateMerge(toAnnotations(tool.annotations))
