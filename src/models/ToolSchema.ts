@@ -23,13 +23,16 @@ import {
   types,
   valueKeywords
 } from "./internal/orderedSchema.ts"
-import { anthropicKey, type SchemaDialect, toolSchema } from "./internal/toolSchema.ts"
+import { anthropicKey, toolSchema } from "./internal/toolSchema.ts"
 
 /**
- * Which part of JSON Schema a provider reads: `openai` for OpenAI and all that are compatible with it, `anthropic` for
- * Claude on every platform, `gemini` for Google's endpoint for OpenAI's clients.
+ * Which part of JSON Schema a provider reads:
+ *
+ * - `openai`: OpenAI, and everybody who is compatible with it
+ * - `anthropic`: Claude, on every platform. The names of parameters are letters, digits, `_`, `.` and `-`
+ * - `gemini`: Google's endpoint for OpenAI's clients: the subset that is OpenAPI's, without references
  */
-export type Dialect = SchemaDialect
+export type Dialect = "openai" | "anthropic" | "gemini"
 
 /** The parameters as they are sent to a provider: an object at the root, and of the rest what the provider reads. */
 export const fit = (parameters: JsonObject, dialect: Dialect = "openai"): JsonObject => toolSchema(parameters, dialect)

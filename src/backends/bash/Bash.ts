@@ -67,10 +67,9 @@ const defaultIterations = 100_000
 const defaultDepth = 100
 const shownAtTimeout = 2_000
 
-/** Fails if the package is not there. What is there is loaded where it runs. */
-const checkPeer: Effect.Effect<void, BackendError.BackendError> = loadPeer("just-bash", async () =>
-  createRequire(import.meta.url).resolve("just-bash")
-)
+/** Fails if the package is not there for the program, which loads it. A bundler does not see it here. */
+const checkPeer = (program: URL): Effect.Effect<void, BackendError.BackendError> =>
+  loadPeer("just-bash", async () => createRequire(program).resolve("just-bash"))
 
 /** A bundle may not say where it is. */
 const findProgram = Effect.try({
@@ -151,7 +150,7 @@ const make = Effect.fnUntraced(function* (
   const backend = yield* Backend.Backend
   yield* checkCounts(options)
   const program = yield* findProgram
-  yield* checkPeer
+  yield* checkPeer(program)
   const run = executor(backend, options, yield* Processes.make(program))
   const limit = options.outputLimit ?? defaultOutput
   return {

@@ -3,18 +3,10 @@
  * below it only what the provider reads. What is taken away is left to the tool's own decoder.
  */
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
+import type { Dialect } from "../ToolSchema.ts"
 import { geminiSchema } from "./geminiSchema.ts"
 import { definitionOf, described, ordered, refPrefix, stringsOf, without } from "./orderedSchema.ts"
 import { fieldsOf } from "./schemaFields.ts"
-
-/**
- * Which part of JSON Schema a provider reads:
- *
- * - `openai`: OpenAI, and everybody who is compatible with it
- * - `anthropic`: Claude, on every platform. The names of parameters are letters, digits, `_`, `.` and `-`
- * - `gemini`: Google's endpoint for OpenAI's clients: the subset that is OpenAPI's, without references
- */
-export type SchemaDialect = "openai" | "anthropic" | "gemini"
 
 /** Names of parameters that Claude takes. */
 export const anthropicKey = /^[a-zA-Z0-9_.-]{1,64}$/
@@ -78,7 +70,7 @@ const withClaudeKeys = (schema: JsonObject): JsonObject => {
 }
 
 /** The parameters of a tool as they are sent. */
-export const toolSchema = (given: JsonObject, dialect: SchemaDialect): JsonObject => {
+export const toolSchema = (given: JsonObject, dialect: Dialect): JsonObject => {
   const { definitions, schema } = ordered(given)
   const object = objectAtRoot(schema, definitions)
   if (dialect === "gemini") return geminiSchema(object, definitions)

@@ -19,8 +19,8 @@ import { dataOf, type Dialect, placeholders } from "../../internal/dialect.ts"
 import { type AiTurn, makeNormalizer, mergeTurns, type Shown, type Turn } from "../../internal/normalize.ts"
 import { listOf, stringOf } from "../../internal/read.ts"
 import type { ToolNames } from "../../internal/toolNames.ts"
-import type { SchemaDialect } from "../../internal/toolSchema.ts"
 import { wellFormed } from "../../internal/wellFormed.ts"
+import type * as ToolSchema from "../../ToolSchema.ts"
 import { audioFormat, fileName, imageUrl, isDocument, readsFileId, readsImage } from "./media.ts"
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
 import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
@@ -34,7 +34,7 @@ export interface ChatSettings {
   /** What the limit of the answer is called: OpenAI's reasoning models refuse the name that everybody else knows. */
   readonly maxTokensField: "max_tokens" | "max_completion_tokens"
   /** What of JSON Schema the server reads. */
-  readonly schemas: SchemaDialect
+  readonly schemas: ToolSchema.Dialect
 }
 
 const reserved = new Set(["model", "messages", "stream", "tools", "tool_choice", "n"])

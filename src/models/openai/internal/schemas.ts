@@ -5,8 +5,9 @@ import type { ToolDefinition } from "../../../core/ChatModel.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import { adaptSchema, inlineRoot, type SchemaRules } from "../../internal/jsonSchema.ts"
 import { makeToolNames, type ToolNames } from "../../internal/toolNames.ts"
-import { type SchemaDialect, toolSchema } from "../../internal/toolSchema.ts"
+import { toolSchema } from "../../internal/toolSchema.ts"
 import { wellFormed, wellFormedObject } from "../../internal/wellFormed.ts"
+import type { Dialect } from "../../ToolSchema.ts"
 
 /** A request that is ready to be sent, and what is needed to read its answer. */
 export interface Written<Body> {
@@ -78,7 +79,7 @@ interface Toolbox {
 }
 
 /** Makes what gives the same toolbox for the same tools. */
-export const makeToolbox = (dialect: SchemaDialect) => {
+export const makeToolbox = (dialect: Dialect) => {
   let source: ReadonlyArray<ToolDefinition> | undefined
   let box: Toolbox | undefined
   return (tools: ReadonlyArray<ToolDefinition>): Toolbox => {
