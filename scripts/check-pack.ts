@@ -1,15 +1,20 @@
 /**
  * Uses the package the way a user does: packs the build, installs it in an empty folder with nothing but Effect beside
- * it, type-checks and runs the README's example there, imports every subpath, bundles them, and writes the declarations of libraries
- * that export what they made of it (`scripts/pack/`), under the last TypeScript of each kind.
+ * it, type-checks and runs the README's example there, imports every subpath, bundles them, runs the README's quick start
+ * against a server that speaks as the provider does, and writes the declarations of libraries that export what they made
+ * of it (`scripts/pack/`), under the last TypeScript of each kind.
  */
-import { execFileSync } from "node:child_process"
+import assert from "node:assert/strict"
+import { execFileSync, spawn } from "node:child_process"
+import { once } from "node:events"
 import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join, resolve } from "node:path"
+import { Effect } from "effect"
 import { buildSync } from "esbuild"
 import webpack from "webpack"
 import manifest from "../package.json" with { type: "json" }
+import { answer, error, type Reply, say, serve, silence, stream } from "../test/models/servers/anthropic.ts"
 import { codeBlocks } from "./markdown.ts"
 
 /** Subpaths that can't be imported without an optional peer, and those whose types (but not their code) name one. */
@@ -17,8 +22,14 @@ const needPeers = ["./tool-selection"]
 const nameLazyPeers = ["./openai", "./llama", "./bash", "./daytona", "./e2b", "./modal", "./runloop", "./vercel"]
 
 if (!existsSync("dist/index.js")) throw new Error("dist/ is missing: run `npm run build` first.")
-const example = codeBlocks(readFileSync("README.md", "utf8")).find((block) => block.heading === "Example")
-if (example === undefined) throw new Error('README.md has no ```ts block under the heading "## Example".')
+const blocks = codeBlocks(readFileSync("README.md", "utf8"))
+const blockOf = (heading: string) => {
+  const block = blocks.find((one) => one.heading === heading)
+  if (block === undefined) throw new Error(`README.md has no \`\`\`ts block under the heading "## ${heading}".`)
+  return block.code
+}
+const example = blockOf("Example")
+const quickStart = blockOf("Quick start")
 
 const folder = mkdtempSync(join(tmpdir(), "effect-deepagents-pack-"))
 const run = (command: string, ...args: ReadonlyArray<string>) => {
@@ -38,18 +49,28 @@ const imports = (subpaths: ReadonlyArray<string>) =>
   subpaths
     .map((path) => `import * as ${path.replaceAll(/\W+/g, "_")} from "${path.replace(".", manifest.name)}"\n`)
     .join("") + `\nconsole.log(${subpaths.map((path) => `Object.keys(${path.replaceAll(/\W+/g, "_")})`).join(", ")})\n`
-/** Bundles a module with esbuild and with webpack, and runs both bundles. */
-const bundles = async (entry: string) => {
-  buildSync({
-    absWorkingDir: folder,
-    entryPoints: [entry],
-    bundle: true,
-    platform: "node",
-    format: "cjs",
-    outfile: "esbuild.cjs",
-    logLevel: "warning"
-  })
-  run(process.execPath, "esbuild.cjs")
+/** What lets an ES module of esbuild hold packages that are CommonJS, as docs/models.md says. */
+const withRequire = `import { createRequire } from "node:module"; const require = createRequire(import.meta.url)`
+/** Bundles a module with esbuild, to CommonJS and to an ES module, and with webpack, and runs the bundles. */
+const bundles = async (name: string, code: string, banner = withRequire) => {
+  const entry = `${name}.mjs`
+  writeFileSync(join(folder, entry), code)
+  for (const [format, outfile] of [
+    ["cjs", `${name}.esbuild.cjs`],
+    ["esm", `${name}.esbuild.mjs`]
+  ] as const) {
+    buildSync({
+      absWorkingDir: folder,
+      entryPoints: [entry],
+      bundle: true,
+      platform: "node",
+      format,
+      ...(format === "esm" ? { banner: { js: banner } } : {}),
+      outfile,
+      logLevel: "warning"
+    })
+    run(process.execPath, outfile)
+  }
   const { promise, reject, resolve } = Promise.withResolvers<void>()
   webpack(
     {
@@ -58,12 +79,88 @@ const bundles = async (entry: string) => {
       target: "node22",
       context: folder,
       entry: `./${entry}`,
-      output: { path: folder, filename: "webpack.cjs" }
+      output: { path: folder, filename: `${name}.webpack.cjs` }
     },
     (cause, stats) => (cause === null && stats?.hasErrors() === false ? resolve() : reject(cause ?? stats?.toString()))
   )
   await promise
-  run(process.execPath, "webpack.cjs")
+  run(process.execPath, `${name}.webpack.cjs`)
+}
+
+/** Asks a server that is not there. */
+const asking = `
+import { Effect } from "effect"
+import { Agent } from "effect-deepagents"
+import * as ChatModels from "effect-deepagents/models/ChatModels"
+const agent = Agent.make({ name: "a", prompt: "p" })
+process.env.OLLAMA_BASE_URL = "http://127.0.0.1:1/v1"
+const model = ChatModels.resolve("ollama:m")
+Effect.runPromise(Effect.flip(Effect.provide(Agent.run(agent, "x"), model))).then((error) => {
+  if (error.reason?._tag !== "Transport") throw error
+})
+`
+
+/** Runs the quick start against a server with these replies; `until` is text after which it is sent Ctrl-C. */
+const start = async (env: string, replies: ReadonlyArray<Reply>, until?: string) => {
+  console.log(`$ node --env-file=.env quickstart.mts (${until === undefined ? env || "no key" : "Ctrl-C"})`)
+  writeFileSync(join(folder, ".env"), env)
+  const { HOME, PATH } = process.env
+  return Effect.runPromise(
+    Effect.scoped(
+      Effect.flatMap(serve(...replies), ({ requests, url }) =>
+        Effect.promise(async () => {
+          const child = spawn(process.execPath, ["--env-file=.env", "quickstart.mts"], {
+            cwd: folder,
+            env: { HOME, PATH, ANTHROPIC_BASE_URL: url },
+            stdio: ["ignore", "pipe", "pipe"],
+            timeout: 60_000,
+            killSignal: "SIGKILL"
+          })
+          let out = ""
+          let err = ""
+          child.stdout.on("data", (chunk) => {
+            out += chunk
+            if (until !== undefined && out.includes(until)) child.kill("SIGINT")
+          })
+          child.stderr.on("data", (chunk) => (err += chunk))
+          const [code, signal] = await once(child, "close")
+          return { code, signal, out, err, sent: requests.map(({ raw }) => raw).join("\n") }
+        })
+      )
+    )
+  )
+}
+
+const quick = async () => {
+  writeFileSync(join(folder, "quickstart.mts"), quickStart)
+  const key = "ANTHROPIC_API_KEY=sk-ant-test"
+  const looking = [
+    { text: "I look." },
+    { call: "ls", id: "toolu_1", input: { path: "/" } },
+    { call: "read_file", id: "toolu_2", input: { file_path: "/.env" } }
+  ]
+  const busy = error(429, "rate_limit_error", "slow down", { headers: { "retry-after": "0" } })
+  const good = await start(key, [busy, stream(answer(looking)), say("It is about nothing.")])
+  assert.equal(good.code, 0, good.err)
+  assert.match(good.out, /I look[.]\n→ ls \{[^]*It is about nothing[.]\n$/)
+  assert.match(good.err, /asking again/)
+  assert.match(good.sent, /quickstart[.]mts/)
+  assert.doesNotMatch(good.sent, /sk-ant-test/)
+  for (const [env, reply, says] of [
+    ["", say("never asked"), /set ANTHROPIC_API_KEY/],
+    [key, error(401, "authentication_error", "invalid x-api-key"), /check the key/]
+  ] as const) {
+    const bad = await start(env, [reply])
+    assert.equal(bad.code, 1)
+    assert.match(bad.err, says)
+    assert.doesNotMatch(bad.err, /sk-ant-test|\n +at /)
+  }
+  const held = await start(
+    key,
+    [{ ...stream(answer([{ text: "So far" }]).slice(0, -3)), end: "hold" }, silence],
+    "So far"
+  )
+  assert.equal(held.signal, "SIGINT")
 }
 
 const closed = new Set(
@@ -186,7 +283,7 @@ try {
   )
 
   install(`./${manifest.name}-${manifest.version}.tgz`, installed("effect"))
-  check("example", example.code)
+  check("example", example)
   const alone = subpaths.filter((path) => !needPeers.includes(path))
   check("subpaths", imports(alone.filter((path) => !nameLazyPeers.includes(path))))
   // An SDK is loaded when its model is asked for: importing a provider's module needs none.
@@ -194,12 +291,18 @@ try {
   run(process.execPath, "lazy.mjs")
 
   // No SDK is installed: a bundler must not want one before it is used.
-  writeFileSync(join(folder, "bundle.mjs"), imports(alone))
-  await bundles("bundle.mjs")
+  await bundles("every-path", imports(alone))
+  const own = modules.filter(({ barrel }) => !needPeers.includes(barrel.replace(manifest.name, ".")))
+  await bundles("every-module", imports(own.map(({ path }) => path.replace(manifest.name, "."))))
+  const core = own.filter(({ barrel }) => barrel === manifest.name)
+  await bundles("core", imports(core.map(({ path }) => path.replace(manifest.name, "."))), "")
 
   // node-llama-cpp is left out: hundreds of megabytes of binaries for its types alone.
-  install(...["minisearch", "openai"].map(installed))
+  install(...["minisearch", "openai", "@anthropic-ai/sdk"].map(installed))
+  await quick()
   check("with-peers", imports([...needPeers, "./openai"]))
+  // The SDK that is installed is in the bundle: the request gets as far as the network.
+  await bundles("with-openai", asking)
 
   // Types of every module, by its own path and by the barrel's; one module has one state, whatever it is imported by.
   writeFileSync(join(folder, "modules.mjs"), sameModules(modules))

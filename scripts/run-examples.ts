@@ -1,6 +1,6 @@
 /**
  * Runs every example, and the demo, against the sources without API keys; fails if one does not end well in a minute, or
- * does not show what it is for.
+ * does not show what it is for. The first runs as in a fresh clone, too: against what `npm ci` built.
  */
 import { spawnSync } from "node:child_process"
 import { globSync } from "node:fs"
@@ -25,9 +25,15 @@ const shown: { readonly [example: string]: ReadonlyArray<RegExp> } = {
   ]
 }
 
+const [first = ""] = examples
+const runs = [
+  ...examples.map((example) => ({ example, flags: ["--conditions=@effect-deepagents/source"] })),
+  { example: first, flags: [] }
+]
+
 let failed = 0
-for (const example of examples) {
-  const run = spawnSync(process.execPath, ["--conditions=@effect-deepagents/source", example], {
+for (const { example, flags } of runs) {
+  const run = spawnSync(process.execPath, [...flags, example], {
     encoding: "utf8",
     env,
     stdio: ["ignore", "pipe", "pipe"],
@@ -36,7 +42,7 @@ for (const example of examples) {
   })
   const missing = (shown[example] ?? []).find((pattern) => !pattern.test(run.stdout))
   if (run.status === 0 && missing === undefined) {
-    console.log(`ok    ${example}`)
+    console.log(`ok    ${example}${flags.length === 0 ? ", as built" : ""}`)
   } else {
     failed++
     const ended = run.status === null ? (run.error?.message ?? `killed by ${run.signal}`) : `exit code ${run.status}`

@@ -21,7 +21,8 @@
  * const answer = Effect.provide(count, Bash.layer().pipe(Layer.provide(MemoryBackend.layer())))
  * ```
  */
-import { createRequire } from "node:module"
+// The name `createRequire` is taken in bundles that begin with one of their own.
+import * as NodeModule from "node:module"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -69,7 +70,7 @@ const shownAtTimeout = 2_000
 
 /** Fails if the package is not there for the program, which loads it. A bundler does not see it here. */
 const checkPeer = (program: URL): Effect.Effect<void, BackendError.BackendError> =>
-  loadPeer("just-bash", async () => createRequire(program).resolve("just-bash"))
+  loadPeer("just-bash", async () => NodeModule.createRequire(program).resolve("just-bash"))
 
 /** A bundle may not say where it is. */
 const findProgram = Effect.try({
