@@ -21,16 +21,29 @@ import { outputRoute, workspace } from "./workspace.ts"
 
 class DemoError extends Schema.TaggedError<DemoError>()("DemoError", { message: Schema.String }) {}
 
+const help = `npm run demo -- [options]
+
+  --root <folder>           the folder to read; else this repository
+  --model <provider:model>  the model, such as anthropic:claude-sonnet-5-5 or ollama:qwen3:8b; else one for the key that is
+                            set (ANTHROPIC_API_KEY, OPENAI_API_KEY), else a scripted one
+  --help                    this text`
+
+const options = { root: { type: "string" }, model: { type: "string" }, help: { type: "boolean" } } as const
+
+const readOptions = Effect.gen(function* () {
+  const args = yield* (yield* Stdio.Stdio).args
+  return yield* Effect.try({
+    try: () => parseArgs({ args: [...args], options }).values,
+    catch: (cause) =>
+      new DemoError({ message: `${cause instanceof Error ? cause.message : String(cause)}; --help says what there is` })
+  })
+})
+
 /** The folder to read: `--root`, else this repository. */
-const rootFolder = Effect.gen(function* () {
+const rootFolder = Effect.fn(function* (root: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const args = yield* (yield* Stdio.Stdio).args
-  const { values } = yield* Effect.try({
-    try: () => parseArgs({ args: [...args], options: { root: { type: "string" }, model: { type: "string" } } }),
-    catch: (cause) => new DemoError({ message: cause instanceof Error ? cause.message : String(cause) })
-  })
-  const folder = values.root ?? (yield* path.fromFileUrl(new URL("../..", import.meta.url)))
+  const folder = root ?? (yield* path.fromFileUrl(new URL("../..", import.meta.url)))
   const isFolder = yield* fs.stat(folder).pipe(
     Effect.map((info) => info.type === "Directory"),
     Effect.orElseSucceed(() => false)
@@ -49,7 +62,9 @@ const outputFolder = Effect.gen(function* () {
 const demo = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const folder = yield* rootFolder
+  const { help: wantsHelp, root } = yield* readOptions
+  if (wantsHelp === true) return yield* Console.log(help)
+  const folder = yield* rootFolder(root)
   const output = yield* outputFolder
   const model = yield* chooseModel(script)
 

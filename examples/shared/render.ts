@@ -2,7 +2,7 @@
  * Shows what an agent does as lines for a terminal: its text as it streams, calls and results on one line each. A
  * sub-agent is indented, and several at once have numbers.
  */
-import { Config, Effect, Match, Option, Result, Schema, Sink, Stdio, Stream } from "effect"
+import { Config, Effect, Match, Option, Result, Schema, Sink, Stdio, Stream, Terminal } from "effect"
 import { type AgentEvent, AgentState, ToolCall, type Usage } from "effect-deepagents"
 import { Todos } from "effect-deepagents/middleware"
 
@@ -31,6 +31,17 @@ const oneLine = (text: string): string => {
 }
 
 const firstLine = (text: string): string => oneLine(text.split("\n")[0] ?? "")
+
+/** Cuts a line to the width of the terminal; its marks take no room. */
+const fit =
+  (columns: number) =>
+  (line: string): string => {
+    const parts = line.match(/\p{Cc}\[\d+m|[^]/gu) ?? []
+    const isMark = (part: string) => part.length > 2
+    if (columns === 0 || parts.filter((part) => !isMark(part)).length <= columns) return line
+    let room = columns - 1
+    return parts.map((part) => (isMark(part) ? part : room-- > 0 ? part : room === -1 ? "…" : "")).join("")
+  }
 
 /** What the file tools tell people of what they read and found. */
 const Details = Schema.Union([
@@ -126,7 +137,7 @@ interface Screen {
 }
 
 /** What to write for an event, and what the screen is after it. The text of a sub-agent is shown as its answer only. */
-const render = (style: Style) => (screen: Screen, event: AgentEvent.AgentEvent) => {
+const render = (style: Style, columns: number) => (screen: Screen, event: AgentEvent.AgentEvent) => {
   const { open } = screen
   const children = event._tag === "SubagentStarted" ? [...screen.children, event.childRunId] : screen.children
   const child = "childRunId" in event ? event.childRunId : event.runId
@@ -144,7 +155,10 @@ const render = (style: Style) => (screen: Screen, event: AgentEvent.AgentEvent) 
   const written = isShownElsewhere(event) ? [] : lines(style, ` ${number}`)(event)
   return written.length === 0
     ? ([{ open, children }, []] as const)
-    : ([{ open: undefined, children }, [end + written.map((line) => `${before}${line}\n`).join("")]] as const)
+    : ([
+        { open: undefined, children },
+        [end + written.map((line) => `${fit(columns)(before + line)}\n`).join("")]
+      ] as const)
 }
 
 class OutputClosed extends Schema.TaggedError<OutputClosed>()("OutputClosed", {}) {
@@ -158,9 +172,10 @@ export const show = <E, R>(events: Stream.Stream<AgentEvent.AgentEvent, E, R>) =
     const stdio = yield* Stdio.Stdio
     const noColour = yield* Config.String("NO_COLOR").pipe(Config.withDefault(""))
     const style = makeStyle(noColour === "" && (yield* stdio.stdoutIsTerminal))
+    const columns = yield* (yield* Terminal.Terminal).columns
     yield* events.pipe(
       Stream.tap((event) => Effect.sync(() => seen.push(event))),
-      Stream.mapAccum((): Screen => ({ open: undefined, children: [] }), render(style)),
+      Stream.mapAccum((): Screen => ({ open: undefined, children: [] }), render(style, columns)),
       Stream.run(Sink.mapError(stdio.stdout(), () => new OutputClosed()))
     )
     return seen
