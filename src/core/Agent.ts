@@ -102,9 +102,18 @@ export interface RunOptions {
 export type ResumeOptions = Checkpoint.Decided &
   ({ readonly checkpoint: Checkpoint.Checkpoint } | { readonly threadId: string })
 
-/** A misspelt option of a run is refused: it would be left out without a word. */
-export type Only<Options> = {
-  readonly [Key in Exclude<keyof Options, keyof RunOptions>]: `There is no option "${Key & string}".`
+const NoSuchOption = "~effect-deepagents/NoSuchOption"
+
+/** The type that no value has which is given for an option that there is none of, so that the compiler names it. */
+export interface NoSuchOption<out Message extends string> {
+  readonly [NoSuchOption]: Message
+}
+
+type KeyOf<T> = T extends object ? keyof T : never
+
+/** Options that are none of those `Known` are refused: a misspelt one would be left out without a word. */
+export type Only<Options, Known = RunOptions, Where extends string = ""> = {
+  readonly [Key in Exclude<KeyOf<Options>, KeyOf<Known>>]: NoSuchOption<`There is no option "${Where}${Key & string}".`>
 }
 
 /** What a run needs for its options. */
@@ -179,7 +188,7 @@ export const run = <O, E, R, Options extends RunOptions = {}>(
  */
 export const resume = <O, E, R, Options extends ResumeOptions>(
   agent: Agent<O, E, R>,
-  options: Options
+  options: Options & Only<Options, ResumeOptions>
 ): Effect.Effect<AgentResult<O>, E | AgentError, R | Needs<Options>> =>
   handle.run(
     agent[TypeId].compiled,

@@ -19,7 +19,6 @@
  */
 import type * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
-import { identity } from "effect/Function"
 import type * as Stream from "effect/Stream"
 import type { AnySlot } from "./AgentState.ts"
 import type { Choice, Decision } from "./Approval.ts"
@@ -97,7 +96,7 @@ export interface Outcome {
 }
 
 /**
- * A middleware. Every hook is optional.
+ * The parts of a middleware, for `make`. Every hook is optional.
  *
  * `inherit` makes sub-agents run under it too, outside of their own: for what must not be escaped by delegating.
  * `check` is given the names of all tools of the agent it is put into, then these with those of its sub-agents, then
@@ -110,7 +109,7 @@ export interface Outcome {
  * takes out of the request can't be dispatched in that round. `next` fails with `ModelError` only: what inner middleware
  * fails with passes by outer middleware unseen and ends the run; the same holds for `wrapToolCall` and `ToolError`.
  */
-export interface Middleware<out E = never, out R = never> {
+export interface Parts<out E = never, out R = never> {
   readonly name: string
   readonly inherit?: boolean
   readonly check?: (tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => string | undefined
@@ -132,6 +131,13 @@ export interface Middleware<out E = never, out R = never> {
     next: (call: PreparedCall) => Effect.Effect<ToolOutput, ToolError>,
     run: Run
   ) => Effect.Effect<ToolOutput, ToolError | E, R>
+}
+
+const TypeId = "~effect-deepagents/Middleware"
+
+/** A middleware that can fail with `E` and needs `R`. Values of this type are made by `make` and `suspending`. */
+export interface Middleware<out E = never, out R = never> extends Parts<E, R> {
+  readonly [TypeId]: typeof TypeId
 }
 
 /**
@@ -184,22 +190,24 @@ export const unknownTool = (who: string, names: Iterable<string>, tools: Readonl
  */
 export const failureOf: (cause: Cause.Cause<unknown>) => { readonly error: unknown } | undefined = tunnelled
 
+const mark = <M extends object>(parts: M): M & { readonly [TypeId]: typeof TypeId } => ({ ...parts, [TypeId]: TypeId })
+
 /**
- * Makes a middleware; it is the identity, with inference. (The first form is for one without hooks that fail or need
- * something: written inside `Agent.make`, it would otherwise be inferred from there.)
+ * Makes a middleware. (The first form is for one without hooks that fail or need something: written inside `Agent.make`,
+ * it would otherwise be inferred from there.)
  */
 export const make: {
-  (middleware: Middleware): Middleware
-  <E = never, R = never>(middleware: Middleware<E, R>): Middleware<E, R>
-} = identity
+  (parts: Parts): Middleware
+  <E = never, R = never>(parts: Parts<E, R>): Middleware<E, R>
+} = mark
 
-const markSuspending = <M extends object>(middleware: M): M & { readonly suspends: true } => ({
-  ...middleware,
+const markSuspending = <M extends object>(parts: M): M & Pick<Suspending, typeof TypeId | "suspends"> => ({
+  ...mark(parts),
   suspends: true
 })
 
 /** Makes a middleware whose gate may suspend the run. */
 export const suspending: {
-  (middleware: Middleware): Suspending
-  <E = never, R = never>(middleware: Middleware<E, R>): Suspending<E, R>
+  (parts: Parts): Suspending
+  <E = never, R = never>(parts: Parts<E, R>): Suspending<E, R>
 } = markSuspending

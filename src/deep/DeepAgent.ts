@@ -165,13 +165,6 @@ export type Services<O> = Shown<
   | ("ask" extends Mode<O> ? Approvals : never)
 >
 
-type KeyOf<T> = T extends object ? keyof T : never
-
-/** The keys of a value that its options do not have, in any case of it. */
-export type Excess<T, Known, Where extends string> = {
-  readonly [Key in Exclude<KeyOf<T>, KeyOf<Known>>]: `There is no option "${Where}${Key & string}".`
-}
-
 /** Options that have options, by their names. */
 export interface Nested {
   readonly approvals: ApprovalOptions
@@ -184,14 +177,14 @@ export interface Nested {
 type Rules<T> = T extends { readonly tools: infer Tools } ? Tools : never
 
 /** A misspelt option is refused, at any depth. */
-export type Only<O, Known> = Excess<O, Known, ""> & {
+export type Only<O, Known> = Agent.Only<O, Known> & {
   readonly [Key in keyof O & keyof Nested]?:
     | Extract<O[Key], boolean | undefined>
-    | (Excess<O[Key], Nested[Key], `${Key}.`> & {
+    | (Agent.Only<O[Key], Nested[Key], `${Key}.`> & {
         readonly tools?: {
           readonly [Name in keyof Rules<O[Key]>]?:
             | Extract<Rules<O[Key]>[Name], boolean | undefined | ((...args: never) => unknown)>
-            | Excess<
+            | Agent.Only<
                 Exclude<Rules<O[Key]>[Name], (...args: never) => unknown>,
                 HumanInTheLoop.Rule,
                 `${Key}.tools.${Name & string}.`

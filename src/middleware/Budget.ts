@@ -130,7 +130,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
       return yield* yield* policy.at(run, { limit: "time", max: time, used: time }, gentle)
     })
 
-  return {
+  return Middleware.make<E>({
     name: "Budget",
     inherit: true,
     check: () =>
@@ -202,7 +202,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
             )
         }
       : {})
-  }
+  })
 }
 
 /**

@@ -157,7 +157,7 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
     )
   }
 
-  return {
+  return Middleware.make<E | Tripping<T>, R>({
     name: `Guardrail(${name})`,
     inherit: true,
     ...(mode === "before"
@@ -181,7 +181,7 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
           inTurn(name, onTrip, "input", run)
         )
       })
-  }
+  })
 }
 
 /**
@@ -199,7 +199,7 @@ export const output = <E = never, R = never, const T extends OnTrip = "fail">(
   const onTrip = options.onTrip ?? byDefault<T>("fail")
   const checkMessage = (run: Run) => (message: Message.AiMessage) =>
     check({ text: Message.text(message), message, run })
-  return {
+  return Middleware.make<E | Tripping<T>, R>({
     name: `Guardrail(${name})`,
     inherit: true,
     wrapModelCall: (request, next, run) =>
@@ -218,7 +218,7 @@ export const output = <E = never, R = never, const T extends OnTrip = "fail">(
       const instead = ToolOutput.make(answerOf(name, onTrip).content, { returnDirect: true })
       return yield* tripped(name, onTrip, "output", run, verdict.reason, instead)
     })
-  }
+  })
 }
 
 /**
@@ -231,7 +231,7 @@ export const toolCalls = <E = never, R = never, const T extends "answer" | "fail
 ): Middleware.Middleware<E | Tripping<T>, R> => {
   const { check, name } = options
   const onTrip = options.onTrip ?? byDefault<T>("answer")
-  return {
+  return Middleware.make<E | Tripping<T>, R>({
     name: `Guardrail(${name})`,
     inherit: true,
     gateToolCalls: Effect.fnUntraced(function* (run, calls) {
@@ -243,5 +243,5 @@ export const toolCalls = <E = never, R = never, const T extends "answer" | "fail
         return tripped(name, onTrip, "toolCall", run, verdict.reason, answer)
       })
     })
-  }
+  })
 }

@@ -18,7 +18,7 @@ import type * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { Backend } from "../core/Backend.ts"
 import { type ChatModel, type ModelRequest, turnPurpose, type TurnPart } from "../core/ChatModel.ts"
-import type * as Middleware from "../core/Middleware.ts"
+import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { CurrentRun, type Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
@@ -214,7 +214,7 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
       })
   })
 
-  return {
+  return Middleware.make<E, R>({
     name: "Summarization",
     check: () => {
       const amounts = [{ contextWindowTokens: options.contextWindowTokens }, ...measure.clauses, measure.tail]
@@ -235,7 +235,7 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
               })
             })
           )
-  }
+  })
 }
 
 /**

@@ -20,7 +20,7 @@ import * as Stream from "effect/Stream"
 import * as Tracer from "effect/Tracer"
 import type { ModelRequest, TurnPart } from "../core/ChatModel.ts"
 import type { AiMessage } from "../core/Message.ts"
-import type * as Middleware from "../core/Middleware.ts"
+import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Usage from "../core/Usage.ts"
@@ -142,7 +142,7 @@ export const make = (options?: { readonly captureContent?: boolean }): Middlewar
       ...(capture ? { "gen_ai.output.messages": GenAi.outputMessages(message) } : {})
     })
 
-  return {
+  return Middleware.make({
     name: "Telemetry",
     inherit: true,
     beforeAgent: (run) => Effect.uninterruptible(beforeAgent(run)),
@@ -219,5 +219,5 @@ export const make = (options?: { readonly captureContent?: boolean }): Middlewar
           end(exit, (elapsed, error) => measure(GenAi.toolDuration, elapsed, { ...labels, "error.type": error }))
       )
     }
-  }
+  })
 }

@@ -7,6 +7,7 @@ import {
   AgentState,
   type Approval,
   ChatModel,
+  type Checkpoint,
   Middleware,
   type ModelError,
   StopWhen,
@@ -180,6 +181,12 @@ expectTypeOf(
 Agent.run(support, "x", { state: {}, histroy: [] })
 // @ts-expect-error There is no option "sate".
 Agent.stream(support, "x", { history: [], sate: {} })
+declare const checkpoint: Checkpoint.Checkpoint
+Agent.resume(support, { checkpoint, decisions: [], unknownOutcome: "ask" })
+// @ts-expect-error There is no option "decision".
+Agent.resume(support, { checkpoint, decision: [] })
+// @ts-expect-error There is no option "unknownOutcom".
+Agent.resume(support, { threadId: "t", unknownOutcom: "ask" })
 // @ts-expect-error There is no option "thread".
 Agent.start(support, "x", { threadId: "t", thread: "t" })
 
@@ -276,3 +283,15 @@ Tool.make("x", {
 
 // The least that an agent is.
 expectTypeOf(Agent.make({ name: "a", prompt: "" })).toEqualTypeOf<Agent.Agent>()
+
+// A tool is no middleware, nor is an object that nobody looked at.
+// @ts-expect-error it belongs in `tools`
+Agent.make({ name: "a", prompt: "", middleware: [lookup] })
+// @ts-expect-error it is made by `Middleware.make`, which knows the names of hooks
+Agent.make({ name: "a", prompt: "", middleware: [{ name: "x", beforModel: () => Effect.void }] })
+// @ts-expect-error there is no hook of this name
+Middleware.make({ name: "x", beforModel: () => Effect.void })
+// @ts-expect-error there is no hook of this name
+Middleware.suspending({ name: "x", gateToolCall: () => Effect.succeed([]) })
+// @ts-expect-error there is no hook of this name
+Agent.make({ name: "a", prompt: "", middleware: [Middleware.make({ name: "x", beforModel: () => Effect.void })] })

@@ -161,3 +161,26 @@ DeepAgent.make({
   largeResults: { toolResults: 4 },
   generalPurpose: { prompt: "x" }
 })
+
+// @ts-expect-error a tool is no middleware
+DeepAgent.make({ name: "a", prompt: "", middleware: [count] })
+
+// A misspelt option with a scalar value is the one that the compiler speaks of, and no other.
+DeepAgent.make({
+  name: "a",
+  prompt: "",
+  execute: true,
+  // @ts-expect-error There is no option "exceute".
+  exceute: true
+})
+DeepAgent.make({
+  name: "a",
+  prompt: "",
+  todos: true,
+  approvals: {
+    mode: "ask",
+    destructive: true,
+    // @ts-expect-error There is no option "approvals.inherti".
+    inherti: false
+  }
+})

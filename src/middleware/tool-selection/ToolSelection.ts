@@ -21,7 +21,7 @@ import * as Stream from "effect/Stream"
 import * as AgentState from "../../core/AgentState.ts"
 import { type ToolDefinition, turnPurpose } from "../../core/ChatModel.ts"
 import * as Message from "../../core/Message.ts"
-import type * as Middleware from "../../core/Middleware.ts"
+import * as Middleware from "../../core/Middleware.ts"
 import type { Run } from "../../core/Run.ts"
 import * as Tool from "../../core/Tool.ts"
 import { ToolContext } from "../../core/ToolContext.ts"
@@ -117,7 +117,7 @@ export const make = (options?: {
     return yield* run.state.get(selection)
   })
 
-  return {
+  return Middleware.make<never, ToolContext>({
     name: "ToolSelection",
     check: () => countProblem("ToolSelection", { limit }, 1) ?? countProblem("ToolSelection", { preselect }),
     state: [selection],
@@ -137,5 +137,5 @@ export const make = (options?: {
         })
       )
     }
-  }
+  })
 }

@@ -344,7 +344,7 @@ describe("invariant 9: interruption", () => {
           ...(hook === "gate"
             ? { gateToolCalls: (run) => Effect.andThen(run.custom("here", null), Effect.never) }
             : { afterModel: (run) => Effect.andThen(run.custom("here", null), Effect.never) })
-        } satisfies Middleware.Middleware)
+        } satisfies Middleware.Parts)
       for (const hook of ["gate", "after"] as const) {
         const agent = Agent.make({ name: "a", prompt: "", tools: [step], middleware: [waiting(hook)] })
         const { messages } = yield* interruptedAt(agent, (event) => event._tag === "Custom")
