@@ -297,6 +297,25 @@ describe("any schema", { timeout: 60_000 }, () => {
     })
   })
 
+  it("refuses nothing that it allowed before, where a part of it can't be told", () => {
+    const sent = (schema: Json.JsonObject) => {
+      const given: Json.JsonObject = { type: "object", properties: { at: schema } }
+      holds(given)
+      const { properties } = ToolSchema.fit(given)
+      return typeof properties === "object" && properties !== null && "at" in properties ? properties.at : undefined
+    }
+    const text = { type: "string" }
+    const [a, b] = [{ required: ["a"] }, { required: ["b"] }]
+    expect(sent({ type: "object", oneOf: [a, b] })).toEqual({ type: "object", anyOf: [{}, {}] })
+    expect(sent({ anyOf: [text], oneOf: [a, b] })).toEqual({ anyOf: [text] })
+    expect(sent({ not: { required: ["a", "b"] } })).toEqual({})
+    expect(sent({ not: { $ref: "#/nowhere" }, if: a, then: text, else: { type: "null" } })).toEqual({})
+    expect(sent({ type: "string", enum: [null] })).toEqual(text)
+    // What is told as a whole stays.
+    const whole = { not: { const: 1 }, if: text, then: { minLength: 1 }, oneOf: [text, { type: "array", items: {} }] }
+    expect(sent(whole)).toEqual(whole)
+  })
+
   it("that never ends, or branches without end", () => {
     const deep = (levels: number): Json.JsonObject => {
       let schema: Json.JsonObject = { type: "string" }

@@ -155,6 +155,32 @@ const isEmptyStruct = ({ not }: JsonObject): boolean =>
 export const stringsOf = (value: Json | undefined): ReadonlyArray<string> =>
   Array.isArray(value) ? value.filter((item) => typeof item === "string") : []
 
+const isOpen = (schema: Json | undefined): boolean => isObject(schema) && Object.keys(schema).length === 0
+
+/** Whether a schema in good order says what it did before, no more and no less. What definitions say is not looked at. */
+const saysAll = (before: Json, after: Json): boolean => {
+  if (before === true) return isOpen(after)
+  if (Array.isArray(before)) {
+    return (
+      Array.isArray(after) &&
+      after.length === before.length &&
+      before.every((one, index) => saysAll(one, after[index] ?? null))
+    )
+  }
+  if (!isObject(before) || !isObject(after)) return before === after
+  return (
+    Object.entries(after).every(([key, value]) => Object.hasOwn(before, key) || (key === "items" && isOpen(value))) &&
+    Object.entries(before).every(([key, value]) => {
+      if (!Object.hasOwn(after, key)) return false
+      return key === "$ref" || Object.hasOwn(valueKeywords, key) || saysAll(value, after[key] ?? null)
+    })
+  )
+}
+
+/** Whether a list allows nothing that its type allows: that no provider takes. */
+const isOnlyNull = (values: Json | undefined, type: Json | undefined): boolean =>
+  Array.isArray(values) && type !== undefined && ![type].flat().includes("null") && values.every((one) => one === null)
+
 /** A schema in good order: only keywords that are known, of the right kind, and references to definitions that are there. */
 export const ordered = (root: JsonObject): { readonly schema: JsonObject; readonly definitions: JsonObject } => {
   const names = new Map<JsonObject, string>()
@@ -204,6 +230,16 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
         .map(([key, node]) => [wellFormed(key), visit(node, depth, undefined) ?? {}])
     )
 
+  /** What a schema must not match, and what only one of may match, would refuse more if it said less. */
+  const keepTrue = (node: JsonObject, kept: Record<string, Json>): void => {
+    const isTrue = (key: string): boolean => kept[key] === undefined || saysAll(node[key] ?? null, kept[key])
+    if (!isTrue("not")) delete kept["not"]
+    if (!isTrue("if")) for (const key of ["if", "then", "else"]) delete kept[key]
+    if (isTrue("oneOf")) return
+    kept["anyOf"] ??= kept["oneOf"] ?? []
+    delete kept["oneOf"]
+  }
+
   const nodeOf = (node: JsonObject, depth: number, of: JsonObject | undefined): JsonObject => {
     const kept: Record<string, Json> = {}
     const type = typeOf(node)
@@ -218,6 +254,8 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
         if (members.length > 0) kept[key] = members
       }
     }
+    if (isOnlyNull(kept["enum"], type)) delete kept["enum"]
+    keepTrue(node, kept)
     const { items, patternProperties, properties, required } = node
     if (Array.isArray(items) && items.length > 0) kept["prefixItems"] = visitAll(items, depth + 1)
     if (isList(type)) kept["items"] ??= {}
