@@ -309,10 +309,10 @@ describe("any schema", { timeout: 60_000 }, () => {
     expect(sent({ type: "object", oneOf: [a, b] })).toEqual({ type: "object", anyOf: [{}, {}] })
     expect(sent({ anyOf: [text], oneOf: [a, b] })).toEqual({ anyOf: [text] })
     expect(sent({ not: { required: ["a", "b"] } })).toEqual({})
-    expect(sent({ not: { $ref: "#/nowhere" }, if: a, then: text, else: { type: "null" } })).toEqual({})
+    expect(sent({ not: { $ref: "#/nowhere" }, if: a, else: { type: "null" } })).toEqual({})
     expect(sent({ type: "string", enum: [null] })).toEqual(text)
     // What is told as a whole stays.
-    const whole = { not: { const: 1 }, if: text, then: { minLength: 1 }, oneOf: [text, { type: "array", items: {} }] }
+    const whole = { not: { const: 1 }, if: text, else: { minimum: 1 }, oneOf: [text, { type: "array", items: {} }] }
     expect(sent(whole)).toEqual(whole)
   })
 
