@@ -60,14 +60,17 @@ export const layerJsonl = (file: string): Layer.Layer<never, PlatformError, File
       return {
         append: Effect.fnUntraced(function* (message, { threadId, ...context }) {
           const at = yield* Clock.currentTimeMillis
-          const line = JSON.stringify({
-            at,
-            ...context,
-            ...(threadId === undefined ? {} : { threadId }),
-            message: encode(message)
-          })
-          yield* handle.writeAll(encoder.encode(`${line}\n`)).pipe(
-            lock.withPermits(1),
+          // A model's own data may lie deeper than can be written.
+          const line = Effect.try(() =>
+            JSON.stringify({
+              at,
+              ...context,
+              ...(threadId === undefined ? {} : { threadId }),
+              message: encode(message)
+            })
+          )
+          yield* line.pipe(
+            Effect.flatMap((text) => lock.withPermits(1)(handle.writeAll(encoder.encode(`${text}\n`)))),
             Effect.catch((error) => Effect.logWarning(`A message could not be logged to ${file}`, error))
           )
         })

@@ -1,7 +1,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Logger, Path, Schema, Stream } from "effect"
-import { Agent, ChatModel, Message, MessageLog, ModelError, Tool } from "effect-deepagents"
+import { Agent, ChatModel, type Json, Message, MessageLog, ModelError, Tool } from "effect-deepagents"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as TestJournal from "./journal.ts"
 
@@ -97,6 +97,23 @@ describe("message log", () => {
         assert.deepStrictEqual(Object.keys(entries[0] ?? {}), ["at", "agent", "path", "runId", "round", "message"])
       })
     ).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("JSONL: a message that can't be written as JSON is left out, and the run goes on", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const file = `${yield* fs.makeTempDirectoryScoped()}/log.jsonl`
+        let deep: Json.Json = 1
+        for (let level = 0; level < 100_000; level++) deep = [deep]
+        const turn = TestChatModel.text("said", { providerData: { deep } })
+        const result = yield* Agent.run(agent, "go").pipe(
+          Effect.provide([MessageLog.layerJsonl(file), TestChatModel.script([turn])])
+        )
+        assert.strictEqual(result.text, "said")
+        assert.strictEqual((yield* fs.readFileString(file)).trimEnd().split("\n").length, 1)
+      })
+    ).pipe(Effect.provide(NodeServices.layer), Effect.provide(Logger.layer([])))
   )
 
   it.effect("JSONL: a file that can't be opened is a typed error before anything runs", () =>

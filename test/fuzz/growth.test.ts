@@ -20,6 +20,7 @@ import * as PathGlob from "../../src/backends/internal/permissionsGlob.ts"
 import { cutMiddle } from "../../src/backends/internal/posixOutput.ts"
 import { fileQueryOf, searchText } from "../../src/backends/internal/search.ts"
 import { coerce } from "../../src/core/internal/coerce.ts"
+import { mend } from "../../src/core/internal/history.ts"
 import { resolveName } from "../../src/core/internal/names.ts"
 import { canonical } from "../../src/core/Json.ts"
 import * as Untrusted from "../../src/core/Untrusted.ts"
@@ -354,4 +355,16 @@ describe("cost grows as the input does", () => {
       120_000
     )
   }
+
+  it("mend, for the calls of a turn that nobody answered", () => {
+    for (const part of ["toolCalls", "malformedToolCalls"] as const) {
+      const prepare = (size: number): Work => {
+        const ids = Array.from({ length: size }, (_, index) => `c${index}`)
+        const calls = ids.map((id) => ({ id, name: "t", arguments: {}, raw: "{", problem: "it ends" }))
+        const history = [Message.human("go"), Message.ai("", { [part]: calls, stopReason: "toolCalls" })]
+        return () => mend(history, null)
+      }
+      expect(growth(prepare, 32_768)).toBeUndefined()
+    }
+  })
 })

@@ -133,11 +133,12 @@ export const prepare = (
   if (problem !== undefined) return Result.fail(invalid(compiled, { _tag: "InvalidInput", problem }))
   // One that can't be read is certain of nothing, and void with this input as well.
   const waits = Result.getOrElse(AgentState.read(state, suspension), () => null)
+  const isUnreadable = waits === null && (state[suspension.name] ?? null) !== null
   return Result.succeed({
     ...fresh,
     ...joined(history, inputs, waits),
-    state,
-    voids: (state[suspension.name] ?? null) === null ? undefined : waits === null ? [] : openRequests(waits)
+    state: isUnreadable ? { ...state, [suspension.name]: null } : state,
+    voids: isUnreadable ? [] : waits === null ? undefined : openRequests(waits)
   })
 }
 

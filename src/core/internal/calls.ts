@@ -29,6 +29,7 @@ export const untouched = (
   name: call.name ?? "unknown",
   left: left?.get(call.id),
   started: false,
+  answered: false,
   outcome: undefined,
   children: [],
   suspended: undefined

@@ -5,12 +5,21 @@ import type { Suspension } from "./suspension.ts"
 interface Unanswered {
   readonly id: string
   readonly name: string
+  /** Whether it could not be read, and so never ran. */
+  readonly isMalformed?: true
 }
 
 const callsOf = (message: AiMessage): ReadonlyArray<Unanswered> =>
   message.malformedToolCalls.length === 0
     ? message.toolCalls
-    : [...message.toolCalls, ...message.malformedToolCalls.map(({ id, name }) => ({ id, name: name ?? "unknown" }))]
+    : [
+        ...message.toolCalls,
+        ...message.malformedToolCalls.map(({ id, name }) => ({
+          id,
+          name: name ?? "unknown",
+          isMalformed: true as const
+        }))
+      ]
 
 /** Marks what the library answers for a call whose result nobody has: a result that comes late takes its place. */
 export const recovery = "recovery"
@@ -35,14 +44,14 @@ const stopped =
  * first call of its turn begins.
  */
 const standIn = (
-  { malformedToolCalls, id: messageId }: AiMessage,
-  { id, name }: Unanswered,
+  { id: messageId }: AiMessage,
+  { id, isMalformed, name }: Unanswered,
   suspension: Suspension | null
 ): ToolMessage => {
   const is = suspension?.messageId === messageId ? suspension : undefined
   const known = is?.answers.find((answer) => answer.toolCallId === id)
   if (known !== undefined) return known
-  const text = malformedToolCalls.some((call) => call.id === id)
+  const text = isMalformed
     ? neverBegun
     : is === undefined || is.unknown.includes(id)
       ? unrecorded

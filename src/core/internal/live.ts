@@ -35,6 +35,8 @@ export interface OpenCall {
   /** What an earlier run left of it: it waits inside (a sub-agent of its own does), or nobody knows whether it took effect. */
   left: "waiting" | "unknown" | undefined
   started: boolean
+  /** Whether its answer is in the history: the end of a run answers those that are left. */
+  answered: boolean
   outcome: { readonly output: ToolOutput } | { readonly error: ToolError } | undefined
   /** The sub-agents that it ran, in their order: how far they came, made when it is asked for. */
   readonly children: Array<() => Child>

@@ -173,11 +173,12 @@ const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
 
 /** Puts the answers of a round into the history, in call order. */
 export const settle = Effect.fnUntraced(function* (live: Live) {
-  while (live.batch.length > 0) {
-    const [first] = live.batch
-    live.batch = live.batch.slice(1)
-    if (first !== undefined) yield* append(live, answer(live, first))
+  for (const call of live.batch) {
+    if (call.answered) continue
+    call.answered = true
+    yield* append(live, answer(live, call))
   }
+  live.batch = []
 })
 
 /** What a round of tools came to. */

@@ -601,6 +601,23 @@ describe("decisions", () => {
     }).pipe(Effect.provide(TestChatModel.script([many("pay"), "done", many("ask1"), "hi"])))
   })
 
+  it.effect("that wait in a form that can't be read are void with the next input, and refuse to be decided on", () =>
+    Effect.gen(function* () {
+      const { tool } = ledger()
+      const agent = Agent.make({ name: "a", prompt: "", tools: [tool("ask1")], middleware: [gate] })
+      const first = yield* Agent.run(agent, "go")
+      const state = { ...first.state, suspension: { of: "another version" } }
+      assert.strictEqual(
+        (yield* Effect.flip(Agent.resume(agent, { checkpoint: { ...first, state } }))).reason._tag,
+        "InvalidState"
+      )
+      const next = yield* Agent.run(agent, "hello?", { history: first.messages, state })
+      assert.strictEqual(next.text, "hi")
+      assert.isNull(next.state["suspension"])
+      assert.include(told(next.messages)["ask1"], "not known")
+    }).pipe(Effect.provide(TestChatModel.script([many("ask1"), "hi"])))
+  )
+
   const live = (expiresAt?: number) =>
     Middleware.make<never, Approval.Approvals>({
       name: "live",
