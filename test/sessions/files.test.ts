@@ -1,7 +1,16 @@
 /**
  * What is peculiar to files: torn lines, damage, other versions.
  */
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs"
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { NodeServices } from "@effect/platform-node"
@@ -154,6 +163,8 @@ describe("JsonlSessions", () => {
     "the id in the first line": ([first = "", ...rest]) => [first.replace('"threadId":"t"', '"threadId":"u"'), ...rest],
     "a first line that is gone": ([, ...rest]) => rest,
     "a first line alone": ([first = ""]) => [first.replace("{", "["), ""],
+    "a first line of nothing but zeros": ([first = ""]) => ["\0".repeat(first.length)],
+    "a file of another program": () => ['{"role":"user"}'],
     "a byte of the last line": (lines) => lines.map((line, index) => (index === 3 ? line.replace("{", "[") : line)),
     "all of a later version": (lines) => lines.map((line) => line.replace('"v":1', '"v":2')),
     "a last line of a later version": (lines) =>
@@ -186,6 +197,26 @@ describe("JsonlSessions", () => {
       }).pipe(Effect.scoped)
     )
   }
+
+  it.live("a folder in the place of a file is told by its name, and stands in the way of no other thread", () =>
+    Effect.gen(function* () {
+      const { at, file } = yield* filled(1)
+      rmSync(file)
+      mkdirSync(file)
+      yield* inFolder(at, (store) =>
+        Effect.gen(function* () {
+          const error = yield* Effect.flip(store.load("t"))
+          assert.strictEqual(error.reason._tag, "Corrupt")
+          assert.include(error.message, file)
+          yield* store.create({ threadId: "other" })
+          assert.deepStrictEqual(
+            (yield* store.list()).items.map(({ threadId }) => threadId),
+            ["other"]
+          )
+        })
+      )
+    }).pipe(Effect.scoped)
+  )
 
   it.live("a disk that is full is told as such", () =>
     Effect.gen(function* () {

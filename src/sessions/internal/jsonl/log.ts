@@ -6,7 +6,7 @@ import { makeId } from "../../../core/Message.ts"
 import { problemOf } from "../../../support/disk.ts"
 import * as Memory from "../memory.ts"
 import type { Fault } from "../tables.ts"
-import { apply, type Change, type Create, decode, type Effected, encode, tornEnd } from "./record.ts"
+import { apply, type Change, type Create, decode, type Effected, encode, mayBegin, tornEnd } from "./record.ts"
 
 /** The log of a thread as far as it was read. `size` is what was read of the file, in bytes. */
 export interface Log {
@@ -109,6 +109,10 @@ export const refresh = Effect.fnUntraced(function* (
     () => Effect.succeedNone
   )
   if (Option.isNone(stat)) return false
+  if (stat.value.type !== "File") {
+    log.broken = "it is no file"
+    return true
+  }
   const end = Number(stat.value.size)
   const { birthtime, dev, ino } = stat.value
   // The number of a file that was removed is given to the next one: when it was made tells the two apart.
@@ -141,6 +145,9 @@ export const refresh = Effect.fnUntraced(function* (
   }
   log.size += start
   log.tail = bytes.length - start
+  // Nobody began a thread here, and a crash did not cut that off.
+  if (log.create === undefined && !mayBegin(bytes.subarray(start)))
+    log.broken ??= `line ${log.lines + 1}: it is no JSON`
   return true
 }, Effect.scoped)
 

@@ -70,6 +70,15 @@ export const decode = (line: string): Line => {
   return change !== undefined && Result.isSuccess(change) ? { change: change.success } : { problem: problemOf(value) }
 }
 
+/** What every record begins with. */
+const beginning = '{"v":'
+
+/** Whether bytes that are no whole line can be the beginning of a record. */
+export const mayBegin = (bytes: Uint8Array): boolean => {
+  const text = new TextDecoder().decode(bytes.subarray(0, beginning.length))
+  return beginning.startsWith(text)
+}
+
 export const encode = (change: Change): string => `${JSON.stringify({ v: codec.version, ...change })}\n`
 
 /** What a record did to the thread: nothing, when somebody else was first. `Broken`: what it builds on is not there. */
