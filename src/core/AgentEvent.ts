@@ -36,22 +36,31 @@ export const RunStarted = event("RunStarted", {
   provider: Schema.String,
   threadId: Schema.optionalKey(Schema.String)
 })
+export interface RunStarted extends Schema.Schema.Type<typeof RunStarted> {}
 /** The model is about to be asked. The first round is 1. */
 export const RoundStarted = event("RoundStarted", { round: Schema.Finite })
+export interface RoundStarted extends Schema.Schema.Type<typeof RoundStarted> {}
 /** A piece of the answer. */
 export const TextDelta = event("TextDelta", { text: Schema.String })
+export interface TextDelta extends Schema.Schema.Type<typeof TextDelta> {}
 /** The model began to think. */
 export const ReasoningStarted = event("ReasoningStarted", {})
+export interface ReasoningStarted extends Schema.Schema.Type<typeof ReasoningStarted> {}
 /** A piece of its thoughts. */
 export const ReasoningDelta = event("ReasoningDelta", { text: Schema.String })
+export interface ReasoningDelta extends Schema.Schema.Type<typeof ReasoningDelta> {}
 /** It stopped thinking. */
 export const ReasoningCompleted = event("ReasoningCompleted", {})
+export interface ReasoningCompleted extends Schema.Schema.Type<typeof ReasoningCompleted> {}
 /** A tool call is being written: a piece of its arguments' JSON, empty at its start. */
 export const ToolCallDelta = event("ToolCallDelta", { ...call, delta: Schema.String })
+export interface ToolCallDelta extends Schema.Schema.Type<typeof ToolCallDelta> {}
 /** A tool is about to run. */
 export const ToolCalled = event("ToolCalled", { ...call, arguments: JsonObject })
+export interface ToolCalled extends Schema.Schema.Type<typeof ToolCalled> {}
 /** A running tool says how far it is. */
 export const ToolProgress = event("ToolProgress", { ...call, progress: Json })
+export interface ToolProgress extends Schema.Schema.Type<typeof ToolProgress> {}
 /** A tool is done. `text` is what the model reads; `details` are for people. */
 export const ToolCompleted = event("ToolCompleted", {
   ...call,
@@ -59,6 +68,7 @@ export const ToolCompleted = event("ToolCompleted", {
   details: Schema.optionalKey(Json),
   durationMillis: Schema.Finite
 })
+export interface ToolCompleted extends Schema.Schema.Type<typeof ToolCompleted> {}
 /** A call was answered with an error: `reason` is a `ToolError` reason, or `Failed` for a result with `isError`. */
 export const ToolFailed = event("ToolFailed", {
   ...call,
@@ -67,20 +77,28 @@ export const ToolFailed = event("ToolFailed", {
   details: Schema.optionalKey(Json),
   durationMillis: Schema.Finite
 })
+export interface ToolFailed extends Schema.Schema.Type<typeof ToolFailed> {}
 /** The parts of this turn so far are void; the same request is asked again. */
 export const TurnRestarted = event("TurnRestarted", { reason: Schema.String })
+export interface TurnRestarted extends Schema.Schema.Type<typeof TurnRestarted> {}
 /** A message is now part of the conversation. */
 export const MessageAppended = event("MessageAppended", { message: Message })
+export interface MessageAppended extends Schema.Schema.Type<typeof MessageAppended> {
+  readonly message: Message
+}
 /** A slot of the state has this value now. */
 export const StateChanged = event("StateChanged", { slot: Schema.String, value: Json })
+export interface StateChanged extends Schema.Schema.Type<typeof StateChanged> {}
 /** A message came in from outside and is about to be appended. */
 export const Steered = event("Steered", { messageId: Schema.String, kind: Schema.Literals(["steer", "followUp"]) })
+export interface Steered extends Schema.Schema.Type<typeof Steered> {}
 /** A tool call started a sub-agent. */
 export const SubagentStarted = event("SubagentStarted", {
   callId: Schema.String,
   agent: Schema.String,
   childRunId: Schema.String
 })
+export interface SubagentStarted extends Schema.Schema.Type<typeof SubagentStarted> {}
 /** A sub-agent is done. `outcome` is its stop reason, `failed` or `interrupted`. */
 export const SubagentCompleted = event("SubagentCompleted", {
   callId: Schema.String,
@@ -89,36 +107,48 @@ export const SubagentCompleted = event("SubagentCompleted", {
   outcome: Schema.String,
   ...usage
 })
+export interface SubagentCompleted extends Schema.Schema.Type<typeof SubagentCompleted> {}
 /** A call waits for a decision. */
 export const ApprovalRequested = event("ApprovalRequested", {
   ...call,
   arguments: JsonObject,
   description: Schema.String
 })
+export interface ApprovalRequested extends Schema.Schema.Type<typeof ApprovalRequested> {}
 /** A decision came; or none will (`void`): something else was said, or what came was no decision on this request. */
 export const ApprovalResolved = event("ApprovalResolved", { ...call, decision: Schema.String })
+export interface ApprovalResolved extends Schema.Schema.Type<typeof ApprovalResolved> {}
 /** What the model sees of the history became shorter (tokens, estimated). */
 export const Compacted = event("Compacted", { tokensBefore: Schema.Finite, tokensAfter: Schema.Finite })
+export interface Compacted extends Schema.Schema.Type<typeof Compacted> {}
 /** The thread is stored up to here. */
 export const CheckpointSaved = event("CheckpointSaved", { threadId: Schema.String, step: Schema.Finite })
+export interface CheckpointSaved extends Schema.Schema.Type<typeof CheckpointSaved> {}
 /** The thread was read from its store. */
 export const CheckpointLoaded = event("CheckpointLoaded", { threadId: Schema.String, step: Schema.Finite })
+export interface CheckpointLoaded extends Schema.Schema.Type<typeof CheckpointLoaded> {}
 /** Something is worth knowing and did not stop the run. `code` is stable, `message` is for people. */
 export const Warning = event("Warning", { code: Schema.String, message: Schema.String })
+export interface Warning extends Schema.Schema.Type<typeof Warning> {}
 /** An event of a user's own. */
 export const Custom = event("Custom", { name: Schema.String, payload: Json })
+export interface Custom extends Schema.Schema.Type<typeof Custom> {}
 /** A round is over. `usage` is what this run spent since its last `RoundCompleted`; `stopReason` is the turn's. */
 export const RoundCompleted = event("RoundCompleted", { round: Schema.Finite, stopReason: TurnStop, ...usage })
+export interface RoundCompleted extends Schema.Schema.Type<typeof RoundCompleted> {}
 /** The run ended by itself; `stopReason` says why. `usage` is all of this run and its sub-agents. */
 export const RunCompleted = event("RunCompleted", { stopReason: StopReason, rounds: Schema.Finite, ...usage })
+export interface RunCompleted extends Schema.Schema.Type<typeof RunCompleted> {}
 /** The run failed: the error's tag and message. */
 export const RunFailed = event("RunFailed", {
   error: Schema.Struct({ tag: Schema.String, message: Schema.String }),
   rounds: Schema.Finite,
   ...usage
 })
+export interface RunFailed extends Schema.Schema.Type<typeof RunFailed> {}
 /** The run was interrupted. What it had is in the transcript, which is valid. */
 export const RunInterrupted = event("RunInterrupted", { rounds: Schema.Finite, ...usage })
+export interface RunInterrupted extends Schema.Schema.Type<typeof RunInterrupted> {}
 
 const members = [
   RunStarted,
@@ -153,7 +183,35 @@ const members = [
 
 /** Any event. */
 export const AgentEvent = Schema.Union(members)
-export type AgentEvent = typeof AgentEvent.Type
+export type AgentEvent =
+  | RunStarted
+  | RoundStarted
+  | TextDelta
+  | ReasoningStarted
+  | ReasoningDelta
+  | ReasoningCompleted
+  | ToolCallDelta
+  | ToolCalled
+  | ToolProgress
+  | ToolCompleted
+  | ToolFailed
+  | TurnRestarted
+  | MessageAppended
+  | StateChanged
+  | Steered
+  | SubagentStarted
+  | SubagentCompleted
+  | ApprovalRequested
+  | ApprovalResolved
+  | Compacted
+  | CheckpointSaved
+  | CheckpointLoaded
+  | Warning
+  | Custom
+  | RoundCompleted
+  | RunCompleted
+  | RunFailed
+  | RunInterrupted
 
 /** The tags of all events. */
 export const tags: ReadonlyArray<AgentEvent["_tag"]> = members.map((member) => member.fields._tag.schema.literal)

@@ -8,11 +8,11 @@ const providerData = Schema.optionalKey(JsonObject)
 
 /** Plain text. `providerData` is what a provider needs back verbatim with this block (item ids, citations). */
 export const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String, providerData })
-export type TextBlock = typeof TextBlock.Type
+export interface TextBlock extends Schema.Schema.Type<typeof TextBlock> {}
 
 /** What the model thought before it answered. Signatures and encrypted content live in `providerData`. */
 export const ReasoningBlock = Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String, providerData })
-export type ReasoningBlock = typeof ReasoningBlock.Type
+export interface ReasoningBlock extends Schema.Schema.Type<typeof ReasoningBlock> {}
 
 /** Where binary content is: a URL, base64 data with its media type, or a file that the provider already holds. */
 export const Source = Schema.Union([
@@ -24,7 +24,7 @@ export type Source = typeof Source.Type
 
 /** A picture. */
 export const ImageBlock = Schema.Struct({ type: Schema.Literal("image"), source: Source, providerData })
-export type ImageBlock = typeof ImageBlock.Type
+export interface ImageBlock extends Schema.Schema.Type<typeof ImageBlock> {}
 
 /** A document or a recording. */
 export const FileBlock = Schema.Struct({
@@ -33,11 +33,11 @@ export const FileBlock = Schema.Struct({
   name: Schema.optionalKey(Schema.String),
   providerData
 })
-export type FileBlock = typeof FileBlock.Type
+export interface FileBlock extends Schema.Schema.Type<typeof FileBlock> {}
 
 /** One block of a message. */
 export const Block = Schema.Union([TextBlock, ReasoningBlock, ImageBlock, FileBlock])
-export type Block = typeof Block.Type
+export type Block = TextBlock | ReasoningBlock | ImageBlock | FileBlock
 
 /** The block types that this version of the encoding knows. */
 export const blockTypes: ReadonlyArray<Block["type"]> = ["text", "reasoning", "image", "file"]

@@ -40,11 +40,15 @@ export type TurnStop = typeof TurnStop.Type
 
 /** An instruction inside the history. The agent's own prompt is not one: it travels in the request. */
 export const SystemMessage = Schema.Struct({ role: Schema.Literal("system"), ...common })
-export type SystemMessage = typeof SystemMessage.Type
+export interface SystemMessage extends Schema.Schema.Type<typeof SystemMessage> {
+  readonly content: ReadonlyArray<Content.Block>
+}
 
 /** What the user said. `source` is set when something else said it in the user's place (a summary, a notice). */
 export const HumanMessage = Schema.Struct({ role: Schema.Literal("human"), ...common })
-export type HumanMessage = typeof HumanMessage.Type
+export interface HumanMessage extends Schema.Schema.Type<typeof HumanMessage> {
+  readonly content: ReadonlyArray<Content.Block>
+}
 
 /** One turn of the model. */
 export const AiMessage = Schema.Struct({
@@ -56,7 +60,12 @@ export const AiMessage = Schema.Struct({
   usage: Schema.optionalKey(Usage),
   model: Schema.optionalKey(Schema.String)
 })
-export type AiMessage = typeof AiMessage.Type
+export interface AiMessage extends Schema.Schema.Type<typeof AiMessage> {
+  readonly content: ReadonlyArray<Content.Block>
+  readonly toolCalls: ReadonlyArray<ToolCall>
+  readonly malformedToolCalls: ReadonlyArray<MalformedToolCall>
+  readonly usage?: Usage
+}
 
 /** The answer to one tool call. */
 export const ToolMessage = Schema.Struct({
@@ -66,11 +75,13 @@ export const ToolMessage = Schema.Struct({
   toolName: Schema.String,
   isError: Schema.Boolean
 })
-export type ToolMessage = typeof ToolMessage.Type
+export interface ToolMessage extends Schema.Schema.Type<typeof ToolMessage> {
+  readonly content: ReadonlyArray<Content.Block>
+}
 
 /** A message of any role. */
 export const Message = Schema.Union([SystemMessage, HumanMessage, AiMessage, ToolMessage])
-export type Message = typeof Message.Type
+export type Message = SystemMessage | HumanMessage | AiMessage | ToolMessage
 
 /** Makes an id that no other message has. */
 export const makeId = (): string => {

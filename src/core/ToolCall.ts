@@ -16,7 +16,7 @@ export const ToolCall = Schema.Struct({
   arguments: JsonObject,
   providerData: Schema.optionalKey(JsonObject)
 })
-export type ToolCall = typeof ToolCall.Type
+export interface ToolCall extends Schema.Schema.Type<typeof ToolCall> {}
 
 /**
  * A tool call that could not be parsed: kept raw, never dropped, never executed, answered so that the model can repair
@@ -28,7 +28,7 @@ export const MalformedToolCall = Schema.Struct({
   raw: Schema.String,
   problem: Schema.String
 })
-export type MalformedToolCall = typeof MalformedToolCall.Type
+export interface MalformedToolCall extends Schema.Schema.Type<typeof MalformedToolCall> {}
 
 /** How much is shown of arguments: of one value, how many of them, and how deep. */
 const shown = { value: 300, entries: 30, depth: 6 } as const
