@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Schedule, Stream } from "effect"
+import { Cause, Context, Effect, Fiber, Layer, Schedule, Stream } from "effect"
 import { Approval, Message } from "effect-deepagents"
 import { AgentClient } from "effect-deepagents/durable"
 import { SessionStore } from "effect-deepagents/sessions"
@@ -197,7 +197,10 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("chaos", (it) => {
       const working = yield* Effect.forkChild(
         Effect.forEach(
           Array.from({ length: threads }, (_, index) => index),
-          (index) => (index % 2 === 0 ? pays(`t${index}`) : decides(`t${index}`)),
+          (index) =>
+            (index % 2 === 0 ? pays(`t${index}`) : decides(`t${index}`)).pipe(
+              Effect.catchCause((cause) => Effect.die(new Error(`t${index} (seed ${seed}): ${Cause.pretty(cause)}`)))
+            ),
           { concurrency: "unbounded" }
         )
       )

@@ -53,8 +53,13 @@ const died = (threadId: string, end?: "interrupted") =>
 const shipping = TestChatModel.calls([{ name: "ship", arguments: { n: 5 } }])
 const waiting = TestChatModel.calls([{ name: "wait", arguments: { seconds: 60 } }])
 
+type Failure = (operation: string) => Effect.Effect<never, SessionError.SessionError>
+
+const away: Failure = (operation) =>
+  Effect.fail(SessionError.make(operation, "t", { _tag: "Unavailable", problem: "Connection closed" }))
+
 /** A store of which some operations fail for as long as they are told to. */
-const failing = (fails: (operation: string) => boolean) =>
+const failing = (fails: (operation: string) => boolean, failure: Failure = away) =>
   Layer.effect(
     SessionStore.SessionStore,
     Effect.map(SessionStore.SessionStore, (store): SessionStore.Service => {
@@ -64,11 +69,7 @@ const failing = (fails: (operation: string) => boolean) =>
           run: (...args: Args) => Effect.Effect<A, SessionError.SessionError>
         ) =>
         (...args: Args) =>
-          Effect.suspend(() =>
-            fails(operation)
-              ? Effect.fail(SessionError.make(operation, "t", { _tag: "Unavailable", problem: "Connection closed" }))
-              : run(...args)
-          )
+          Effect.suspend(() => (fails(operation) ? failure(operation) : run(...args)))
       return {
         ...store,
         load: gate("load", store.load),
@@ -156,14 +157,19 @@ describe("what must not be lost", () => {
   )
 
   for (const operation of ["load", "info", "leaf", "labels", "label", "append"]) {
-    for (const times of [1, 30]) {
+    const interrupted: Failure = () => Effect.interrupt
+    for (const [times, what, failure] of [
+      [1, "failures", away],
+      [30, "failures", away],
+      [1, "interruptions", interrupted]
+    ] as const) {
       it.effect(
-        `${times} failures of "${operation}" by a storage that is away don't fail an input that was accepted`,
+        `${times} ${what} of "${operation}" by a storage that is away don't fail an input that was accepted`,
         () =>
           Effect.gen(function* () {
             let left = 0
             const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })
-            const store = failing((one) => one === operation && left-- > 0)
+            const store = failing((one) => one === operation && left-- > 0, failure)
             yield* Effect.gen(function* () {
               const client = yield* AgentClient.of(entity, "t")
               assert.strictEqual((yield* client.send("one", { id: "1" })).text, "first")

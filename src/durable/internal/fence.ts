@@ -1,3 +1,4 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { AgentError } from "../../core/AgentError.ts"
@@ -16,6 +17,23 @@ const problemOf = (error: unknown): SessionError["reason"]["_tag"] | undefined =
 const fenced = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.retry(effect, { schedule: briefly, while: (error) => problemOf(error) === "Conflict" })
 
+/** Half a minute in all. */
+const cutOffs = 30
+
+/**
+ * Goes on from what the thread has come to when the run was interrupted, and nobody interrupted this: a connection that
+ * is closed under it ends so. To the cluster it would be the answer, for good.
+ */
+const uncut = <A, E, R>(effect: Effect.Effect<A, E, R>, left = cutOffs): Effect.Effect<A, E, R> =>
+  Effect.catchCause(effect, (cause) =>
+    left > 0 && Cause.hasInterruptsOnly(cause)
+      ? Effect.delay(
+          Effect.suspend(() => uncut(effect, left - 1)),
+          "1 second"
+        )
+      : Effect.failCause(cause)
+  )
+
 /** Tries again while the storage is not there. */
 export const untilThere = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
@@ -30,7 +48,7 @@ export const owned = <A, E, R>(effect: Effect.Effect<A, E, R>, mine: () => boole
   const isElsewhere = (error: E) => !mine() && (problemOf(error) === "Conflict" || problemOf(error) === "Unavailable")
   return Effect.catchIf(
     untilThere(
-      fenced(Effect.catchIf(effect, isElsewhere, () => Effect.never)),
+      fenced(Effect.catchIf(uncut(effect), isElsewhere, () => Effect.never)),
       (error) => problemOf(error) === "Unavailable"
     ),
     isElsewhere,
