@@ -32,7 +32,9 @@ const contain = <A>(name: string, effect: Effect.Effect<A, ToolError, unknown>) 
     (cause) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause) && tunnelled(cause) === undefined,
     (cause) =>
       Effect.andThen(
-        Effect.logError(`The tool "${name}" died`, cause),
+        Effect.catchDefect(Effect.logError(`The tool "${name}" died`, cause), () =>
+          Effect.logError(`The tool "${name}" died of something that can't be shown`)
+        ),
         Effect.fail(brokeDown(name, Cause.squash(cause)))
       )
   )

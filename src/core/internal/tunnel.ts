@@ -1,6 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 
 /**
  * A middleware's own failure on its way out. What is wrapped around it only knows `ModelError` or `ToolError`, so the
@@ -10,12 +11,18 @@ const tunnelId = "~effect-deepagents/tunnel"
 
 export const tunnel = (error: unknown): unknown => ({ [tunnelId]: error })
 
+/** A defect may be anything, also what can't be looked at. */
+const carried = (defect: unknown): { readonly error: unknown } | undefined =>
+  Result.getOrElse(
+    Result.try(() => (Predicate.hasProperty(defect, tunnelId) ? { error: defect[tunnelId] } : undefined)),
+    () => undefined
+  )
+
 /** The failure that a cause carries by, if it carries one. */
 export const tunnelled = (cause: Cause.Cause<unknown>): { readonly error: unknown } | undefined => {
   for (const reason of cause.reasons) {
-    if (Cause.isDieReason(reason) && Predicate.hasProperty(reason.defect, tunnelId)) {
-      return { error: reason.defect[tunnelId] }
-    }
+    const error = Cause.isDieReason(reason) ? carried(reason.defect) : undefined
+    if (error !== undefined) return error
   }
   return undefined
 }

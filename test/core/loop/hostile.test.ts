@@ -357,6 +357,29 @@ describe("a tool that breaks its type (invariant 10)", () => {
     })
   )
 
+  const unshown = new Error("no")
+  const refuses = () => {
+    throw unshown
+  }
+  const defects: Readonly<Record<string, object>> = {
+    "a proxy": new Proxy({}, { get: refuses, has: refuses, getPrototypeOf: refuses, ownKeys: refuses }),
+    "getters that throw": Object.defineProperties({}, { _tag: { get: refuses }, message: { get: refuses } })
+  }
+  for (const [name, defect] of Object.entries(defects)) {
+    for (const [how, work] of [
+      ["dies of", Effect.die(defect)],
+      ["fails with", Effect.fail(defect)]
+    ] as const) {
+      it.effect(`one that ${how} ${name} is a failed call`, () =>
+        Effect.gen(function* () {
+          const { messages, text } = yield* Agent.run(make([untyped(() => work)]), "go")
+          assert.include(texts(messages)[0], "broke down")
+          assert.strictEqual(text, "done")
+        }).pipe(Effect.provide(TestChatModel.script([call("odd"), "done"])))
+      )
+    }
+  }
+
   it.effect("a state update that throws is a failed call as well", () =>
     Effect.gen(function* () {
       const slot = AgentState.slot("n", { schema: Schema.Finite, initial: 0 })
