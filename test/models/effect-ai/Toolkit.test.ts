@@ -277,6 +277,18 @@ describe("fromToolkit", () => {
 })
 
 describe("toToolkit", () => {
+  it("has calls of a tool that needs approval asked about there, too", () => {
+    const pay = Tool.make("pay", {
+      description: "Pays",
+      parameters: { n: Schema.Finite },
+      execute: () => Effect.succeed("paid"),
+      needsApproval: ({ n }) => n > 1
+    })
+    const look = Tool.make("look", { description: "Looks", parameters: {}, execute: () => Effect.succeed("x") })
+    const { toolkit } = Toolkit.toToolkit([pay, look])
+    expect(Object.values(toolkit.tools).map((tool) => tool.needsApproval)).toEqual([true, undefined])
+  })
+
   const add = Tool.make("add", {
     description: "Adds two numbers",
     parameters: { left: Schema.Finite, right: Schema.Finite },
