@@ -27,6 +27,7 @@ import * as Untrusted from "../../src/core/Untrusted.ts"
 import { parse as parseFrontmatter } from "../../src/middleware/internal/skills/frontmatter.ts"
 import { pieceOf, sectionOf } from "../../src/middleware/internal/summarization/transcript.ts"
 import { detailOf, overflowOf as aiOverflowOf } from "../../src/models/effect-ai/internal/failures.ts"
+import { filePart } from "../../src/models/effect-ai/internal/media.ts"
 import { makeDecoder } from "../../src/models/internal/anthropic/decode.ts"
 import { makeCallIds } from "../../src/models/internal/callIds.ts"
 import { providerError } from "../../src/models/internal/errors.ts"
@@ -265,6 +266,7 @@ const parsers: Readonly<Record<string, Parser>> = {
     applyEdits(text, [{ old: text.slice(0, 3), new: "xy", replaceAll: true }])
   },
   "why an edit does not match": (text) => diagnose(text, `${text.slice(0, Math.floor(text.length / 2))}~`),
+  "a URL with data": (text) => filePart({ type: "image", source: { kind: "url", url: `data:${text}` } }),
   "the nearest line": (text) => nearestLine(text, text.slice(0, 100)),
   "a glob": (text) => {
     for (const pattern of [text, text.slice(0, 1_000), `${text.slice(0, 300)}b`]) {

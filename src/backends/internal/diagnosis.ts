@@ -32,7 +32,13 @@ const linesFrom = (text: string, from: number, to: number): string => {
   return text.slice(start)
 }
 
-const lineText = (text: string, line: number): string => linesFrom(text, line, line).replace(/[\r\n]+$/, "")
+/** A line without what ends it. Looked at from the end: an expression would begin at each of many breaks. */
+const lineText = (text: string, line: number): string => {
+  const whole = linesFrom(text, line, line)
+  let end = whole.length
+  while (whole[end - 1] === "\r" || whole[end - 1] === "\n") end--
+  return whole.slice(0, end)
+}
 
 const countBreaks = (text: string, to = text.length): number => {
   let count = 0

@@ -227,7 +227,7 @@ const contentRows = (file: GrepFile, context: boolean): ReadonlyArray<string> =>
   return rows
 }
 
-const looksLikeRegex = (pattern: string): boolean => /\||\.[*+]|\\[bBdDsSwW.]|\[.+\]|^\^|\$$/.test(pattern)
+const looksLikeRegex = (pattern: string): boolean => /\||\.[*+]|\\[bBdDsSwW.]|\[.{1,200}\]|^\^|\$$/.test(pattern)
 
 /** What a search found, for the query that it was. */
 export const renderGrep = (result: GrepResult, query: GrepQuery, room = maxCharacters): string => {

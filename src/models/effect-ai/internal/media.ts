@@ -9,7 +9,7 @@ import { optionsOf, providerDataOf } from "./metadata.ts"
 
 type Media = Content.ImageBlock | Content.FileBlock
 
-const dataUrl = /^data:([^;,]*)[^,]*;base64,(.*)$/s
+const dataUrl = /^data:([^;,]*)(?:;[^;,]*)*;base64,(.*)$/s
 
 const extension = /\.([a-z0-9]+)(?:[?#].*)?$/i
 
