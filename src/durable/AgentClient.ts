@@ -27,6 +27,7 @@ import type {
 import type * as Sharding from "effect/cluster/Sharding"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import type { AgentError } from "../core/AgentError.ts"
 import type { Decision } from "../core/Approval.ts"
@@ -123,6 +124,8 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
 ): Effect.fn.Return<AgentClient<Answer<O>, Failure<E>>, SessionError, Sharding.Sharding> {
   yield* checkThreadId(threadId)
   const thread = (yield* entity.client)(threadId)
+  // Inputs are sent in the order in which they were given, whichever digest is there first.
+  const inOrder = (yield* Semaphore.make(1)).withPermits(1)
   const toSend = Effect.fnUntraced(function* (operation: string, input: Input, id: string = makeId(), at?: number) {
     const message = toMessage(input, id)
     yield* checkMessage(operation, threadId, `the input ${shown(id)}`, id, { id, message })
@@ -150,10 +153,12 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
 
   return {
     threadId,
-    send: (input, options) => Effect.flatMap(toSend("send", input, options?.id), (send) => thread.Send(send)),
+    send: (input, options) => Effect.flatMap(inOrder(toSend("send", input, options?.id)), (send) => thread.Send(send)),
     post: (input, options) => {
       const at = options?.at === undefined ? undefined : DateTime.toEpochMillis(options.at)
-      return Effect.flatMap(toSend("post", input, options?.id, at), (send) => thread.Send(send, { discard: true }))
+      return Effect.flatMap(inOrder(toSend("post", input, options?.id, at)), (send) =>
+        thread.Send(send, { discard: true })
+      )
     },
     decide: (decisions, options) => Effect.flatMap(toDecide(decisions, options?.id), (decide) => thread.Decide(decide)),
     steer: (input) =>

@@ -22,9 +22,10 @@ const cutOffs = 30
 
 /**
  * Goes on from what the thread has come to when the run was interrupted, and nobody interrupted this: a connection that
- * is closed under it ends so. To the cluster it would be the answer, for good.
+ * is closed under it ends so. To the cluster it would be the answer, for good. (A workflow is suspended by an
+ * interruption: this is for entities.)
  */
-const uncut = <A, E, R>(effect: Effect.Effect<A, E, R>, left = cutOffs): Effect.Effect<A, E, R> =>
+export const uncut = <A, E, R>(effect: Effect.Effect<A, E, R>, left = cutOffs): Effect.Effect<A, E, R> =>
   Effect.catchCause(effect, (cause) =>
     left > 0 && Cause.hasInterruptsOnly(cause)
       ? Effect.delay(
@@ -48,7 +49,7 @@ export const owned = <A, E, R>(effect: Effect.Effect<A, E, R>, mine: () => boole
   const isElsewhere = (error: E) => !mine() && (problemOf(error) === "Conflict" || problemOf(error) === "Unavailable")
   return Effect.catchIf(
     untilThere(
-      fenced(Effect.catchIf(uncut(effect), isElsewhere, () => Effect.never)),
+      fenced(Effect.catchIf(effect, isElsewhere, () => Effect.never)),
       (error) => problemOf(error) === "Unavailable"
     ),
     isElsewhere,

@@ -12,7 +12,7 @@ import type { Answer } from "../DurableAgent.ts"
 import { NotRunning } from "../NotRunning.ts"
 import { fromResult, type Outcome } from "../Outcome.ts"
 import * as Feed from "./feed.ts"
-import { owned } from "./fence.ts"
+import { owned, uncut } from "./fence.ts"
 import { markStopped, plan, type Push } from "./plan.ts"
 import type { Codecs } from "./terms.ts"
 
@@ -88,7 +88,7 @@ export const make = <O, E, R>(
         const turn: Turn<O, E> = { handle: undefined, isStopped: false, stopped: Deferred.makeUnsafe() }
         current = turn
         return Effect.ensuring(
-          owned(once(turn, push), mine),
+          owned(uncut(once(turn, push)), mine),
           Effect.suspend(() => {
             if (current === turn) current = undefined
             return Deferred.succeed(turn.stopped, false)
