@@ -66,7 +66,7 @@ const program = Effect.gen(function* () {
   for (const result of results) yield* Console.log(result.replaceAll("\n", " | "))
   assert.match(results[2] ?? "", /greet\.sh/)
   assert.match(results[3] ?? "", /^Good morning, Ada\n\[Command succeeded with exit code 0\]$/)
-  assert.match(results[4] ?? "", /not done within 1 seconds/)
+  assert.match(results[4] ?? "", /not done within 1 second\b/)
   assert.equal(yield* fs.readFileString(`${folder}/bin/greet.sh`), 'echo "Good morning, $1"\n')
 })
 
