@@ -183,6 +183,6 @@ describe.skipIf(!hasGit)("ignore files, compared with git", () => {
       }),
       { numRuns: scaled(150) }
     )
-    assert.isAbove(ignored, 1_000)
+    assert.isAbove(ignored, scaled(1_000))
   })
 })
