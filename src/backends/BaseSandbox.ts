@@ -49,7 +49,7 @@ export type Output = Remote.Answer
 /** A piece of what a running command writes, or how it ended. */
 export type Piece = Command.Piece
 
-/** What can be said of any sandbox: see {@link Options}. */
+/** Options of any sandbox: see {@link Options}. */
 export interface Settings {
   readonly root?: string
   readonly maxFileSize?: number

@@ -48,7 +48,7 @@ export type Operation = FileOperation | "execute"
 /** What can be done to files. */
 export type FileOperation = "read" | "write"
 
-/** What a rule says. `ask` is for a person (or the {@link Approver}) to decide, each time. */
+/** Modes of a rule. `ask` is for a person (or the {@link Approver}) to decide, each time. */
 export type Mode = "allow" | "deny" | "ask"
 
 /**
@@ -150,7 +150,7 @@ export interface Request {
 /** The answer. The message of a refusal is told to who called the operation: a model, as a rule. */
 export type Answer = { readonly _tag: "Approved" } | { readonly _tag: "Refused"; readonly message: string }
 
-/** Who is asked. */
+/** The one who is asked. */
 export interface Service {
   readonly ask: (request: Request) => Effect.Effect<Answer>
 }
@@ -162,7 +162,7 @@ export const approve: Answer = { _tag: "Approved" }
 export const refuse = (message: string): Answer => ({ _tag: "Refused", message })
 
 /**
- * Who is asked about what rules leave to be asked, looked up each time. By default these are the `Approval.Approvals` of
+ * The one who is asked about what rules leave to be asked, looked up each time. By default these are the `Approval.Approvals` of
  * the run whose tool does it: with the tool's call, the operation with all that it would do, and every path that is asked
  * about; they approve or reject. Without them, and outside of tools, everything is refused, as nobody is there to ask. An
  * approver of your own decides in code, in their place.

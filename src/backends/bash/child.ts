@@ -16,7 +16,7 @@ import { prepare, readable } from "./internal/script.ts"
 /** The most memory that this process may have, in bytes. */
 const mostMemory = 768 * 1024 * 1024
 
-/** How often the thread looks, in milliseconds. */
+/** Interval between two looks of the thread, in milliseconds. */
 const interval = 50
 
 /** No more than this many bytes are written by a command before it is ended. */
@@ -71,7 +71,7 @@ const makePost = (send: (reports: ReadonlyArray<Report>) => void) => {
 
 type Post = (report: Report) => void
 
-/** What the shell says when its own clock ends a command, and when it is told to. Looked for at the end only. */
+/** The words of the shell when its own clock ends a command, and when it is told to; looked for at the end only. */
 const lateness = /\S+: (?:\S+ exceeded (?:its )?execution deadline(?: \(\d+ms\))?|execution aborted)\n$/
 const longestLateness = 1024
 

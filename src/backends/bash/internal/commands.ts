@@ -21,7 +21,7 @@ export const writingBytes = ({ defineCommand }: typeof JustBash): Array<CustomCo
     })
   )
 
-/** How these commands take links where just-bash follows them: `rm` removes one, and a search goes around. */
+/** Commands that treat links otherwise than just-bash, which follows them: `rm` removes one, a search goes around. */
 const treatments: { readonly [name: string]: Links } = {
   rm: "themselves",
   grep: "hidden",

@@ -27,7 +27,7 @@ export interface Fault {
 export const toError = ({ call, code, path }: Fault): Error =>
   Object.assign(new Error(`${code}: ${known[code]}, ${call} '${path}'`), { code })
 
-/** What a shell says of a redirection that is refused. */
+/** The words of a shell for a redirection that is refused. */
 export const complaint = ({ code, path }: Fault): string =>
   `bash: ${path}: ${code === "EISDIR" ? "is a directory" : known[code]}\n`
 
