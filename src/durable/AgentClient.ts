@@ -38,6 +38,7 @@ import type { SessionError } from "../core/SessionError.ts"
 import type { AgentEntity } from "./AgentEntity.ts"
 import type { Conflict } from "./Conflict.ts"
 import type { Answer } from "./DurableAgent.ts"
+import { uncut } from "./internal/fence.ts"
 import { type Input, toMessage, toWord } from "./internal/inputs.ts"
 import { checkMessage, checkThreadId } from "./internal/limits.ts"
 import { Decide, Send } from "./internal/protocol.ts"
@@ -95,10 +96,7 @@ const pageSize = 1_000
 
 const pause = "100 millis"
 
-/** A thread that moves to another runner interrupts what was asked of it where it was: it is asked again there. */
-const wherever = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.catchCauseIf(effect, Cause.hasInterruptsOnly, () => Effect.delay(wherever(effect), pause))
-
+/** A thread that moves to another runner ends its events where it was: they are asked for again there. */
 const streamWherever = <A, E, R>(stream: Stream.Stream<A, E, R>): Stream.Stream<A, E, R> =>
   Stream.catchCauseIf(stream, Cause.hasInterruptsOnly, () =>
     Stream.unwrap(Effect.as(Effect.sleep(pause), streamWherever(stream)))
@@ -142,7 +140,7 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
     const pages: Array<ReadonlyArray<Message>> = []
     let from: string | null = null
     do {
-      const page: { readonly messages: ReadonlyArray<Message>; readonly next: string | null } = yield* wherever(
+      const page: { readonly messages: ReadonlyArray<Message>; readonly next: string | null } = yield* uncut(
         thread.History({ from, limit: pageSize })
       )
       pages.push(page.messages)
@@ -153,23 +151,25 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
 
   return {
     threadId,
-    send: (input, options) => Effect.flatMap(inOrder(toSend("send", input, options?.id)), (send) => thread.Send(send)),
+    send: (input, options) =>
+      Effect.flatMap(inOrder(toSend("send", input, options?.id)), (send) => uncut(thread.Send(send))),
     post: (input, options) => {
       const at = options?.at === undefined ? undefined : DateTime.toEpochMillis(options.at)
       return Effect.flatMap(inOrder(toSend("post", input, options?.id, at)), (send) =>
-        thread.Send(send, { discard: true })
+        uncut(thread.Send(send, { discard: true }))
       )
     },
-    decide: (decisions, options) => Effect.flatMap(toDecide(decisions, options?.id), (decide) => thread.Decide(decide)),
+    decide: (decisions, options) =>
+      Effect.flatMap(toDecide(decisions, options?.id), (decide) => uncut(thread.Decide(decide))),
     steer: (input) =>
       Effect.suspend(() => {
         const message = toWord(input)
         return Effect.andThen(
           checkMessage("steer", threadId, "the word", message.id, { message }),
-          wherever(thread.Steer({ message }))
+          uncut(thread.Steer({ message }))
         )
       }),
-    interrupt: Effect.suspend(() => wherever(thread.Interrupt())),
+    interrupt: Effect.suspend(() => uncut(thread.Interrupt())),
     history,
     events: (options) =>
       Stream.suspend(() => {

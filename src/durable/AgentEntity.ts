@@ -38,7 +38,7 @@ import { persistent } from "../sessions/internal/write.ts"
 import type { ClusterFailure } from "./AgentClient.ts"
 import type { Terms } from "./DurableAgent.ts"
 import * as Feed from "./internal/feed.ts"
-import { untilThere } from "./internal/fence.ts"
+import { uncut, untilThere } from "./internal/fence.ts"
 import { answerable } from "./internal/limits.ts"
 import type { Push } from "./internal/plan.ts"
 import { Decide, makeEntity, type ThreadEntity } from "./internal/protocol.ts"
@@ -109,7 +109,8 @@ export const layer = <O, E, R>(
         }
       }, Effect.orDie)
       const answered = answerable(agent.name, threadId, known)
-      const turn = (push: Push) => Effect.tap(answered(Effect.provideContext(thread.turn(push), services)), wakeUp)
+      const turn = (push: Push) =>
+        Effect.tap(answered(Effect.provideContext(thread.turn(push), services)), (outcome) => uncut(wakeUp(outcome)))
       return entity.of({
         Send: ({ payload }) => turn({ _tag: "Input", message: payload.message }),
         Decide: ({ payload }) => turn({ _tag: "Decisions", decisions: payload.decisions }),

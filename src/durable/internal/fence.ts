@@ -18,21 +18,22 @@ const fenced = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
   Effect.retry(effect, { schedule: briefly, while: (error) => problemOf(error) === "Conflict" })
 
 /** Half a minute in all. */
-const cutOffs = 30
+const cutOffs = 120
 
 /**
- * Goes on from what the thread has come to when the run was interrupted, and nobody interrupted this: a connection that
- * is closed under it ends so. To the cluster it would be the answer, for good. (A workflow is suspended by an
- * interruption: this is for entities.)
+ * Tries again what was interrupted, and nobody interrupted this: a connection that is closed under it ends so, and so does
+ * what was asked of a thread that moves to another runner. As the answer of an input it would stand for good. (A workflow
+ * is suspended by an interruption: this is for entities and their clients.)
  */
 export const uncut = <A, E, R>(effect: Effect.Effect<A, E, R>, left = cutOffs): Effect.Effect<A, E, R> =>
-  Effect.catchCause(effect, (cause) =>
-    left > 0 && Cause.hasInterruptsOnly(cause)
-      ? Effect.delay(
-          Effect.suspend(() => uncut(effect, left - 1)),
-          "1 second"
-        )
-      : Effect.failCause(cause)
+  Effect.catchCauseIf(
+    effect,
+    (cause) => left > 0 && Cause.hasInterruptsOnly(cause),
+    () =>
+      Effect.delay(
+        Effect.suspend(() => uncut(effect, left - 1)),
+        "250 millis"
+      )
   )
 
 /** Tries again while the storage is not there. */
