@@ -3,8 +3,8 @@
  * costs (near a millisecond each), so the modules of `src/` are not loaded one by one: the import path of a single module
  * leads to the file of its folder. The types are `tsc`'s.
  */
-import { globSync, writeFileSync } from "node:fs"
-import { dirname, join, resolve } from "node:path"
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
+import { basename, dirname, join, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { defineConfig, RolldownMagicString } from "rolldown"
 import manifest from "./package.json" with { type: "json" }
@@ -30,12 +30,12 @@ const optionalPeers = {
 }
 
 /** A program that a module starts, beside it: `Bash` runs commands in a process of its own. */
-const program = "./src/backends/bash/child.ts"
+const program = "./src/backends/internal/bash/child.ts"
 
 const programs = {
   name: "programs",
   transform: (code) => {
-    const changed = new RolldownMagicString(code).replace('new URL("./child.ts"', 'new URL("./child.js"')
+    const changed = new RolldownMagicString(code).replace('internal/bash/child.ts"', 'internal/bash/child.js"')
     return changed.hasChanged() ? { code: changed.toString(), map: changed.generateMap().toString() } : undefined
   }
 }
@@ -53,7 +53,12 @@ const single = (namespace, exports) => {
   ].join("\n")
 }
 
-/** The modules of the core have one file, too, but are not all in its barrel: these are entries. */
+/** Modules that no barrel has, for the SDK they need or the machine they run on, are entries; so are those of the core. */
+const modules = globSync("src/*/[A-Z]*.ts").filter((file) => {
+  const barrel = `${dirname(file)}/index.ts`
+  return !existsSync(barrel) || !readFileSync(barrel, "utf8").includes(`"./${basename(file)}"`)
+})
+
 const singles = {
   name: "single-modules",
   async writeBundle({ dir }) {
@@ -68,7 +73,7 @@ const singles = {
 
 export default defineConfig({
   plugins: [optionalPeers, programs, singles],
-  input: Object.fromEntries([...barrels, ...globSync("src/core/*.ts"), program].map((file) => [nameOf(file), file])),
+  input: Object.fromEntries([...barrels, ...modules, program].map((file) => [nameOf(file), file])),
   // Whatever is imported by name is a dependency.
   external: /^[^./]/,
   platform: "neutral",

@@ -7,7 +7,7 @@ import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Console, Effect, FileSystem, Schema, Stream } from "effect"
 import { Agent, Checkpoint, Message, Tool } from "effect-deepagents"
 import { Chat } from "effect-deepagents/sessions"
-import { SqliteSessions } from "effect-deepagents/sqlite"
+import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { ChildProcess } from "effect/process"
 

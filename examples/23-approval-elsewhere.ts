@@ -8,7 +8,7 @@ import { Console, Effect, FileSystem, Layer, Schema } from "effect"
 import { Agent, Approval, Checkpoint, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { SessionStore } from "effect-deepagents/sessions"
-import { SqliteSessions } from "effect-deepagents/sqlite"
+import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { ChildProcess } from "effect/process"
 

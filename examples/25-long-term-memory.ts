@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Clock, Console, Context, Effect, FileSystem, Layer, Redacted, Schema, Stream } from "effect"
 import { Agent, Tool, ToolError } from "effect-deepagents"
-import { SqliteClient } from "effect-deepagents/sqlite"
+import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { CredentialKey, CredentialStore, MemoryStore, MemoryTools, Storage, TraceStore } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 

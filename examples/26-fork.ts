@@ -7,7 +7,7 @@ import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Console, Effect, FileSystem, Layer } from "effect"
 import { Agent, Message } from "effect-deepagents"
 import { Branch, Chat, SessionStore } from "effect-deepagents/sessions"
-import { SqliteSessions } from "effect-deepagents/sqlite"
+import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { TestChatModel } from "effect-deepagents/testing"
 
 const agent = Agent.make({ name: "planner", prompt: "You plan trips." })

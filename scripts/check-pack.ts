@@ -17,9 +17,8 @@ import manifest from "../package.json" with { type: "json" }
 import { answer, error, type Reply, say, serve, silence, stream } from "../test/models/servers/anthropic.ts"
 import { codeBlocks } from "./markdown.ts"
 
-/** Subpaths that can't be imported without an optional peer, and those whose types (but not their code) name one. */
-const needPeers = ["./tool-selection"]
-const nameLazyPeers = ["./openai", "./llama", "./bash", "./daytona", "./e2b", "./modal", "./runloop", "./vercel"]
+/** The one module that can't be imported without an optional peer. */
+const needsPeer = "./middleware/ToolSelection"
 
 if (!existsSync("dist/index.js")) throw new Error("dist/ is missing: run `npm run build` first.")
 const blocks = codeBlocks(readFileSync("README.md", "utf8"))
@@ -185,7 +184,7 @@ type Modules = typeof modules
 
 const sameModules = (all: Modules) => `
 import assert from "node:assert/strict"
-for (const { barrel, name, path } of ${JSON.stringify(all.filter((one) => one.barrel !== `${manifest.name}/tool-selection`))}) {
+for (const { barrel, name, path } of ${JSON.stringify(all)}) {
   const whole = (await import(barrel))[name]
   const { ...own } = await import(path)
   if (whole !== undefined) assert.deepEqual(Object.entries(own), Object.entries({ ...whole }).sort(), path)
@@ -284,23 +283,21 @@ try {
 
   install(`./${manifest.name}-${manifest.version}.tgz`, installed("effect"))
   check("example", example)
-  const alone = subpaths.filter((path) => !needPeers.includes(path))
-  check("subpaths", imports(alone.filter((path) => !nameLazyPeers.includes(path))))
+  check("subpaths", imports(subpaths))
   // An SDK is loaded when its model is asked for: importing a provider's module needs none.
-  writeFileSync(join(folder, "lazy.mjs"), imports(nameLazyPeers))
-  run(process.execPath, "lazy.mjs")
+  const own = modules.map(({ path }) => path.replace(manifest.name, ".")).filter((path) => path !== needsPeer)
+  writeFileSync(join(folder, "every-module-alone.mjs"), imports(own))
+  run(process.execPath, "every-module-alone.mjs")
 
   // No SDK is installed: a bundler must not want one before it is used.
-  await bundles("every-path", imports(alone))
-  const own = modules.filter(({ barrel }) => !needPeers.includes(barrel.replace(manifest.name, ".")))
-  await bundles("every-module", imports(own.map(({ path }) => path.replace(manifest.name, "."))))
-  const core = own.filter(({ barrel }) => barrel === manifest.name)
-  await bundles("core", imports(core.map(({ path }) => path.replace(manifest.name, "."))), "")
+  await bundles("every-path", imports(subpaths))
+  await bundles("every-module", imports(own))
+  await bundles("core", imports(own.filter((path) => path.split("/").length === 2)), "")
 
   // node-llama-cpp is left out: hundreds of megabytes of binaries for its types alone.
   install(...["minisearch", "openai", "@anthropic-ai/sdk"].map(installed))
   await quick()
-  check("with-peers", imports([...needPeers, "./openai"]))
+  check("with-peers", imports([needsPeer, "./models/OpenAiChatModel"]))
   // The SDK that is installed is in the bundle: the request gets as far as the network.
   await bundles("with-openai", asking)
 

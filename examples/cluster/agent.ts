@@ -4,7 +4,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import { Effect, Layer, Option, Redacted, Schema } from "effect"
 import { Agent, Tool } from "effect-deepagents"
 import { AgentEntity } from "effect-deepagents/durable"
-import { SqlSessions } from "effect-deepagents/sql"
+import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { RunnerAddress } from "effect/cluster"
 

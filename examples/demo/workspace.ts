@@ -3,7 +3,7 @@
  */
 import { Layer } from "effect"
 import { CompositeBackend, MemoryBackend, Permissions } from "effect-deepagents/backends"
-import { FilesystemBackend } from "effect-deepagents/local"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 
 /** Where the agents write, as they see it. */
 export const outputRoute = "/output"

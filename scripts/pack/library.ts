@@ -4,12 +4,11 @@
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { Agent, AgentState, Approval, Message, MessageLog, Middleware, StopWhen, Tool } from "effect-deepagents"
-import { AnthropicChatModel } from "effect-deepagents/anthropic"
 import { CompositeBackend, FileTools, MemoryBackend, Permissions, StoreBackend } from "effect-deepagents/backends"
-import { BedrockChatModel } from "effect-deepagents/bedrock"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
+import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { DeepAgent } from "effect-deepagents/deep"
 import { AgentClient, AgentEntity, Cron, DurableAgent } from "effect-deepagents/durable"
-import { FilesystemBackend, LocalShell } from "effect-deepagents/local"
 import {
   AskUser,
   BackgroundSubagents,
@@ -30,11 +29,14 @@ import {
   Todos
 } from "effect-deepagents/middleware"
 import { ChatModels } from "effect-deepagents/models"
-import { OpenAiChatModel, OpenAiCompatibleChatModel } from "effect-deepagents/openai"
+import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
+import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import { HarnessProfile } from "effect-deepagents/profiles"
 import { Branch, Chat, JsonlSessions, MemorySessions, SessionStore } from "effect-deepagents/sessions"
-import { SqlSessions } from "effect-deepagents/sql"
-import { SqliteSessions } from "effect-deepagents/sqlite"
+import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
+import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { CredentialStore, MemoryStore, MemoryTools, Storage, TraceStore } from "effect-deepagents/stores"
 import { AgentTest, TestBackend, TestChatModel } from "effect-deepagents/testing"
 

@@ -21,9 +21,9 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Backend from "../core/Backend.ts"
 import * as Sandbox from "../core/Sandbox.ts"
-import { backendOf } from "./internal/compositeBackend.ts"
-import * as Routes from "./internal/compositeRoutes.ts"
-import { sandboxOf } from "./internal/compositeSandbox.ts"
+import { backendOf } from "./internal/composite/backend.ts"
+import * as Routes from "./internal/composite/routes.ts"
+import { sandboxOf } from "./internal/composite/sandbox.ts"
 import { InvalidRoute } from "./InvalidRoute.ts"
 
 /** A route that can't be taken: it is no valid path, it is the root, or it (or its backend) is there twice. */

@@ -30,8 +30,8 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type * as Backend from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
-import * as Derive from "./internal/derive.ts"
-import * as Locks from "./internal/locks.ts"
+import * as Derive from "./internal/derive/backend.ts"
+import * as Locks from "./internal/files/locks.ts"
 
 /** What a file holds: bytes, or a text, from a backend that keeps text as text (it is UTF-8 to whoever wants bytes). */
 export type Content = string | Uint8Array

@@ -20,9 +20,9 @@ import * as Layer from "effect/Layer"
 import { KeyValueStore } from "effect/persistence/KeyValueStore"
 import { Backend, type Service } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
-import * as Derive from "./internal/derive.ts"
-import * as Locks from "./internal/locks.ts"
-import * as StoreFiles from "./internal/storeFiles.ts"
+import * as Derive from "./internal/derive/backend.ts"
+import * as Locks from "./internal/files/locks.ts"
+import * as StoreFiles from "./internal/files/store.ts"
 
 /** Whose files: any text, or several from the outside in. `"a"` is `["a"]`, and `["a", "b"]` is not `"a/b"`. */
 export type Namespace = string | ReadonlyArray<string>

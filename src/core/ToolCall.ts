@@ -3,8 +3,8 @@
  */
 import * as Schema from "effect/Schema"
 import { cutMiddle } from "../support/text.ts"
+import { escaped } from "../support/untrusted.ts"
 import { isObject, type Json, JsonObject } from "./Json.ts"
-import { escaped } from "./Untrusted.ts"
 
 /**
  * A tool call whose arguments parsed as a JSON object. `id` pairs it with its tool message; ids come from the provider

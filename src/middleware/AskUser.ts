@@ -18,7 +18,7 @@ import { Approvals } from "../core/Approval.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
-import { escaped } from "../core/Untrusted.ts"
+import { escaped } from "../support/untrusted.ts"
 
 /** The name of the tool. */
 export const toolName = "ask_user"

@@ -25,7 +25,7 @@ import type { BackendError } from "../core/BackendError.ts"
 import { type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
-import { head, oneLine, quote, visible } from "../core/Untrusted.ts"
+import { head, oneLine, quote, visible } from "../support/untrusted.ts"
 import { countProblem } from "./internal/limits.ts"
 
 /** How much of one file is told by default, in bytes. */

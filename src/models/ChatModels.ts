@@ -46,8 +46,8 @@ const anthropic: Provider = {
   layer: (model) =>
     Layer.unwrap(
       Effect.map(
-        Effect.promise(() => import("./anthropic/index.ts")),
-        ({ AnthropicChatModel }) => AnthropicChatModel.layerConfig({ model })
+        Effect.promise(() => import("./AnthropicChatModel.ts")),
+        (AnthropicChatModel) => AnthropicChatModel.layerConfig({ model })
       )
     )
 }
@@ -57,8 +57,8 @@ const bedrock: Provider = {
   layer: (model) =>
     Layer.unwrap(
       Effect.map(
-        Effect.promise(() => import("./bedrock/index.ts")),
-        ({ BedrockChatModel }) => BedrockChatModel.layer({ model })
+        Effect.promise(() => import("./BedrockChatModel.ts")),
+        (BedrockChatModel) => BedrockChatModel.layer({ model })
       )
     )
 }
@@ -68,7 +68,7 @@ const openai: Provider = {
   layer: (model) =>
     Layer.unwrap(
       Effect.gen(function* () {
-        const { OpenAiChatModel } = yield* Effect.promise(() => import("./openai/index.ts"))
+        const OpenAiChatModel = yield* Effect.promise(() => import("./OpenAiChatModel.ts"))
         const moved = yield* Config.option(Config.String("OPENAI_BASE_URL"))
         // The key goes to the server that was named beside it, as with OpenAI's own SDK.
         const elsewhere = Option.isNone(moved)
@@ -84,8 +84,8 @@ const llama: Provider = {
   layer: (model) =>
     Layer.unwrap(
       Effect.map(
-        Effect.promise(() => import("./llama/index.ts")),
-        ({ LlamaChatModel }) => LlamaChatModel.layer({ model })
+        Effect.promise(() => import("./LlamaChatModel.ts")),
+        (LlamaChatModel) => LlamaChatModel.layer({ model })
       )
     )
 }
@@ -96,7 +96,7 @@ const compatible = (name: string, baseURL: string, key?: string): Provider => ({
   layer: (model) =>
     Layer.unwrap(
       Effect.gen(function* () {
-        const { OpenAiCompatibleChatModel } = yield* Effect.promise(() => import("./openai/index.ts"))
+        const OpenAiCompatibleChatModel = yield* Effect.promise(() => import("./OpenAiCompatibleChatModel.ts"))
         // A local server may be elsewhere than by default: OLLAMA_BASE_URL and the like.
         const moved = yield* Config.option(Config.String(`${name.toUpperCase().replaceAll("-", "_")}_BASE_URL`))
         return OpenAiCompatibleChatModel.layer({

@@ -27,11 +27,11 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { SessionError } from "../core/SessionError.ts"
 import { type Service, SessionStore } from "../core/SessionStore.ts"
-import { NotConformant } from "./internal/backend/hold.ts"
-import { appendRules } from "./internal/session/checkAppends.ts"
-import { listRules } from "./internal/session/checkLists.ts"
-import { diskRules, survivalRules } from "./internal/session/checkPlaces.ts"
-import { treeRules } from "./internal/session/checkTrees.ts"
+import { NotConformant } from "./conformance/backend/hold.ts"
+import { appendRules } from "./conformance/session/checkAppends.ts"
+import { listRules } from "./conformance/session/checkLists.ts"
+import { diskRules, survivalRules } from "./conformance/session/checkPlaces.ts"
+import { treeRules } from "./conformance/session/checkTrees.ts"
 
 export { NotConformant }
 

@@ -4,7 +4,7 @@ import { type Backend, BackendError } from "effect-deepagents"
 import { DerivedBackend, MemoryBackend } from "effect-deepagents/backends"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
-import * as Locks from "../../src/backends/internal/locks.ts"
+import * as Locks from "../../src/backends/internal/files/locks.ts"
 import { scaled } from "../scale.ts"
 import { operations, outcomes } from "./operations.ts"
 

@@ -5,7 +5,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import type { Backend, Sandbox } from "effect-deepagents"
 import { ApplyPatch, FileTools, MemoryBackend } from "effect-deepagents/backends"
-import { FilesystemBackend, LocalShell } from "effect-deepagents/local"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
+import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { type Call, converse, edit, read, write } from "./converse.ts"
 
 const folder = Effect.acquireRelease(

@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer } from "effect"
 import { Backend, type BackendError, Sandbox } from "effect-deepagents"
 import { BaseSandbox, CompositeBackend, Permissions } from "effect-deepagents/backends"
-import { FilesystemBackend, LocalShell } from "effect-deepagents/local"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
+import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { functionsOf, make as makeShell } from "./fixtures/localShell.ts"
 
 const rules = [{ operations: ["read", "write"], paths: ["/secrets/**"], mode: "deny" }] as const

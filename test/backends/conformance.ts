@@ -3,7 +3,7 @@
  */
 import { describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { FilesystemBackend } from "effect-deepagents/local"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import { BackendConformance } from "effect-deepagents/testing"
 import * as subjects from "./subjects.ts"
 

@@ -9,7 +9,7 @@ import { promisify } from "node:util"
 import { Context, Effect, Layer, Queue, type Scope, Stream } from "effect"
 import { Sandbox } from "effect-deepagents"
 import { BaseSandbox } from "effect-deepagents/backends"
-import { FilesystemBackend } from "effect-deepagents/local"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import type { BackendConformance } from "effect-deepagents/testing"
 
 /** Runs a program of the machine. */

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schema } from "effect"
 import { Agent, Approval, Backend, type ChatModel, Message, Middleware, StopWhen, Tool } from "effect-deepagents"
 import { MemoryBackend, Permissions } from "effect-deepagents/backends"
-import { Bash } from "effect-deepagents/bash"
+import * as Bash from "effect-deepagents/backends/Bash"
 import { DeepAgent } from "effect-deepagents/deep"
 import {
   BackgroundSubagents,

@@ -9,7 +9,7 @@ import { Clock, Deferred, Duration, Effect, Layer, Redacted, Schema } from "effe
 import { Agent, Message, Tool } from "effect-deepagents"
 import { AgentClient, AgentEntity, DurableAgent } from "effect-deepagents/durable"
 import { SessionStore } from "effect-deepagents/sessions"
-import { SqlSessions } from "effect-deepagents/sql"
+import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { ClusterWorkflowEngine, SingleRunner } from "effect/cluster"
 import { SqlClient } from "effect/sql"

@@ -33,8 +33,8 @@ import {
   ToolRetry,
   ToolTimeout
 } from "effect-deepagents/middleware"
+import * as ToolSelection from "effect-deepagents/middleware/ToolSelection"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
-import { ToolSelection } from "effect-deepagents/tool-selection"
 
 const results = (messages: ReadonlyArray<Message.Message>) => messages.filter((message) => message.role === "tool")
 const texts = (messages: ReadonlyArray<Message.Message>) => results(messages).map(Message.text)

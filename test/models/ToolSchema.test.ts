@@ -5,10 +5,10 @@ import { ApplyPatch, FileTools, MemoryBackend } from "effect-deepagents/backends
 import { DeepAgent } from "effect-deepagents/deep"
 import { Wait } from "effect-deepagents/durable"
 import { AskUser, BackgroundSubagents, BackgroundTasks, Handoffs, Skills } from "effect-deepagents/middleware"
+import * as ToolSelection from "effect-deepagents/middleware/ToolSelection"
 import { ToolSchema } from "effect-deepagents/models"
 import { MemoryTools } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
-import { ToolSelection } from "effect-deepagents/tool-selection"
 import fc from "fast-check"
 import { scaled } from "../scale.ts"
 

@@ -3,8 +3,8 @@
  */
 import { Effect, Redacted } from "effect"
 import { Agent } from "effect-deepagents"
-import { AnthropicChatModel } from "effect-deepagents/anthropic"
-import { OpenAiCompatibleChatModel } from "effect-deepagents/openai"
+import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
+import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 
 const apiKey = Redacted.make("none")
 const layer =

@@ -12,7 +12,7 @@ import { Agent, Approval, Backend, Checkpoint, type Journal, Message, Tool } fro
 import { MemoryBackend } from "effect-deepagents/backends"
 import { DeepAgent } from "effect-deepagents/deep"
 import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
-import { SqliteSessions } from "effect-deepagents/sqlite"
+import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { folder } from "./places.ts"
 

@@ -1,10 +1,11 @@
 /** What each store needs, and how opening it fails. */
 import type { Layer } from "effect"
 import type { SessionError } from "effect-deepagents"
-import { RedisSessions } from "effect-deepagents/redis"
 import type { SessionStore } from "effect-deepagents/sessions"
-import type { SqlSessions } from "effect-deepagents/sql"
-import { SqliteClient, SqliteSessions } from "effect-deepagents/sqlite"
+import * as RedisSessions from "effect-deepagents/sessions/RedisSessions"
+import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
+import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
+import type * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import type { Redis } from "effect/persistence"
 import type { SqlClient, SqlError } from "effect/sql"
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
 import { Backend, BackendError, Sandbox } from "effect-deepagents"
 import { MemoryBackend, Permissions } from "effect-deepagents/backends"
-import { Bash } from "effect-deepagents/bash"
+import * as Bash from "effect-deepagents/backends/Bash"
 
 const over = <E>(backend: Layer.Layer<Backend.Backend, E>, options?: Bash.Options) =>
   Bash.layer(options).pipe(Layer.provide(backend))

@@ -7,7 +7,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { Sandbox } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
-import { Bash } from "effect-deepagents/bash"
+import * as Bash from "effect-deepagents/backends/Bash"
 import { scaled } from "../../scale.ts"
 import { watched } from "../../watchdog.ts"
 

@@ -4,8 +4,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, type Scope } from "effect"
 import { type Backend, Sandbox } from "effect-deepagents"
 import { Permissions } from "effect-deepagents/backends"
-import { Bash } from "effect-deepagents/bash"
-import { FilesystemBackend } from "effect-deepagents/local"
+import * as Bash from "effect-deepagents/backends/Bash"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import { Folder, folder } from "../subjects.ts"
 
 const run = (command: string, options?: Sandbox.ExecuteOptions) =>

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { Sandbox } from "effect-deepagents"
 import { MemoryBackend, Permissions } from "effect-deepagents/backends"
-import { Bash } from "effect-deepagents/bash"
+import * as Bash from "effect-deepagents/backends/Bash"
 
 const rules = [{ operations: ["write"], paths: ["/ro/**"], mode: "deny" }] as const
 const files = MemoryBackend.layer({ files: { "/ro/x": "fixed", "/a": "file\n", "/d/f": "f\n" } })

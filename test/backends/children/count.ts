@@ -1,7 +1,7 @@
 /** Run by tests as another process that counts in a file of a folder. */
 import { Effect } from "effect"
 import { BackendError } from "effect-deepagents"
-import { FilesystemBackend } from "effect-deepagents/local"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 
 const [root = "", path = "", times = "1"] = process.argv.slice(2)
 

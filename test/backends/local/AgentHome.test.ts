@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { Backend, Sandbox } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
-import { AgentHome, LocalShell } from "effect-deepagents/local"
+import * as AgentHome from "effect-deepagents/backends/AgentHome"
+import * as LocalShell from "effect-deepagents/backends/LocalShell"
 
 describe("AgentHome", () => {
   it.live("is the user's folder for this agent, made for its owner only, beside the other files", () =>

@@ -8,9 +8,9 @@ import { Worker } from "node:worker_threads"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { Backend, BackendError } from "effect-deepagents"
-import { FilesystemBackend } from "effect-deepagents/local"
-import { inJail } from "../../../src/backends/local/internal/files.ts"
-import * as Jail from "../../../src/backends/local/internal/jail.ts"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
+import { inJail } from "../../../src/backends/internal/local/files.ts"
+import * as Jail from "../../../src/backends/internal/local/jail.ts"
 import { now, plant, rgPath, system, temporary } from "./temporary.ts"
 
 const tagOf = <A>(effect: Effect.Effect<A, BackendError.BackendError>): Effect.Effect<string> =>

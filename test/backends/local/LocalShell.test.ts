@@ -5,7 +5,7 @@ import * as NodeFs from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { Backend, type BackendError, Sandbox } from "effect-deepagents"
-import { LocalShell } from "effect-deepagents/local"
+import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { now, plant, system, temporary } from "./temporary.ts"
 
 const opened = (options: Partial<LocalShell.Options> = {}) =>

@@ -1,6 +1,7 @@
 import type { Effect, Layer, Scope } from "effect"
 import type { Backend, BackendError, Sandbox } from "effect-deepagents"
-import { FilesystemBackend, LocalShell } from "effect-deepagents/local"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
+import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { expectTypeOf } from "vitest"
 
 expectTypeOf(FilesystemBackend.layer({ root: "." })).toEqualTypeOf<

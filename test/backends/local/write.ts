@@ -1,6 +1,6 @@
 /** Run by a test as somebody who may not write everything: says what becomes of two writes. */
 import { Effect } from "effect"
-import { FilesystemBackend } from "effect-deepagents/local"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 
 const [root = ""] = process.argv.slice(2)
 

@@ -5,7 +5,7 @@
 import { NodeClusterSocket } from "@effect/platform-node"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Layer, Option, Redacted } from "effect"
-import { SqlSessions } from "effect-deepagents/sql"
+import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { ClusterWorkflowEngine, RunnerAddress } from "effect/cluster"
 
 const settings = {

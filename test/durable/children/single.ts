@@ -2,8 +2,8 @@
 import { NodeCrypto, NodeRuntime } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import { AgentClient, AgentEntity } from "effect-deepagents/durable"
-import { SqlSessions } from "effect-deepagents/sql"
-import { SqliteClient } from "effect-deepagents/sqlite"
+import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
+import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { SingleRunner } from "effect/cluster"
 import { teller } from "./agents.ts"
 

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { Agent, AgentState, type ChatModel, Message, Middleware, Tool } from "effect-deepagents"
+import * as ToolSelection from "effect-deepagents/middleware/ToolSelection"
 import { TestChatModel } from "effect-deepagents/testing"
-import { ToolSelection } from "effect-deepagents/tool-selection"
 import * as fc from "fast-check"
 
 const described: { readonly [name: string]: string } = {

@@ -1,5 +1,5 @@
 import { Agent, type ChatModel, type ModelError } from "effect-deepagents"
-import { ToolSelection } from "effect-deepagents/tool-selection"
+import * as ToolSelection from "effect-deepagents/middleware/ToolSelection"
 import { expectTypeOf } from "vitest"
 
 const agent = Agent.make({ name: "a", prompt: "", middleware: [ToolSelection.make({ limit: 3 })] })

@@ -1,7 +1,7 @@
 /** Asks a model for one turn, as the loop does. */
 import { Effect, type Layer, Redacted, type Scope, Stream } from "effect"
 import { ChatModel, Message, type ModelError } from "effect-deepagents"
-import { AnthropicChatModel } from "effect-deepagents/anthropic"
+import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import type { Server } from "../servers/anthropic.ts"
 
 export const key = "sk-ant-canary-0123456789"

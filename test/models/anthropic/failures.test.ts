@@ -281,7 +281,7 @@ it.live("no credentials at all is Authentication, and says so", () =>
     vi.stubEnv("HOME", "/nowhere")
     vi.stubEnv("ANTHROPIC_CONFIG_DIR", "/nowhere")
     const server = yield* serve(say("hi"))
-    const { AnthropicChatModel } = yield* Effect.promise(() => import("effect-deepagents/anthropic"))
+    const AnthropicChatModel = yield* Effect.promise(() => import("effect-deepagents/models/AnthropicChatModel"))
     const failed = yield* failure(AnthropicChatModel.layer({ model: "claude-opus-5-5", baseURL: server.url }))
     expect([failed.reason._tag, failed.isRetryable]).toEqual(["Authentication", false])
     expect(failed.detail).toContain("apiKey")

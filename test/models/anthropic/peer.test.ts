@@ -46,7 +46,7 @@ it.each([
 it("Anthropic's own API needs no SDK for Bedrock", async () => {
   const script = `
     import { Effect, Layer, Redacted } from "effect"
-    import { AnthropicChatModel } from "effect-deepagents/anthropic"
+    import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
     const layer = AnthropicChatModel.layer({ model: "claude-opus-5-5", apiKey: Redacted.make("k") })
     await Effect.runPromise(Effect.scoped(Layer.build(layer)))
     console.log("built")`

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Config, ConfigProvider, Effect, Redacted, Schema, Stream } from "effect"
 import { Agent, ChatModel, Message, Tool } from "effect-deepagents"
-import { AnthropicChatModel } from "effect-deepagents/anthropic"
+import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import { afterEach, describe, vi } from "vitest"
 import { answer, error, json, say, serve, stream, toSse } from "../servers/anthropic.ts"
 import { claude, done, failure, key, request, tool, turn } from "./asking.ts"

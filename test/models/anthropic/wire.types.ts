@@ -7,8 +7,8 @@ import type {
 } from "@anthropic-ai/sdk/resources/messages"
 import type { Config, Layer } from "effect"
 import type { ChatModel, ModelError } from "effect-deepagents"
-import type { AnthropicChatModel } from "effect-deepagents/anthropic"
-import type { BedrockChatModel } from "effect-deepagents/bedrock"
+import type * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
+import type * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
 import { expectTypeOf } from "vitest"
 import type * as Wire from "../../../src/models/internal/anthropic/wire.ts"
 

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Redacted, Stream } from "effect"
 import { ChatModel, Content, Message } from "effect-deepagents"
-import { BedrockChatModel } from "effect-deepagents/bedrock"
+import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
 import fc from "fast-check"
 import { describe } from "vitest"
 import { done, failure, message, request, tool, turn } from "../anthropic/asking.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Array, Deferred, Duration, Effect, Fiber, Layer, Schema, Stream } from "effect"
 import { Agent, ChatModel, Content, Message, type ModelError, Tool } from "effect-deepagents"
-import { EffectAiChatModel } from "effect-deepagents/effect-ai"
+import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
 import { AiError, Model, type Response, Tool as AiTool } from "effect/ai"
 import { type Answer, call, finish, type Part, type Provider, reasoning, requests, script, text } from "./provider.ts"
 

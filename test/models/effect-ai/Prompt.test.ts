@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Content, type Json, Message } from "effect-deepagents"
-import { Prompt } from "effect-deepagents/effect-ai"
+import * as Prompt from "effect-deepagents/models/EffectAiPrompt"
 import { Prompt as AiPrompt } from "effect/ai"
 import * as fc from "fast-check"
 

@@ -1,9 +1,10 @@
 /** The four protocols, each as the pieces that a hostile server puts together. */
 import { Duration, type Layer, Redacted } from "effect"
 import type { ChatModel } from "effect-deepagents"
-import { AnthropicChatModel } from "effect-deepagents/anthropic"
-import { BedrockChatModel } from "effect-deepagents/bedrock"
-import { OpenAiChatModel, OpenAiCompatibleChatModel } from "effect-deepagents/openai"
+import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
+import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import { eventFrame, frame } from "../servers/bedrock.ts"
 
 /** Nothing of this may be in an error. */

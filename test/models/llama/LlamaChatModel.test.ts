@@ -2,7 +2,7 @@ import { basename, dirname, relative } from "node:path"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Schema, Stream } from "effect"
 import { Agent, ChatModel, Message, type ModelError, Tool, type Usage } from "effect-deepagents"
-import type { LlamaChatModel } from "effect-deepagents/llama"
+import type * as LlamaChatModel from "effect-deepagents/models/LlamaChatModel"
 import { caller, definition, endless, file, layer, real, request, session, turn } from "./models.ts"
 import { buildTinyGguf } from "./tiny-gguf.mjs"
 

@@ -1,7 +1,8 @@
 /** Asking a model over the wire, and looking at what came. */
 import { Cause, Deferred, Effect, Exit, Fiber, type Layer, Redacted, Stream } from "effect"
 import { ChatModel, type Message, type ModelError } from "effect-deepagents"
-import { OpenAiChatModel, OpenAiCompatibleChatModel } from "effect-deepagents/openai"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import type { Server } from "../servers/openai.ts"
 
 export const key = "sk-canary-key-0123456789"

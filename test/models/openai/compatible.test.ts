@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Content, Message } from "effect-deepagents"
-import { OpenAiCompatibleChatModel } from "effect-deepagents/openai"
+import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import * as Server from "../servers/openai.ts"
 import { ask, askAll, compatible, key, request, streamed } from "./asking.ts"
 import { chatProblems } from "./rules.ts"

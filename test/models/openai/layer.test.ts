@@ -14,7 +14,8 @@ import {
   Tracer
 } from "effect"
 import { Agent, ChatModel, Message, Tool } from "effect-deepagents"
-import { OpenAiChatModel, OpenAiCompatibleChatModel } from "effect-deepagents/openai"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import * as Server from "../servers/openai.ts"
 import { ask, compatible, key, request, responses } from "./asking.ts"
 import { responsesProblems } from "./rules.ts"

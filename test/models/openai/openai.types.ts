@@ -1,6 +1,7 @@
 import { Config, type Layer, Redacted } from "effect"
 import type { ChatModel, ModelError } from "effect-deepagents"
-import { OpenAiChatModel, OpenAiCompatibleChatModel } from "effect-deepagents/openai"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import { expectTypeOf } from "vitest"
 
 expectTypeOf(OpenAiChatModel.layer({ model: "gpt-5" })).toEqualTypeOf<

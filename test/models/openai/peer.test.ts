@@ -20,7 +20,7 @@ registerHooks({
 
 const program = `
 import { Effect, Layer, Redacted } from "effect"
-import { OpenAiChatModel } from "effect-deepagents/openai"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 const layer = OpenAiChatModel.layer({ model: "gpt-5", apiKey: Redacted.make("key") })
 const error = await Effect.runPromise(Effect.flip(Effect.scoped(Layer.build(layer))))
 console.log(JSON.stringify([error._tag, error.reason._tag, error.message]))

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Redacted } from "effect"
 import { Content, Message } from "effect-deepagents"
-import { OpenAiChatModel } from "effect-deepagents/openai"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import * as Server from "../servers/openai.ts"
 import { ask, askAll, key, request, responses, streamed } from "./asking.ts"
 import { responsesProblems } from "./rules.ts"

@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs"
 import { NodeRedis, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, Redacted } from "effect"
-import { RedisSessions } from "effect-deepagents/redis"
 import { JsonlSessions, type SessionStore } from "effect-deepagents/sessions"
-import { SqlSessions } from "effect-deepagents/sql"
-import { SqliteSessions } from "effect-deepagents/sqlite"
+import * as RedisSessions from "effect-deepagents/sessions/RedisSessions"
+import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
+import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 
 /** What a process must know of a server: it is in `server.json` of its folder. */
 export interface Place {

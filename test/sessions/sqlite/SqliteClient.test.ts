@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
-import { SqliteClient } from "effect-deepagents/sqlite"
+import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { Migrator, SqlClient } from "effect/sql"
 
 /** A file's name in a folder of its own. */

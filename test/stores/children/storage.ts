@@ -1,6 +1,6 @@
 import { NodeServices } from "@effect/platform-node"
 import { Layer } from "effect"
-import { SqliteClient } from "effect-deepagents/sqlite"
+import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { Storage } from "effect-deepagents/stores"
 
 /** A storage that other processes can open, too. */

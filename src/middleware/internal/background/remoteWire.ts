@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
 import { isObject } from "../../../core/Json.ts"
-import { visible } from "../../../core/Untrusted.ts"
+import { visible } from "../../../support/untrusted.ts"
 
 /** An id that a server gave: it becomes a part of addresses, so it can't be a path of its own. */
 export const Id = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,128}$/))

@@ -1,0 +1,62 @@
+/**
+ * The folder of the user's that belongs to one agent, mounted beside the files it works on: `~/.deepagents/<id>` as
+ * `/agent`. What an agent remembers of its user, and the skills that the user gave it, are there.
+ *
+ * ```ts
+ * import * as AgentHome from "effect-deepagents/backends/AgentHome"
+ * import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
+ *
+ * const files = AgentHome.layer({ agentId: "coder", files: FilesystemBackend.layer({ root: "." }) })
+ * ```
+ */
+import { mkdir } from "node:fs/promises"
+import { homedir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Backend } from "../core/Backend.ts"
+import * as BackendError from "../core/BackendError.ts"
+import type { Sandbox } from "../core/Sandbox.ts"
+import * as CompositeBackend from "./CompositeBackend.ts"
+import * as FilesystemBackend from "./FilesystemBackend.ts"
+
+/** Where it is mounted. */
+export const mountedAt = "/agent"
+
+const idRule = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
+
+/** Which agent is at home, and below which folder of this machine. */
+export interface Where {
+  readonly agentId: string
+  readonly folder?: string
+}
+
+/** The folder of an agent, made if it is not there, for its owner only. */
+const folderOf = Effect.fnUntraced(function* ({ agentId, folder = join(homedir(), ".deepagents") }: Where) {
+  if (!idRule.test(agentId)) {
+    const problem = "an agent's id is 1 to 64 of A-Z a-z 0-9 _ -, and begins with a letter or a digit"
+    return yield* Effect.fail(BackendError.make("open", agentId, { _tag: "InvalidPath", problem }))
+  }
+  const root = join(folder, agentId)
+  yield* Effect.tryPromise({
+    try: () => mkdir(root, { recursive: true, mode: 0o700 }),
+    catch: (cause) =>
+      BackendError.make("open", root, { _tag: "Unavailable" }, { detail: "the agent's folder can't be made", cause })
+  })
+  return root
+})
+
+const home = (where: Where): Layer.Layer<Backend, BackendError.BackendError> =>
+  Layer.unwrap(Effect.map(folderOf(where), (root) => FilesystemBackend.layer({ root })))
+
+/** The files of an agent with its home beside them. `folder` is where the homes are, `~/.deepagents` by default. */
+export const layer = <E, R>(
+  options: Where & { readonly files: Layer.Layer<Backend, E, R> }
+): Layer.Layer<Backend, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
+  CompositeBackend.layer({ default: options.files, routes: { [mountedAt]: home(options) } })
+
+/** Like {@link layer}, beside a sandbox. */
+export const layerSandbox = <E, R>(
+  options: Where & { readonly files: Layer.Layer<Sandbox, E, R> }
+): Layer.Layer<Sandbox | Backend, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
+  CompositeBackend.layerSandbox({ default: options.files, routes: { [mountedAt]: home(options) } })

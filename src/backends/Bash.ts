@@ -1,0 +1,208 @@
+/**
+ * A shell without a machine: runs commands over the files of any backend, by `just-bash`.
+ *
+ * Commands are those that just-bash has built in (`grep`, `sed`, `awk`, `jq` …): no program of the host is run, and each
+ * file that they touch goes through the given backend. So rules of that backend hold for commands too: put `Permissions`
+ * beneath. Rules in front would be gone around by commands (`reaches` is true), and are refused. The network is closed
+ * unless `network` opens it.
+ *
+ * The shell itself is a process of Node beside this one, so that whatever a command does, it can be ended: when its time
+ * is over, when it is interrupted, and when it takes more than 512 MiB of memory, which fails with `Unavailable`. At most
+ * four commands run at once, others wait. A process is kept for the next command, for 30 seconds.
+ *
+ * ```ts
+ * import { Effect, Layer } from "effect"
+ * import { Sandbox } from "effect-deepagents"
+ * import { MemoryBackend } from "effect-deepagents/backends"
+ * import * as Bash from "effect-deepagents/backends/Bash"
+ *
+ * const count = Sandbox.Sandbox.use((sandbox) => sandbox.execute("grep -rl TODO src | wc -l"))
+ *
+ * const answer = Effect.provide(count, Bash.layer().pipe(Layer.provide(MemoryBackend.layer())))
+ * ```
+ */
+// The name `createRequire` is taken in bundles that begin with one of their own.
+import * as NodeModule from "node:module"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Backend from "../core/Backend.ts"
+import * as BackendError from "../core/BackendError.ts"
+import * as Sandbox from "../core/Sandbox.ts"
+import * as Execute from "./internal/bash/execute.ts"
+import * as Files from "./internal/bash/files.ts"
+import * as Processes from "./internal/bash/processes.ts"
+import * as Path from "./internal/files/path.ts"
+import { cutMiddle, endOfText } from "./internal/posix/output.ts"
+import { refusalOf } from "./internal/sandboxes/commandLine.ts"
+import { loadPeer } from "./internal/sandboxes/peer.ts"
+
+/**
+ * How commands run.
+ *
+ * - `env`: variables that each command has; nothing of this process's environment is passed on
+ * - `network`: the URLs, or beginnings of URLs, that `curl` may get; private addresses are always refused
+ * - `outputLimit`: how many characters of a command's output are kept, half of them from its end; 100,000 by default
+ * - `maxCommands`, `maxLoopIterations`, `maxCallDepth`: how many commands a line may run (50,000 by default), how often a
+ *   loop may go round (100,000; of `seq` and `awk` too), and how deep functions may call each other (100). What is over
+ *   them ends with exit code 126
+ */
+export interface Options {
+  readonly id?: string | undefined
+  readonly env?: { readonly [name: string]: string } | undefined
+  readonly network?: ReadonlyArray<string> | undefined
+  readonly outputLimit?: number | undefined
+  readonly maxCommands?: number | undefined
+  readonly maxLoopIterations?: number | undefined
+  readonly maxCallDepth?: number | undefined
+}
+
+const operation = "execute"
+const defaultTimeout = Duration.minutes(2)
+const defaultOutput = 100_000
+const defaultCommands = 50_000
+const defaultIterations = 100_000
+const defaultDepth = 100
+const shownAtTimeout = 2_000
+
+/** Fails if the package is not there for the program, which loads it. A bundler does not see it here. */
+const checkPeer = (program: URL): Effect.Effect<void, BackendError.BackendError> =>
+  loadPeer("just-bash", async () => NodeModule.createRequire(program).resolve("just-bash"))
+
+/** A bundle may not say where it is. */
+const findProgram = Effect.try({
+  try: () => new URL("./internal/bash/child.ts", import.meta.url),
+  catch: (cause) =>
+    BackendError.make(
+      "open",
+      "/",
+      { _tag: "Unsupported" },
+      { detail: "the program of the shell is not found: leave effect-deepagents out of the bundle", cause }
+    )
+})
+
+type Put = (output: Execute.Output) => void
+
+const executor = (backend: Backend.Service, options: Options, processes: Processes.Processes) => {
+  const modes = new Map<string, number>()
+  return Effect.fnUntraced(function* (
+    command: string,
+    given: Sandbox.ExecuteOptions | undefined,
+    put: Put
+  ): Effect.fn.Return<number, BackendError.BackendError> {
+    const path = given?.cwd ?? "/"
+    const cwd = yield* Effect.fromResult(Path.normalize(operation, path))
+    const refusal = refusalOf(path, command, given?.env)
+    if (refusal !== undefined) return yield* Effect.fail(refusal)
+    if (cwd !== "/")
+      yield* Effect.mapError(backend.ls(cwd), (error) => BackendError.make(operation, path, error.reason))
+    const limit = Math.max(0, Duration.toMillis(Duration.fromInputUnsafe(given?.timeout ?? defaultTimeout)))
+    let last = ""
+    const line = {
+      command,
+      cwd,
+      limit,
+      env: { HOME: "/", ...options.env, ...given?.env },
+      stdin: given?.stdin ?? "",
+      network: options.network,
+      maxCommands: options.maxCommands ?? defaultCommands,
+      maxLoopIterations: options.maxLoopIterations ?? defaultIterations,
+      maxCallDepth: options.maxCallDepth ?? defaultDepth
+    }
+    const ended = yield* Execute.execute(processes, Files.make(backend, modes), line, (output) => {
+      last = (last + output.text).slice(-2 * shownAtTimeout)
+      put(output)
+    }).pipe(Effect.catch((gone) => Effect.succeed<Execute.Ended>({ _tag: "Broken", problem: gone.problem })))
+    const detail = endOfText(last, shownAtTimeout)
+    const failing = (reason: BackendError.Reason, more: string) =>
+      Effect.fail(BackendError.make(operation, path, reason, more === "" ? {} : { detail: more }))
+    switch (ended._tag) {
+      case "Exited":
+        return ended.exitCode
+      case "Late":
+        return yield* failing({ _tag: "TimedOut", limit }, detail)
+      case "Unusable":
+        return yield* failing({ _tag: "Unsupported" }, ended.problem)
+      case "Broken":
+        return yield* failing({ _tag: "Unavailable" }, detail === "" ? ended.problem : `${ended.problem}; ${detail}`)
+    }
+  })
+}
+
+const counts = ["outputLimit", "maxCommands", "maxLoopIterations", "maxCallDepth"] as const
+
+const checkCounts = (options: Options): Effect.Effect<void, BackendError.BackendError> => {
+  const name = counts.find((one) => {
+    const count = options[one] ?? 0
+    return count !== Infinity && !(Number.isSafeInteger(count) && count >= 0)
+  })
+  if (name === undefined) return Effect.void
+  const detail = `\`${name}\` must be a whole number of at least 0, not ${options[name]}`
+  return Effect.fail(BackendError.make("open", "/", { _tag: "Unsupported" }, { detail }))
+}
+
+/** Makes the sandbox over the backend in context. Fails with `Unsupported` if `just-bash` is not installed. */
+const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<Sandbox.Service, BackendError.BackendError, Backend.Backend | Scope.Scope> {
+  const backend = yield* Backend.Backend
+  yield* checkCounts(options)
+  const program = yield* findProgram
+  yield* checkPeer(program)
+  const run = executor(backend, options, yield* Processes.make(program))
+  const limit = options.outputLimit ?? defaultOutput
+  return {
+    id: options.id ?? "bash",
+    ls: (path) => backend.ls(path),
+    read: (path, window) => backend.read(path, window),
+    write: (path, content, how) => backend.write(path, content, how),
+    edit: (path, replacements, how) => backend.edit(path, replacements, how),
+    delete: (path, how) => backend.delete(path, how),
+    move: (from, to) => backend.move(from, to),
+    grep: (query) => backend.grep(query),
+    glob: (query) => backend.glob(query),
+    upload: (files) => backend.upload(files),
+    download: (paths) => backend.download(paths),
+    execute: (command, how) =>
+      Effect.suspend(() => {
+        const parts: Array<string> = []
+        return Effect.map(
+          run(command, how, ({ text }) => void parts.push(text)),
+          (exitCode) => ({ ...cutMiddle(parts.join(""), limit), exitCode })
+        )
+      }),
+    executeStream: (command, how) =>
+      Stream.callback<Sandbox.ExecuteEvent, BackendError.BackendError>((queue) =>
+        Effect.matchCauseEffect(
+          run(command, how, (output) => void Queue.offerUnsafe(queue, output)),
+          {
+            onSuccess: (exitCode) => {
+              Queue.offerUnsafe(queue, { _tag: "Exited", exitCode, truncated: false })
+              return Queue.end(queue)
+            },
+            onFailure: (cause) => Queue.failCause(queue, cause)
+          }
+        )
+      ),
+    ...(backend.realPaths === undefined ? {} : { realPaths: backend.realPaths }),
+    ...(backend.permit === undefined ? {} : { permit: backend.permit }),
+    reaches: () => true
+  }
+})
+
+/**
+ * A shell over the backend in context. Files stay where they are: `Backend` is the given one, with `execute` beside it.
+ * Output comes statement by statement; what one of them wrote to stderr comes after what it wrote to stdout. Fails with
+ * `Unsupported` if `just-bash` is not installed.
+ *
+ * A backend has no empty directories: one that a command makes is there until that command line ends. Links can't be
+ * made; those that are there are links for commands too, and searches go around them. Files in `/tmp` are files of the
+ * backend like others. A limit that is no whole number is `Unsupported`.
+ */
+export const layer = (
+  options: Options = {}
+): Layer.Layer<Sandbox.Sandbox | Backend.Backend, BackendError.BackendError, Backend.Backend> =>
+  Sandbox.layer(make(options))

@@ -1,0 +1,122 @@
+/**
+ * A Daytona sandbox as the files and the shell of an agent.
+ *
+ * ```ts
+ * import { Config, Effect } from "effect"
+ * import { Sandbox } from "effect-deepagents"
+ * import * as DaytonaSandbox from "effect-deepagents/backends/DaytonaSandbox"
+ *
+ * const system = Sandbox.Sandbox.use((sandbox) => sandbox.execute("uname -a")).pipe(
+ *   Effect.provide(DaytonaSandbox.layerConfig({ create: { language: "typescript" }, target: Config.String("DAYTONA_REGION") }))
+ * )
+ * ```
+ */
+import { Buffer } from "node:buffer"
+import type { CreateSandboxFromImageParams, CreateSandboxFromSnapshotParams } from "@daytonaio/sdk"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import type { Backend } from "../core/Backend.ts"
+import type { BackendError } from "../core/BackendError.ts"
+import * as Sandbox from "../core/Sandbox.ts"
+import { type Configured, fromConfigured } from "../support/configured.ts"
+import * as BaseSandbox from "./BaseSandbox.ts"
+import { loadPeer } from "./internal/sandboxes/peer.ts"
+import * as Provider from "./internal/sandboxes/provider.ts"
+
+/** What is used of the SDK's sandbox. */
+export interface DaytonaMachine {
+  readonly id: string
+  readonly process: {
+    executeCommand(
+      command: string,
+      cwd?: string,
+      env?: Record<string, string>,
+      timeout?: number
+    ): Promise<{ readonly exitCode: number; readonly result: string }>
+  }
+  readonly fs: {
+    uploadFile(file: Buffer, path: string): Promise<void>
+    downloadFile(path: string): Promise<Uint8Array>
+  }
+}
+
+/**
+ * What a layer is made of.
+ *
+ * - `apiKey`, `apiUrl`, `target`: without them the SDK looks for `DAYTONA_API_KEY`, `DAYTONA_API_URL`, `DAYTONA_TARGET`
+ * - `create`: what the SDK is told of the sandbox to make (image or snapshot, resources, environment …)
+ * - `sandboxId`: a sandbox that is there already; it is started if it stands still
+ */
+export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
+  readonly apiKey?: Redacted.Redacted
+  readonly apiUrl?: string
+  readonly target?: string
+  readonly create?: CreateSandboxFromSnapshotParams | CreateSandboxFromImageParams
+}
+
+const service = (machine: DaytonaMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
+  BaseSandbox.make({
+    ...Provider.settingsOf(settings),
+    id: machine.id,
+    execute: (command, { timeout }) =>
+      Effect.map(
+        Provider.call(
+          provider,
+          () => machine.process.executeCommand(command, undefined, undefined, Math.ceil(timeout / 1000)),
+          timeout
+        ),
+        ({ exitCode, result }) => ({ output: result, exitCode })
+      ),
+    upload: (path, content) => Provider.call(provider, () => machine.fs.uploadFile(Buffer.from(content), path)),
+    download: (path) => Provider.call(provider, () => machine.fs.downloadFile(path))
+  })
+
+/** A sandbox of the SDK that is there already. It is not ended from here. */
+export const fromSandbox = (
+  machine: DaytonaMachine,
+  settings: BaseSandbox.Settings = {}
+): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Daytona"))
+
+const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<Sandbox.Service, BackendError, Scope.Scope> {
+  const provider = Provider.make("Daytona", options.apiKey)
+  const { Daytona } = yield* loadPeer("@daytonaio/sdk", () => import("@daytonaio/sdk"))
+  const { apiKey, apiUrl, create, target } = options
+  const client = yield* Provider.call(
+    provider,
+    async () =>
+      new Daytona({
+        ...(apiKey === undefined ? {} : { apiKey: Redacted.value(apiKey) }),
+        ...(apiUrl === undefined ? {} : { apiUrl }),
+        ...(target === undefined ? {} : { target })
+      })
+  )
+  const machine = yield* Provider.living(provider, options, {
+    create: Provider.call(provider, () => client.create(create)),
+    connect: (sandboxId) =>
+      Provider.call(provider, async () => {
+        const found = await client.get(sandboxId)
+        if (found.state !== "started") await client.start(found)
+        return found
+      }),
+    end: (made) => Provider.call(provider, () => client.delete(made)),
+    idOf: ({ id }) => id
+  })
+  return yield* service(machine, options, provider)
+})
+
+/** A sandbox that is made with the layer and deleted with it. Fails with `Unsupported` if the SDK is not installed. */
+export const layer = (options: Options = {}): Layer.Layer<Sandbox.Sandbox | Backend, BackendError> =>
+  Sandbox.layer(make(options))
+
+/** As {@link layer}, with options of which any may be a `Config`. The key is read from `DAYTONA_API_KEY` by default. */
+export const layerConfig = (
+  options: Configured<Options> = {}
+): Layer.Layer<Sandbox.Sandbox | Backend, BackendError | Config.ConfigError> =>
+  Sandbox.layer(
+    Effect.flatMap(fromConfigured<Options>({ apiKey: Config.Redacted("DAYTONA_API_KEY"), ...options }), make)
+  )

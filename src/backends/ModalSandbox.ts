@@ -1,0 +1,165 @@
+/**
+ * A Modal sandbox as the files and the shell of an agent.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Sandbox } from "effect-deepagents"
+ * import * as ModalSandbox from "effect-deepagents/backends/ModalSandbox"
+ *
+ * const system = Sandbox.Sandbox.use((sandbox) => sandbox.execute("uname -a")).pipe(
+ *   Effect.provide(ModalSandbox.layerConfig({ app: "agents", image: "node:24-slim" }))
+ * )
+ * ```
+ */
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { SandboxCreateParams } from "modal"
+import type { Backend } from "../core/Backend.ts"
+import type { BackendError } from "../core/BackendError.ts"
+import * as Sandbox from "../core/Sandbox.ts"
+import { type Configured, fromConfigured } from "../support/configured.ts"
+import * as BaseSandbox from "./BaseSandbox.ts"
+import { loadPeer } from "./internal/sandboxes/peer.ts"
+import * as Provider from "./internal/sandboxes/provider.ts"
+
+/** What is used of a process of the SDK. */
+export interface ModalProcess {
+  readonly stdout: AsyncIterable<string> & { readText(): Promise<string> }
+  readonly stderr: AsyncIterable<string> & { readText(): Promise<string> }
+  wait(): Promise<number>
+}
+
+/** What is used of the SDK's sandbox. */
+export interface ModalMachine {
+  readonly sandboxId: string
+  exec(command: Array<string>, options: { readonly mode: "text"; readonly timeoutMs?: number }): Promise<ModalProcess>
+  readonly filesystem: {
+    writeBytes(content: Uint8Array, path: string): Promise<void>
+    readBytes(path: string): Promise<Uint8Array>
+  }
+}
+
+/**
+ * What a layer is made of.
+ *
+ * - `tokenId`, `tokenSecret`: without them the SDK looks for `MODAL_TOKEN_ID`, `MODAL_TOKEN_SECRET` and its own profiles
+ * - `app`: the name of the app that the sandbox belongs to, made if it is missing; `effect-deepagents` by default
+ * - `image`: the container image that it is made from, by its name in a registry; `debian:stable-slim` by default
+ * - `create`: what else the SDK is told (resources, volumes, how long it lives …)
+ */
+export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
+  readonly tokenId?: Redacted.Redacted
+  readonly tokenSecret?: Redacted.Redacted
+  readonly environment?: string
+  readonly app?: string
+  readonly image?: string
+  readonly create?: SandboxCreateParams
+}
+
+/** The SDK takes whole seconds only. */
+const wholeSeconds = (timeout: number): number => Math.ceil(timeout / 1000) * 1000
+
+const start = (machine: ModalMachine, command: string, timeout: number): Promise<ModalProcess> =>
+  machine.exec(["sh", "-c", command], { mode: "text", timeoutMs: wholeSeconds(timeout) })
+
+const service = (machine: ModalMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
+  BaseSandbox.make({
+    ...Provider.settingsOf(settings),
+    id: machine.sandboxId,
+    execute: (command, { timeout }) =>
+      Provider.call(
+        provider,
+        async () => {
+          const running = await start(machine, command, timeout)
+          // Both are read, or the one that is not could fill up and stop the command.
+          const [output, , exitCode] = await Promise.all([
+            running.stdout.readText(),
+            running.stderr.readText(),
+            running.wait()
+          ])
+          return { output, exitCode }
+        },
+        timeout
+      ),
+    stream: (command, { timeout }) =>
+      Stream.unwrap(
+        Effect.map(
+          Provider.call(provider, () => start(machine, command, timeout), timeout),
+          (running) => {
+            const pieces = (channel: "stdout" | "stderr") =>
+              Stream.map(
+                Stream.fromAsyncIterable(running[channel], (cause) => cause),
+                (text) => ({ channel, text })
+              )
+            return Stream.merge(pieces("stdout"), pieces("stderr"))
+          }
+        )
+      ),
+    upload: (path, content) => Provider.call(provider, () => machine.filesystem.writeBytes(content, path)),
+    download: (path) => Provider.call(provider, () => machine.filesystem.readBytes(path))
+  })
+
+/** A sandbox of the SDK that is there already. It is not ended from here. */
+export const fromSandbox = (
+  machine: ModalMachine,
+  settings: BaseSandbox.Settings = {}
+): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Modal"))
+
+const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<Sandbox.Service, BackendError, Scope.Scope> {
+  const provider = Provider.make("Modal", options.tokenId, options.tokenSecret)
+  const { ModalClient } = yield* loadPeer("modal", () => import("modal"))
+  const { app = "effect-deepagents", create, environment, image = "debian:stable-slim", tokenId, tokenSecret } = options
+  const client = yield* Effect.acquireRelease(
+    Provider.call(
+      provider,
+      async () =>
+        new ModalClient({
+          ...(tokenId === undefined ? {} : { tokenId: Redacted.value(tokenId) }),
+          ...(tokenSecret === undefined ? {} : { tokenSecret: Redacted.value(tokenSecret) }),
+          ...(environment === undefined ? {} : { environment })
+        })
+    ),
+    (made) => Effect.ignore(Provider.call(provider, async () => made.close()))
+  )
+  const machine = yield* Provider.living(provider, options, {
+    create: Provider.call(provider, async () =>
+      client.sandboxes.create(
+        await client.apps.fromName(app, { createIfMissing: true }),
+        client.images.fromRegistry(image),
+        create
+      )
+    ),
+    connect: (sandboxId) => Provider.call(provider, () => client.sandboxes.fromId(sandboxId)),
+    end: (made) => Provider.call(provider, () => made.terminate()),
+    idOf: ({ sandboxId }) => sandboxId
+  })
+  return yield* service(machine, options, provider)
+})
+
+/** A sandbox that is made with the layer and ended with it. Fails with `Unsupported` if the SDK is not installed. */
+export const layer = (options: Options = {}): Layer.Layer<Sandbox.Sandbox | Backend, BackendError> =>
+  Sandbox.layer(make(options))
+
+/**
+ * As {@link layer}, with options of which any may be a `Config`. The keys are read from `MODAL_TOKEN_ID` and
+ * `MODAL_TOKEN_SECRET` by default.
+ */
+export const layerConfig = (
+  options: Configured<Options> = {}
+): Layer.Layer<Sandbox.Sandbox | Backend, BackendError | Config.ConfigError> =>
+  Sandbox.layer(
+    Effect.flatMap(
+      fromConfigured<Options>({
+        tokenId: Config.Redacted("MODAL_TOKEN_ID"),
+        tokenSecret: Config.Redacted("MODAL_TOKEN_SECRET"),
+        ...options
+      }),
+      make
+    )
+  )

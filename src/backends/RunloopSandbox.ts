@@ -1,0 +1,122 @@
+/**
+ * A Runloop devbox as the files and the shell of an agent.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Sandbox } from "effect-deepagents"
+ * import * as RunloopSandbox from "effect-deepagents/backends/RunloopSandbox"
+ *
+ * const system = Sandbox.Sandbox.use((sandbox) => sandbox.execute("uname -a")).pipe(
+ *   Effect.provide(RunloopSandbox.layerConfig({ create: { blueprint_name: "agents" } }))
+ * )
+ * ```
+ */
+import type { DevboxCreateParams } from "@runloop/api-client/resources/devboxes"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import type { Backend } from "../core/Backend.ts"
+import type { BackendError } from "../core/BackendError.ts"
+import * as Sandbox from "../core/Sandbox.ts"
+import { type Configured, fromConfigured } from "../support/configured.ts"
+import * as BaseSandbox from "./BaseSandbox.ts"
+import { loadPeer } from "./internal/sandboxes/peer.ts"
+import * as Provider from "./internal/sandboxes/provider.ts"
+
+/** What is used of the SDK's devbox. */
+export interface RunloopMachine {
+  readonly id: string
+  readonly cmd: {
+    exec(
+      command: string,
+      params: undefined,
+      options: { readonly signal: AbortSignal; readonly longPoll: { readonly timeoutMs: number } }
+    ): Promise<{ readonly exitCode: number | null; stdout(): Promise<string> }>
+  }
+  readonly file: {
+    upload(params: { readonly path: string; readonly file: File }): Promise<unknown>
+    download(params: { readonly path: string }): Promise<{ arrayBuffer(): Promise<ArrayBuffer> }>
+  }
+}
+
+/**
+ * What a layer is made of.
+ *
+ * - `apiKey`, `baseURL`: without them the SDK looks for `RUNLOOP_API_KEY` and `RUNLOOP_BASE_URL`
+ * - `create`: what the SDK is told of the devbox to make (blueprint or snapshot, resources, environment …)
+ * - `sandboxId`: a devbox that is there already; it is resumed if it is suspended
+ */
+export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
+  readonly apiKey?: Redacted.Redacted
+  readonly baseURL?: string
+  readonly create?: Omit<DevboxCreateParams, "gateways" | "mcp" | "mounts" | "secrets">
+}
+
+const service = (machine: RunloopMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
+  BaseSandbox.make({
+    ...Provider.settingsOf(settings),
+    id: machine.id,
+    execute: (command, { timeout }) =>
+      Provider.call(
+        provider,
+        async (signal) => {
+          const result = await machine.cmd.exec(command, undefined, { signal, longPoll: { timeoutMs: timeout } })
+          return { output: await result.stdout(), exitCode: result.exitCode ?? -1 }
+        },
+        timeout
+      ),
+    upload: (path, content) =>
+      Provider.call(provider, () => machine.file.upload({ path, file: new File([content.slice()], "content") })),
+    download: (path) =>
+      Provider.call(provider, async () => new Uint8Array(await (await machine.file.download({ path })).arrayBuffer()))
+  })
+
+/** A devbox of the SDK that is there already. It is not ended from here. */
+export const fromSandbox = (
+  machine: RunloopMachine,
+  settings: BaseSandbox.Settings = {}
+): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Runloop"))
+
+const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<Sandbox.Service, BackendError, Scope.Scope> {
+  const provider = Provider.make("Runloop", options.apiKey)
+  const { RunloopSDK } = yield* loadPeer("@runloop/api-client", () => import("@runloop/api-client"))
+  const { apiKey, baseURL, create } = options
+  const client = yield* Provider.call(
+    provider,
+    async () =>
+      new RunloopSDK({
+        ...(apiKey === undefined ? {} : { bearerToken: Redacted.value(apiKey) }),
+        ...(baseURL === undefined ? {} : { baseURL })
+      })
+  )
+  const machine = yield* Provider.living(provider, options, {
+    create: Provider.call(provider, () => client.devbox.create(create)),
+    connect: (sandboxId) =>
+      Provider.call(provider, async () => {
+        const found = client.devbox.fromId(sandboxId)
+        const { status } = await found.getInfo()
+        if (status === "suspended") await found.resume()
+        else await found.awaitRunning()
+        return found
+      }),
+    end: (made) => Effect.asVoid(Provider.call(provider, () => made.shutdown())),
+    idOf: ({ id }) => id
+  })
+  return yield* service(machine, options, provider)
+})
+
+/** A devbox that is made with the layer and shut down with it. Fails with `Unsupported` if the SDK is not installed. */
+export const layer = (options: Options = {}): Layer.Layer<Sandbox.Sandbox | Backend, BackendError> =>
+  Sandbox.layer(make(options))
+
+/** As {@link layer}, with options of which any may be a `Config`. The key is read from `RUNLOOP_API_KEY` by default. */
+export const layerConfig = (
+  options: Configured<Options> = {}
+): Layer.Layer<Sandbox.Sandbox | Backend, BackendError | Config.ConfigError> =>
+  Sandbox.layer(
+    Effect.flatMap(fromConfigured<Options>({ apiKey: Config.Redacted("RUNLOOP_API_KEY"), ...options }), make)
+  )

@@ -1,0 +1,154 @@
+/**
+ * A Vercel sandbox as the files and the shell of an agent.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Sandbox } from "effect-deepagents"
+ * import * as VercelSandbox from "effect-deepagents/backends/VercelSandbox"
+ *
+ * const system = Sandbox.Sandbox.use((sandbox) => sandbox.execute("uname -a")).pipe(
+ *   Effect.provide(VercelSandbox.layer({ create: { timeout: 3_600_000 } }))
+ * )
+ * ```
+ */
+import type { Sandbox as VercelSdkSandbox } from "@vercel/sandbox"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Backend } from "../core/Backend.ts"
+import * as BackendError from "../core/BackendError.ts"
+import * as Sandbox from "../core/Sandbox.ts"
+import { type Configured, fromConfigured } from "../support/configured.ts"
+import * as BaseSandbox from "./BaseSandbox.ts"
+import { loadPeer } from "./internal/sandboxes/peer.ts"
+import * as Provider from "./internal/sandboxes/provider.ts"
+
+/** A line for the SDK to run. */
+export interface VercelRun {
+  readonly cmd: string
+  readonly args: Array<string>
+  readonly signal?: AbortSignal
+  readonly timeoutMs?: number
+}
+
+/** What is used of the SDK's sandbox. */
+export interface VercelMachine {
+  readonly name: string
+  runCommand(run: VercelRun & { readonly detached: true }): Promise<{
+    logs(): AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: string }>
+  }>
+  runCommand(run: VercelRun): Promise<{ readonly exitCode: number; stdout(): Promise<string> }>
+  writeFiles(
+    files: Array<{ path: string; content: Uint8Array }>,
+    options: { readonly signal: AbortSignal }
+  ): Promise<void>
+  readFileToBuffer(
+    file: { readonly path: string },
+    options: { readonly signal: AbortSignal }
+  ): Promise<Uint8Array | null>
+}
+
+/**
+ * What a layer is made of.
+ *
+ * - `token`, `teamId`, `projectId`: all three, or none: then the SDK takes the OIDC token of the deployment
+ * - `create`: what the SDK is told of the sandbox to make (image, resources, how long it lives …)
+ * - `sandboxId`: the name of a sandbox that is there already
+ */
+export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
+  readonly token?: Redacted.Redacted
+  readonly teamId?: string
+  readonly projectId?: string
+  readonly create?: NonNullable<Parameters<typeof VercelSdkSandbox.create>[0]>
+}
+
+const service = (machine: VercelMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
+  BaseSandbox.make({
+    ...Provider.settingsOf(settings),
+    id: machine.name,
+    execute: (command, { timeout }) =>
+      Provider.call(
+        provider,
+        async (signal) => {
+          const run = { cmd: "sh", args: ["-c", command], signal, timeoutMs: timeout }
+          const ended = await machine.runCommand(run)
+          return { output: await ended.stdout(), exitCode: ended.exitCode }
+        },
+        timeout
+      ),
+    stream: (command, { timeout }) =>
+      Stream.unwrap(
+        Effect.map(
+          Provider.call(
+            provider,
+            () => machine.runCommand({ cmd: "sh", args: ["-c", command], timeoutMs: timeout, detached: true }),
+            timeout
+          ),
+          (running) =>
+            Stream.map(
+              Stream.fromAsyncIterable(running.logs(), (cause) => cause),
+              ({ data, stream }) => ({ channel: stream, text: data })
+            )
+        )
+      ),
+    upload: (path, content) => Provider.call(provider, (signal) => machine.writeFiles([{ path, content }], { signal })),
+    download: (path) =>
+      Effect.flatMap(
+        Provider.call(provider, (signal) => machine.readFileToBuffer({ path }, { signal })),
+        (content) =>
+          content === null
+            ? Effect.fail(BackendError.make("download", path, { _tag: "NotFound" }))
+            : Effect.succeed(content)
+      )
+  })
+
+/** A sandbox of the SDK that is there already. It is not ended from here. */
+export const fromSandbox = (
+  machine: VercelMachine,
+  settings: BaseSandbox.Settings = {}
+): Effect.Effect<Sandbox.Service, BackendError.BackendError> => service(machine, settings, Provider.make("Vercel"))
+
+const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<Sandbox.Service, BackendError.BackendError, Scope.Scope> {
+  const provider = Provider.make("Vercel", options.token)
+  const { Sandbox: Machine } = yield* loadPeer("@vercel/sandbox", () => import("@vercel/sandbox"))
+  const { create, projectId, teamId, token } = options
+  const credentials =
+    token === undefined || teamId === undefined || projectId === undefined
+      ? {}
+      : { token: Redacted.value(token), teamId, projectId }
+  const machine = yield* Provider.living(provider, options, {
+    create: Provider.call(provider, () => Machine.create({ ...create, ...credentials })),
+    connect: (name) => Provider.call(provider, () => Machine.get({ name, ...credentials })),
+    end: (made) => Effect.asVoid(Provider.call(provider, () => made.stop())),
+    idOf: ({ name }) => name
+  })
+  return yield* service(machine, options, provider)
+})
+
+/** A sandbox that is made with the layer and stopped with it. Fails with `Unsupported` if the SDK is not installed. */
+export const layer = (options: Options = {}): Layer.Layer<Sandbox.Sandbox | Backend, BackendError.BackendError> =>
+  Sandbox.layer(make(options))
+
+/**
+ * As {@link layer}, with options of which any may be a `Config`. The credentials are read from `VERCEL_TOKEN`,
+ * `VERCEL_TEAM_ID` and `VERCEL_PROJECT_ID` by default.
+ */
+export const layerConfig = (
+  options: Configured<Options> = {}
+): Layer.Layer<Sandbox.Sandbox | Backend, BackendError.BackendError | Config.ConfigError> =>
+  Sandbox.layer(
+    Effect.flatMap(
+      fromConfigured<Options>({
+        token: Config.Redacted("VERCEL_TOKEN"),
+        teamId: Config.String("VERCEL_TEAM_ID"),
+        projectId: Config.String("VERCEL_PROJECT_ID"),
+        ...options
+      }),
+      make
+    )
+  )

@@ -1,4 +1,0 @@
-/**
- * Sandboxes of Daytona. Needs the package `@daytonaio/sdk`.
- */
-export * as DaytonaSandbox from "./DaytonaSandbox.ts"

@@ -1,0 +1,129 @@
+/**
+ * What all derived operations begin with: the path in its normal form, links followed, and failures that name the
+ * operation and the path as it was given.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as BackendError from "../../../core/BackendError.ts"
+import type { Content, Primitives, Stat } from "../../DerivedBackend.ts"
+import * as Path from "../files/path.ts"
+import { utf8Length } from "../text/utf8.ts"
+import { versionOf } from "./version.ts"
+
+/** What searches are made from. `concurrency` is how many files are read at once. */
+export interface Searched {
+  readonly primitives: Primitives
+  readonly maxFileSize: number
+  readonly concurrency: number
+  /** What is in a file, if that is known without reading: a small one is searched at once then. */
+  readonly atHand?: (path: string) => Content | undefined
+}
+
+/** Changes of one path, one at a time. */
+export interface Exclusive {
+  /** Runs what changes some paths (real ones) when nobody else changes them, nor what they are in or what is in them. */
+  readonly hold: (paths: ReadonlyArray<string>) => <A>(change: Failing<A>) => Failing<A>
+}
+
+/** What the operations of one backend are made from. `maxFileSize` is in bytes. */
+export interface Source extends Searched {
+  readonly locks: Exclusive
+}
+
+/** An operation on a path: `normal` is how results name it, `real` where it is when links are followed. */
+export interface Target {
+  readonly operation: string
+  readonly normal: string
+  readonly real: string
+}
+
+export type Failing<A> = Effect.Effect<A, BackendError.BackendError>
+
+export const fail = (target: Target, reason: BackendError.Reason, detail?: string): Failing<never> =>
+  Effect.fail(BackendError.make(target.operation, target.normal, reason, detail === undefined ? undefined : { detail }))
+
+/** Names the operation, and the path as it was given, in a failure of what is below it. */
+const named =
+  (operation: string, given: string, target: Target) =>
+  (error: BackendError.BackendError): BackendError.BackendError => {
+    const path = error.path === target.real || error.path === target.normal ? given : error.path
+    if (error.operation === operation && error.path === path) return error
+    return BackendError.make(operation, path, error.reason, {
+      ...(error.detail === undefined ? {} : { detail: error.detail }),
+      ...(error.cause === undefined ? {} : { cause: error.cause })
+    })
+  }
+
+/** Runs an operation on a path. With `link`, a link is itself what is meant, and only its directory is looked up. */
+export const on = <A>(
+  source: Searched,
+  operation: string,
+  given: string,
+  run: (target: Target) => Failing<A>,
+  link = false
+): Failing<A> =>
+  Effect.suspend(() => {
+    const path = Path.normalize(operation, given)
+    if (Result.isFailure(path)) return Effect.fail(path.failure)
+    const normal = path.success
+    const { resolve } = source.primitives
+    const naming = named(operation, given, { operation, normal, real: normal })
+    if (resolve === undefined || normal === "/")
+      return Effect.mapError(run({ operation, normal, real: normal }), naming)
+    const where = link
+      ? Effect.map(resolve(Path.parent(normal)), (parent) => Path.join(parent, Path.basename(normal)))
+      : resolve(normal)
+    return where.pipe(
+      Effect.mapError(naming),
+      Effect.flatMap((real) => {
+        const target = { operation, normal, real }
+        return Effect.mapError(run(target), named(operation, given, target))
+      })
+    )
+  })
+
+/** What is there, or `NotFound`. */
+export const find = (source: Searched, target: Target): Failing<Stat> =>
+  Effect.flatMap(source.primitives.stat(target.real), (stat) =>
+    stat === undefined ? fail(target, { _tag: "NotFound" }) : Effect.succeed(stat)
+  )
+
+/** The file that is there: a directory, and a link that leads nowhere, are none. */
+export const findFile = (source: Source, target: Target): Failing<Stat> =>
+  Effect.flatMap(find(source, target), (stat) => {
+    if (stat.kind === "directory") return fail(target, { _tag: "IsDirectory" })
+    return stat.kind === "link" ? fail(target, { _tag: "OutsideRoot" }) : Effect.succeed(stat)
+  })
+
+/** Fails if something that is no directory is on the way to a path where nothing is. */
+export const checkWay = (source: Source, target: Target): Failing<void> =>
+  Effect.gen(function* () {
+    for (let above = Path.parent(target.real); above !== "/"; above = Path.parent(above)) {
+      const stat = yield* source.primitives.stat(above)
+      if (stat === undefined) continue
+      return stat.kind === "directory" ? undefined : yield* fail(target, { _tag: "NotDirectory" })
+    }
+    return undefined
+  })
+
+const encoder = new TextEncoder()
+
+export const toBytes = (content: Content): Uint8Array =>
+  typeof content === "string" ? encoder.encode(content) : content
+
+/** How many bytes a content has. A long text is encoded for it, which is faster than to look at each character. */
+export const sizeOf = (content: Content): number =>
+  typeof content === "string" && content.length < 1_024 ? utf8Length(content) : toBytes(content).length
+
+/** Fails if there would be more bytes than a file may have. */
+export const checkSize = (source: Source, target: Target, size: number): Failing<void> =>
+  size > source.maxFileSize ? fail(target, { _tag: "TooLarge", size, limit: source.maxFileSize }) : Effect.void
+
+/** No text has more than three bytes a unit, so most need not be counted. */
+export const checkContent = (source: Source, target: Target, content: Content): Failing<void> =>
+  typeof content === "string" && content.length * 3 <= source.maxFileSize
+    ? Effect.void
+    : checkSize(source, target, sizeOf(content))
+
+/** The version of a file that was read: as its backend gives it, or a hash of what it holds. */
+export const versionFor = (stat: Stat, content: Content): string => stat.version ?? versionOf(toBytes(content))

@@ -1,0 +1,56 @@
+/**
+ * The derived operations on many files: `upload` and `download`, one after the other, each with an outcome of its own.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Backend from "../../../core/Backend.ts"
+import * as Path from "../files/path.ts"
+import { writeFile } from "./files.ts"
+import { checkSize, type Failing, findFile, on, type Source, toBytes } from "./target.ts"
+
+/** How the outcome for a file names it: as all results do, or as it was given if that is no path. */
+export const nameOf = (operation: string, given: string): string =>
+  Result.getOrElse(Path.normalize(operation, given), () => given)
+
+const outcome = <A>(operation: string, given: string, effect: Failing<A>): Effect.Effect<Backend.Transfer<A>> => {
+  const path = nameOf(operation, given)
+  return Effect.match(effect, {
+    onSuccess: (value) => ({ path, ok: true as const, value }),
+    onFailure: (error) => ({ path, ok: false as const, error })
+  })
+}
+
+export const upload =
+  (source: Source): Backend.Service["upload"] =>
+  (files) =>
+    Effect.forEach(files, ({ content, path }) =>
+      outcome(
+        "upload",
+        path,
+        on(source, "upload", path, (target) => writeFile(source, target, content))
+      )
+    )
+
+export const download =
+  (source: Source): Backend.Service["download"] =>
+  (paths) =>
+    Effect.forEach(paths, (path) =>
+      outcome(
+        "download",
+        path,
+        on(
+          source,
+          "download",
+          path,
+          Effect.fnUntraced(function* (target) {
+            const stat = yield* findFile(source, target)
+            yield* checkSize(source, target, stat.size ?? 0)
+            const content = yield* source.primitives.read(target.real)
+            // What a backend keeps is not given away to be changed.
+            const bytes = typeof content === "string" ? toBytes(content) : content.slice()
+            yield* checkSize(source, target, bytes.length)
+            return bytes
+          })
+        )
+      )
+    )

@@ -1,0 +1,164 @@
+/**
+ * Files in the state of a run: a slot for each, shared by the whole tree of agents, `null` once it is deleted.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as AgentState from "../../../core/AgentState.ts"
+import type { Service } from "../../../core/Backend.ts"
+import * as BackendError from "../../../core/BackendError.ts"
+import { InvalidEncoding } from "../../../core/InvalidEncoding.ts"
+import type { Content } from "../../DerivedBackend.ts"
+import * as Derive from "../derive/backend.ts"
+import { versionOf } from "../derive/version.ts"
+import * as Locks from "./locks.ts"
+import * as MemoryFiles from "./memory.ts"
+import * as Path from "./path.ts"
+import * as Tree from "./tree.ts"
+
+const modifiedAt = Schema.optionalKey(Schema.Finite)
+
+/** A file in a state. */
+const Saved = Schema.Union([
+  Schema.Struct({ text: Schema.String, modifiedAt }),
+  Schema.Struct({ base64: Schema.Uint8ArrayFromBase64, modifiedAt })
+])
+type Saved = typeof Saved.Type
+
+const prefix = "files"
+
+/** The slot of a path. */
+const slotOf = AgentState.family(prefix, {
+  schema: Schema.NullOr(Saved),
+  initial: null,
+  shared: { merge: (_current, incoming) => incoming }
+})
+
+const contentOf = (saved: Saved): Content => ("text" in saved ? saved.text : saved.base64)
+
+const save = (content: Content, at?: number): Saved => ({
+  ...(typeof content === "string" ? { text: content.toWellFormed() } : { base64: content }),
+  ...(at === undefined ? {} : { modifiedAt: at })
+})
+
+/** The path that a slot is for, or what is wrong with its name. */
+const pathOf = (name: string): Result.Result<string, InvalidEncoding> => {
+  const path = name.slice(prefix.length)
+  const normal = Path.normalize("read", path)
+  return Result.isSuccess(normal) && normal.success === path && path !== "/"
+    ? Result.succeed(path)
+    : Result.fail(
+        new InvalidEncoding({ what: "state", path: name, found: "this name", expected: "the path of a file" })
+      )
+}
+
+const inTheWay = (path: string): InvalidEncoding =>
+  new InvalidEncoding({ what: "state", path: prefix + path, found: "a file", expected: "none on the way to another" })
+
+/** What the agents of one tree have in common beside the state itself: the same files, as they are worked with. */
+interface Common {
+  readonly tree: Tree.Tree<MemoryFiles.File>
+  readonly locks: Locks.Locks
+}
+
+// By what all stores of a tree of agents share, so that they hold one lock for one file, whichever layer they use.
+const commons = new WeakMap<object, Common>()
+
+const makeFile = (content: Content, modifiedAt?: number): MemoryFiles.File => {
+  const bytes = Derive.toBytes(content)
+  const at = modifiedAt === undefined ? {} : { modifiedAt }
+  return { kind: "file", content, size: bytes.length, version: versionOf(bytes), ...at }
+}
+
+/** What the state gives for a slot. A saved value that can't be read is a defect to it, but not to us. */
+const get = (store: AgentState.Store, path: string): Effect.Effect<Saved | null, InvalidEncoding> =>
+  Effect.catchDefect(store.get(slotOf(path)), (defect) =>
+    defect instanceof InvalidEncoding ? Effect.fail(defect) : Effect.die(defect)
+  )
+
+const load = (store: AgentState.Store): Effect.Effect<Common, InvalidEncoding> =>
+  Effect.gen(function* () {
+    const tree = Tree.make<MemoryFiles.File>()
+    for (const name of yield* store.names(`${prefix}/`)) {
+      const path = yield* Effect.fromResult(pathOf(name))
+      const saved = yield* get(store, path)
+      if (saved === null) continue
+      if (!tree.put(path, makeFile(contentOf(saved), saved.modifiedAt))) return yield* Effect.fail(inTheWay(path))
+    }
+    return { tree, locks: Locks.make() }
+  })
+
+/** Made once; of two who come at once, the second one takes what the first one made. */
+const commonOf = (store: AgentState.Store): Effect.Effect<Common, InvalidEncoding> =>
+  Effect.suspend(() => {
+    const found = commons.get(store.shared)
+    if (found !== undefined) return Effect.succeed(found)
+    return Effect.map(load(store), (loaded) => {
+      const common = commons.get(store.shared) ?? loaded
+      commons.set(store.shared, common)
+      return common
+    })
+  })
+
+const makeBackend = (store: AgentState.Store, { locks, tree }: Common): Service =>
+  Derive.make(
+    MemoryFiles.primitives(tree, {
+      make: makeFile,
+      // The tree changes in the step that changes the slot: nothing can come between them.
+      commit: (path, file) =>
+        store.update(slotOf(path), () => {
+          if (file === undefined) tree.take(path)
+          else tree.put(path, file)
+          return file === undefined ? null : save(file.content, file.modifiedAt)
+        })
+    }),
+    locks
+  )
+
+const backends = new WeakMap<AgentState.Store, Service>()
+
+/** The backend over the files in a state. */
+export const backendOf = (
+  store: AgentState.Store,
+  operation: string,
+  path: string
+): Effect.Effect<Service, BackendError.BackendError> =>
+  Effect.suspend(() => {
+    const found = backends.get(store)
+    if (found !== undefined) return Effect.succeed(found)
+    return commonOf(store).pipe(
+      Effect.map((common) => {
+        const made = makeBackend(store, common)
+        backends.set(store, made)
+        return made
+      }),
+      Effect.mapError((cause) =>
+        BackendError.make(operation, path, { _tag: "Unavailable" }, { detail: cause.message, cause })
+      )
+    )
+  })
+
+/** A state that holds files. What is no path is kept as it is, for who uses the state to find. */
+export const snapshot = (files: { readonly [path: string]: Content }): AgentState.Snapshot =>
+  Object.fromEntries(
+    Object.entries(files).map(([given, content]) => {
+      const path = Result.getOrElse(Path.normalize("write", given), () => `/${given}`)
+      const slot = slotOf(path)
+      return [slot.name, slot.encode(save(MemoryFiles.keep(content)))]
+    })
+  )
+
+/** The files that a state holds. */
+export const files = (
+  state: AgentState.Snapshot
+): Result.Result<{ readonly [path: string]: Content }, InvalidEncoding> =>
+  Result.gen(function* () {
+    const found: Array<readonly [string, Content]> = []
+    for (const name of Object.keys(state)) {
+      if (!name.startsWith(`${prefix}/`)) continue
+      const path = yield* pathOf(name)
+      const saved = yield* AgentState.read(state, slotOf(path))
+      if (saved !== null) found.push([path, contentOf(saved)])
+    }
+    return Object.fromEntries(found.sort(([left], [right]) => Path.compare(left, right)))
+  })

@@ -1,0 +1,141 @@
+/**
+ * Walking through a directory: each file once, in the order of paths, without what ignore files leave out. Links are
+ * neither followed nor given.
+ */
+import * as Effect from "effect/Effect"
+import type { BackendError } from "../../../core/BackendError.ts"
+import type { Child, Primitives } from "../../DerivedBackend.ts"
+import { toBytes } from "../derive/target.ts"
+import * as Ignore from "../glob/ignore.ts"
+import * as Path from "./path.ts"
+import * as Turns from "./turns.ts"
+
+/** A file, and whether to go on after it: said at once, or found out. */
+export type Visit = (path: string, file: Child) => boolean | Effect.Effect<boolean, BackendError>
+
+const decoder = new TextDecoder()
+
+/** Fails for what makes the whole search fail; what can't be looked into, or is gone by now, is passed over. */
+export const unlessHidden = <A, B>(
+  effect: Effect.Effect<A, BackendError>,
+  otherwise: B
+): Effect.Effect<A | B, BackendError> =>
+  Effect.catch(effect, (error) =>
+    error.reason._tag === "Unavailable" || error.reason._tag === "TimedOut"
+      ? Effect.fail(error)
+      : Effect.succeed(otherwise)
+  )
+
+const isRealFile = ({ isLink, kind }: Omit<Child, "name">): boolean => kind === "file" && isLink !== true
+
+const isRealDirectory = ({ isLink, kind }: Omit<Child, "name">): boolean => kind === "directory" && isLink !== true
+
+/** Adds the rules of a directory that has an ignore file. */
+const extend = (
+  primitives: Primitives,
+  rules: Ignore.Ignore,
+  folder: string
+): Effect.Effect<Ignore.Ignore, BackendError> =>
+  primitives.read(Path.join(folder, Ignore.ignoreFile), { start: 0, end: Ignore.maxIgnoreBytes }).pipe(
+    Effect.map((content) => Ignore.extend(rules, folder, decoder.decode(toBytes(content)))),
+    (effect) => unlessHidden(effect, rules)
+  )
+
+/** The rules that hold in a directory, but for its own; `undefined` if the way there is ignored. */
+const rulesAbove = (
+  primitives: Primitives,
+  path: string,
+  isDirectory: boolean
+): Effect.Effect<Ignore.Ignore | undefined, BackendError> =>
+  Effect.gen(function* () {
+    const isOver = Turns.make()
+    let rules = Ignore.none
+    let at = "/"
+    for (const name of Path.segments(path)) {
+      if (isOver()) yield* Effect.yieldNow
+      const file = yield* unlessHidden(primitives.stat(Path.join(at, Ignore.ignoreFile)), undefined)
+      if (file !== undefined && isRealFile(file)) rules = yield* extend(primitives, rules, at)
+      at = Path.join(at, name)
+      if (Ignore.isIgnored(rules, at, isDirectory || at !== path)) return undefined
+    }
+    return rules
+  })
+
+interface Folder {
+  readonly path: string
+  readonly rules: Ignore.Ignore
+  /** What is left of it, the last one first. */
+  readonly children: Array<Child>
+}
+
+/**
+ * Visits the files in a directory, or the one file that is at a path; its links are followed already. `ignored` also
+ * gives what ignore files name and what is in `.git`.
+ */
+export const walk = (
+  primitives: Primitives,
+  start: { readonly path: string; readonly ignored: boolean },
+  visit: Visit
+): Effect.Effect<void, BackendError> =>
+  Effect.gen(function* () {
+    const open = (path: string, above: Ignore.Ignore, list: Effect.Effect<ReadonlyArray<Child>, BackendError>) =>
+      Effect.gen(function* () {
+        const children = [...(yield* list)].sort((left, right) => Path.compareNames(right.name, left.name))
+        const hasRules =
+          !start.ignored && children.some((child) => child.name === Ignore.ignoreFile && isRealFile(child))
+        const rules = hasRules ? yield* extend(primitives, above, path) : above
+        return { path, rules, children } satisfies Folder
+      })
+
+    const stat = yield* primitives.stat(start.path)
+    if (stat === undefined) return
+    const rules = start.ignored ? Ignore.none : yield* rulesAbove(primitives, start.path, stat.kind === "directory")
+    if (rules === undefined) return
+    if (stat.kind === "file") {
+      const visited = visit(start.path, { ...stat, name: Path.basename(start.path) })
+      if (typeof visited !== "boolean") yield* visited
+      return
+    }
+    if (stat.kind !== "directory") return
+
+    const isOver = Turns.make()
+    const folders: Array<Folder> = [yield* open(start.path, rules, primitives.list(start.path))]
+    for (let folder = folders.at(-1); folder !== undefined; folder = folders.at(-1)) {
+      // A pattern or an ignore file can make each name take milliseconds.
+      if (isOver()) yield* Effect.yieldNow
+      const child = folder.children.pop()
+      if (child === undefined) {
+        folders.pop()
+        continue
+      }
+      const path = Path.join(folder.path, child.name)
+      const isDirectory = isRealDirectory(child)
+      if (!isDirectory && !isRealFile(child)) continue
+      if (!start.ignored && Ignore.isIgnored(folder.rules, path, isDirectory)) continue
+      if (isDirectory) folders.push(yield* open(path, folder.rules, unlessHidden(primitives.list(path), [])))
+      else {
+        // Most files are passed over: an effect for each would take longer than all the rest.
+        const visited = visit(path, child)
+        if (!(typeof visited === "boolean" ? visited : yield* visited)) return
+      }
+    }
+  })
+
+/**
+ * The directory `base` in another one, if it is there and no link leads to it: where a walk that looks for files in it
+ * may begin.
+ */
+export const descend = (
+  primitives: Primitives,
+  from: string,
+  base: string
+): Effect.Effect<string | undefined, BackendError> =>
+  Effect.gen(function* () {
+    let at = from
+    for (const name of base === "" ? [] : base.split("/")) {
+      at = Path.join(at, name)
+      const stat = yield* unlessHidden(primitives.stat(at), undefined)
+      if (stat === undefined || !isRealDirectory(stat)) return undefined
+    }
+    return at
+  })

@@ -1,0 +1,99 @@
+/**
+ * Ignore files: which files and directories `.gitignore` files leave out of a search.
+ *
+ * A walk goes from the root down: it asks for each entry, extends the rules by the ignore file of each directory that it
+ * enters, and does not enter what is ignored (so nothing in an ignored directory can be taken in again, as with git).
+ * Only ignore files count, not the configuration of a machine. `.git` is always ignored.
+ */
+import { basename, isWithin, relative } from "../files/path.ts"
+import * as Wildcard from "./wildcard.ts"
+
+/** The name of an ignore file. */
+export const ignoreFile = ".gitignore"
+
+/** How much of an ignore file is read, in bytes; the rest says nothing. */
+export const maxIgnoreBytes = 64 * 1024
+
+/** How many characters count of all ignore files that a file is under, the outer ones first: each name costs by these. */
+const maxTotal = 4 * maxIgnoreBytes
+
+/** The longest pattern, in characters. No path that is worth ignoring needs a longer one. */
+const maxPatternLength = 1_024
+
+interface Rule {
+  readonly wildcard: Wildcard.Wildcard
+  readonly negated: boolean
+  readonly directoryOnly: boolean
+  /** Matches the name of an entry, wherever it is; else its path from the ignore file's folder on. */
+  readonly byName: boolean
+}
+
+/** The rules of one ignore file, the last one first. */
+interface Rules {
+  readonly folder: string
+  readonly rules: ReadonlyArray<Rule>
+  /** How many characters it and those above it have. */
+  readonly total: number
+}
+
+/** The rules of all ignore files from the root down to a directory, the deepest first. */
+export type Ignore = ReadonlyArray<Rules>
+
+/** No rules, but for `.git`. */
+export const none: Ignore = []
+
+/** A line without the spaces at its end, unless they are escaped. */
+const trimEnd = (line: string): string => {
+  let end = line.length
+  while (end > 0 && line[end - 1] === " ") end--
+  if (end === line.length) return line
+  let escapes = 0
+  while (line[end - 1 - escapes] === "\\") escapes++
+  return line.slice(0, escapes % 2 === 1 ? end + 1 : end)
+}
+
+const parseLine = (line: string): Rule | undefined => {
+  const trimmed = trimEnd(line)
+  if (trimmed === "" || trimmed.startsWith("#") || trimmed.length > maxPatternLength) return undefined
+  const negated = trimmed.startsWith("!")
+  const body = negated ? trimmed.slice(1) : trimmed
+  const directoryOnly = body.endsWith("/")
+  const pattern = directoryOnly ? body.slice(0, -1) : body
+  if (pattern === "") return undefined
+  const byName = !pattern.includes("/")
+  const wildcard = Wildcard.compile(Wildcard.split(pattern.startsWith("/") ? pattern.slice(1) : pattern))
+  // As with git, a pattern that is none matches nothing.
+  return typeof wildcard === "string" ? undefined : { wildcard, negated, directoryOnly, byName }
+}
+
+/** Adds the rules of the ignore file of a folder, which is a normal path within those of the rules before. */
+export const extend = (ignore: Ignore, folder: string, text: string): Ignore => {
+  const rules: Array<Rule> = []
+  const above = ignore[0]?.total ?? 0
+  const counted = text.slice(0, Math.min(maxIgnoreBytes, maxTotal - above))
+  for (const line of counted.replace(/^\uFEFF/, "").split("\n")) {
+    const rule = parseLine(line.endsWith("\r") ? line.slice(0, -1) : line)
+    if (rule !== undefined) rules.push(rule)
+  }
+  return rules.length === 0 ? ignore : [{ folder, rules: rules.reverse(), total: above + counted.length }, ...ignore]
+}
+
+/**
+ * Whether an entry is ignored, if the directory that it is in is not. `path` is normal; rules of ignore files that are
+ * not above it don't count.
+ */
+export const isIgnored = (ignore: Ignore, path: string, isDirectory: boolean): boolean => {
+  if (path.endsWith("/.git")) return true
+  if (ignore.length === 0) return false
+  const name = basename(path)
+  for (const { folder, rules } of ignore) {
+    if (!isWithin(path, folder) || path === folder) continue
+    const names = relative(path, folder).split("/")
+    const rule = rules.find(
+      ({ byName, directoryOnly, wildcard }) =>
+        (isDirectory || !directoryOnly) && Wildcard.matches(wildcard, byName ? [name] : names)
+    )
+    if (rule !== undefined) return !rule.negated
+  }
+  return false
+}

@@ -1,0 +1,132 @@
+/** Commands of a shell: where and with what they run, how long, and what is made of their output. */
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { type BackendError, make as makeError } from "../../../core/BackendError.ts"
+import type { Executed, ExecuteEvent, ExecuteOptions } from "../../../core/Sandbox.ts"
+import * as Path from "../files/path.ts"
+import { refusalOf } from "../sandboxes/commandLine.ts"
+import * as Command from "./command.ts"
+import { fault, on } from "./failure.ts"
+import * as Jail from "./jail.ts"
+import * as Output from "./output.ts"
+
+/** `leftovers` is the scope of the layer: processes that commands left behind have ended when it is closed. */
+export interface Shell {
+  readonly jail: Jail.Jail
+  readonly path: string
+  readonly env: { readonly [name: string]: string }
+  readonly outputLimit: number
+  readonly leftovers: Scope.Scope
+}
+
+const operation = "execute"
+const defaultTimeout = Duration.minutes(2)
+const shownAtTimeout = 2000
+const merger = "/bin/sh"
+
+/** Both channels through one pipe, or their order would be lost; the shell takes the place of the one that says so. */
+const merged = (shell: Shell, command: string) => ({
+  file: merger,
+  args: ["-c", 'exec "$0" -c -- "$1" 2>&1', shell.path, command]
+})
+
+const apart = (shell: Shell, command: string) => ({ file: shell.path, args: ["-c", "--", command] })
+
+/** A running command: text as it comes. `undefined` is its end. */
+interface Session {
+  readonly next: Effect.Effect<ReadonlyArray<Output.Piece> | undefined, BackendError>
+  readonly exitCode: () => number
+}
+
+const folderOf = Effect.fnUntraced(function* (jail: Jail.Jail, cwd: string) {
+  const { names, stats } = yield* Jail.locate(jail, Path.segments(cwd), true)
+  if (stats === undefined) return yield* Effect.fail(fault({ _tag: "NotFound" }))
+  if (!stats.isDirectory()) return yield* Effect.fail(fault({ _tag: "NotDirectory" }))
+  return names
+})
+
+const open = Effect.fnUntraced(function* (
+  shell: Shell,
+  command: string,
+  program: { readonly file: string; readonly args: ReadonlyArray<string> },
+  options: ExecuteOptions | undefined
+): Effect.fn.Return<Session, BackendError, Scope.Scope> {
+  const given = options?.cwd ?? "/"
+  const cwd = yield* Effect.fromResult(Path.normalize(operation, given))
+  const refusal = refusalOf(given, command, options?.env)
+  if (refusal !== undefined) return yield* Effect.fail(refusal)
+  const timeout = Duration.max(Duration.fromInputUnsafe(options?.timeout ?? defaultTimeout), Duration.zero)
+  const env = { ...shell.env, ...options?.env }
+  const scope = yield* Effect.scope
+  const names = yield* on(operation, given, folderOf(shell.jail, cwd))
+  const running = yield* on(
+    operation,
+    given,
+    Jail.holding(shell.jail, names, (held) =>
+      Scope.provide(
+        Command.start({ ...program, cwd: held.self.toString(), env, stdin: options?.stdin }, shell.leftovers),
+        scope
+      )
+    )
+  )
+  const decoder = Output.decoder()
+  const last = Output.keeper(2 * shownAtTimeout)
+  const late = yield* Deferred.make<never, BackendError>()
+  const limit = Duration.toMillis(timeout)
+  yield* Effect.sleep(timeout).pipe(
+    Effect.andThen(
+      Effect.suspend(() => {
+        const detail = last.end(shownAtTimeout)
+        const error = makeError(operation, given, { _tag: "TimedOut", limit }, detail === "" ? {} : { detail })
+        return Deferred.fail(late, error)
+      })
+    ),
+    Effect.andThen(running.end),
+    Effect.forkScoped
+  )
+  const take = Effect.map(running.take, (chunks) => {
+    const pieces = chunks === undefined ? decoder.end() : decoder.add(chunks)
+    for (const { text } of pieces) last.add(text)
+    return chunks === undefined && pieces.length === 0 ? undefined : pieces
+  })
+  return { next: Effect.raceFirst(Deferred.await(late), take), exitCode: running.exitCode }
+})
+
+/** Runs a command to its end. */
+export const execute = (
+  shell: Shell,
+  command: string,
+  options: ExecuteOptions | undefined
+): Effect.Effect<Executed, BackendError> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { next, exitCode } = yield* open(shell, command, merged(shell, command), options)
+      const keeper = Output.keeper(shell.outputLimit)
+      for (let pieces = yield* next; pieces !== undefined; pieces = yield* next) {
+        for (const { text } of pieces) keeper.add(text)
+      }
+      return { ...keeper.kept(), exitCode: exitCode() }
+    })
+  )
+
+/** Runs a command piece by piece, as fast as its output is taken. */
+export const executeStream = (
+  shell: Shell,
+  command: string,
+  options: ExecuteOptions | undefined
+): Stream.Stream<ExecuteEvent, BackendError> =>
+  Stream.unwrap(
+    Effect.map(open(shell, command, apart(shell, command), options), ({ next, exitCode }) =>
+      Stream.paginate(undefined, () =>
+        Effect.map(next, (pieces): readonly [ReadonlyArray<ExecuteEvent>, Option.Option<undefined>] =>
+          pieces === undefined
+            ? [[{ _tag: "Exited", exitCode: exitCode(), truncated: false }], Option.none()]
+            : [pieces.map((piece) => ({ _tag: "Output", ...piece })), Option.some(undefined)]
+        )
+      )
+    )
+  )

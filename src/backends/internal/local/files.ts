@@ -1,0 +1,82 @@
+/** The files of a folder as a service, with the root that they are in: what both layers are made from. */
+import * as Effect from "effect/Effect"
+import type * as Backend from "../../../core/Backend.ts"
+import { type BackendError, make as makeError } from "../../../core/BackendError.ts"
+import type { Options } from "../../FilesystemBackend.ts"
+import * as Derive from "../derive/backend.ts"
+import { fail, find, on as inTarget, type Source } from "../derive/target.ts"
+import * as Path from "../files/path.ts"
+import { on, told } from "./failure.ts"
+import * as Folder from "./folder.ts"
+import * as Jail from "./jail.ts"
+import * as Locks from "./locks.ts"
+import * as Ripgrep from "./ripgrep.ts"
+import * as Search from "./search.ts"
+
+const defaultMaxFileSize = 100 * 1024 * 1024
+
+export interface Files {
+  readonly jail: Jail.Jail
+  readonly service: Backend.Service
+}
+
+/** Deletes what is at a path. What is in a folder goes too, whatever its names: a path could not say all of them. */
+const removeAll = (jail: Jail.Jail, source: Source, path: string): Effect.Effect<void, BackendError> =>
+  inTarget(
+    source,
+    "delete",
+    path,
+    (target) =>
+      Effect.gen(function* () {
+        if (target.normal === "/")
+          return yield* fail(target, { _tag: "InvalidPath", problem: "the root can't be deleted" })
+        const { isLink, kind } = yield* find(source, target)
+        if (kind !== "directory" || isLink === true) return yield* source.primitives.remove(target.real)
+        let any = false
+        const removal = Folder.removeTree(jail, Path.segments(target.real), () => {
+          any = true
+        })
+        return yield* Effect.mapError(removal, (failed) => {
+          const error = told("delete", target.real)(failed)
+          if (!any) return error
+          const detail = `some of it was deleted already, then: ${error.message}`
+          return makeError("delete", target.real, { _tag: "Unavailable" }, { detail, cause: error })
+        })
+      }).pipe(source.locks.hold([target.real])),
+    true
+  )
+
+/** The service in a root. */
+export const inJail = (jail: Jail.Jail, options: Options): Effect.Effect<Backend.Service, BackendError> =>
+  Effect.gen(function* () {
+    const maxFileSize = options.maxFileSize ?? defaultMaxFileSize
+    const primitives = Folder.primitives(jail, maxFileSize)
+    const ripgrep = yield* on("open", options.ripgrep || "rg", Ripgrep.find(jail, options.ripgrep))
+    const searched: Search.Searched = { jail, primitives, maxFileSize, ripgrep }
+    const locks = Locks.make(jail)
+    const source: Source = { primitives, locks, maxFileSize, concurrency: 1 }
+    const derived = Derive.make(primitives, locks, { maxFileSize })
+    return {
+      ...derived,
+      onHost: true,
+      delete: (path, how) => (how?.recursive === true ? removeAll(jail, source, path) : derived.delete(path, how)),
+      grep: Search.grep(searched),
+      glob: Search.glob(searched)
+    }
+  })
+
+/** Opens the root. */
+export const make = (options: Options): Effect.Effect<Files, BackendError> =>
+  Effect.gen(function* () {
+    if (process.platform === "win32") {
+      const detail = "the root can't be guarded on Windows; run this in WSL"
+      return yield* Effect.fail(makeError("open", options.root, { _tag: "Unsupported" }, { detail }))
+    }
+    const opened = Effect.mapError(Jail.make(options.root), (failed) =>
+      failed.reason._tag === "NotFound"
+        ? { ...failed, detail: "make this folder first; only what is in it is made" }
+        : failed
+    )
+    const jail = yield* on("open", options.root, opened)
+    return { jail, service: yield* inJail(jail, options) }
+  })

@@ -1,0 +1,75 @@
+/**
+ * Changes of one file, one at a time: those of all layers of this process, and of other processes of the machine.
+ *
+ * In the process a file is known by its real path: layers whose roots are one folder, or in each other, wait for each
+ * other, and who changes a folder waits for those who change what is in it. Between processes a file is known by its
+ * name and the folder that it is in, as the file system knows that. Names that some file systems take for one are one
+ * here.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import type { Exclusive } from "../derive/target.ts"
+import * as Locks from "../files/locks.ts"
+import * as Path from "../files/path.ts"
+import { type Fault, on } from "./failure.ts"
+import * as Jail from "./jail.ts"
+import * as Machine from "./machineLocks.ts"
+import * as System from "./system.ts"
+
+const folded = (path: string): string => path.normalize("NFC").toLowerCase()
+
+const inProcess = Locks.make()
+
+/** A name in a folder; or several of them, of which none is there. */
+const identityOf = Effect.fnUntraced(function* (jail: Jail.Jail, path: string) {
+  const { missing, names, stats } = yield* Jail.locate(jail, Path.segments(path), false)
+  const [folder, rest] = stats === undefined ? [names, missing] : [names.slice(0, -1), names.slice(-1)]
+  const { dev, ino } = yield* System.lstat(Jail.realPath(jail, folder))
+  return { is: `${dev}:${ino}/${folded(rest.join("/"))}`, isSure: rest.length === 1 }
+})
+
+type Identity = Effect.Success<ReturnType<typeof identityOf>>
+
+/** What can't be found can't be changed either: the change says why. */
+const identitiesOf = (jail: Jail.Jail, paths: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Identity>> =>
+  Effect.map(
+    Effect.forEach(paths, (path) => Effect.option(identityOf(jail, path))),
+    (found) => found.filter(Option.isSome).map(({ value }) => value)
+  )
+
+/** Takes the locks of paths. Where a path may lead elsewhere by then, it is looked again. */
+const locking = (
+  jail: Jail.Jail,
+  paths: ReadonlyArray<string>,
+  known: ReadonlyArray<Identity>
+): Effect.Effect<void, Fault, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    const inner = yield* Scope.fork(scope)
+    const waited = yield* Scope.provide(Machine.locking(known.map(({ is }) => is)), inner)
+    if (!waited && known.every(({ isSure }) => isSure)) return
+    const now = yield* identitiesOf(jail, paths)
+    if (now.length === known.length && now.every(({ is }, index) => is === known[index]?.is)) return
+    yield* Scope.close(inner, Exit.void)
+    yield* locking(jail, paths, now)
+  })
+
+/** The locks of a root. */
+export const make = (jail: Jail.Jail): Exclusive => {
+  const real = (path: string) => folded(path === "/" ? jail.root || "/" : `${jail.root}${path}`)
+  return {
+    hold: (paths) => (effect) =>
+      Effect.scoped(
+        Effect.andThen(
+          on(
+            "lock",
+            paths[0] ?? "/",
+            Effect.flatMap(identitiesOf(jail, paths), (known) => locking(jail, paths, known))
+          ),
+          effect
+        )
+      ).pipe(inProcess.hold(paths.map(real)))
+  }
+}

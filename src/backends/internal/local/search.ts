@@ -1,0 +1,184 @@
+/**
+ * Searches of a folder of this machine. What is found is found by the same search as on every backend; here it is told
+ * beforehand what there is to look at.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Backend from "../../../core/Backend.ts"
+import type { BackendError } from "../../../core/BackendError.ts"
+import type { Child, Primitives } from "../../DerivedBackend.ts"
+import * as Search from "../derive/search.ts"
+import type * as Derived from "../derive/target.ts"
+import * as Path from "../files/path.ts"
+import * as Turns from "../files/turns.ts"
+import { compileGlob, type Glob } from "../glob/glob.ts"
+import * as Ignore from "../glob/ignore.ts"
+import * as Ahead from "./ahead.ts"
+import { on } from "./failure.ts"
+import * as Folder from "./folder.ts"
+import * as Jail from "./jail.ts"
+import * as Ripgrep from "./ripgrep.ts"
+import { survey } from "./survey.ts"
+
+// All that is seen of most projects, in a few tens of megabytes.
+const surveyed = 100_000
+// Enough for what is left out of most projects, in a few milliseconds.
+const glimpsed = 400
+const readAtOnce = 16
+const aheadAtOnce = 64
+
+/** What searches need. */
+export interface Searched {
+  readonly jail: Jail.Jail
+  readonly primitives: Primitives
+  readonly maxFileSize: number
+  readonly ripgrep: Ripgrep.Ripgrep | undefined
+}
+
+type Lister = Primitives["list"]
+
+/** The same files, by other listings. */
+const listing = ({ maxFileSize, primitives }: Searched, list: Lister): Derived.Searched => ({
+  primitives: { ...primitives, list },
+  maxFileSize,
+  concurrency: readAtOnce
+})
+
+/** The folder that a search begins at, and the names of real folders that it is. Nothing, if it is not a folder. */
+const start = (jail: Jail.Jail, operation: string, given: string) =>
+  Effect.gen(function* () {
+    const path = yield* Effect.fromResult(Path.normalize(operation, given))
+    const { names, stats } = yield* Jail.locate(jail, Path.segments(path), true)
+    return stats?.isDirectory() === true ? { path, names } : undefined
+  }).pipe(
+    // Whatever is wrong with it, the search says it.
+    Effect.orElseSucceed(() => undefined)
+  )
+
+/** The path of a candidate, if it is shown and its name wanted. Who knows what ripgrep says, or was made to say. */
+const pathOf = (from: string, wanted: Glob | undefined, candidate: string): string | undefined => {
+  const path = Path.join(from, candidate)
+  const isName = (name: string, depth: number) => /[^.]|[.]{3}/.test(name) && Folder.isShown(name, depth === 0)
+  return candidate !== "" && Path.segments(path).every(isName) && wanted?.matches(candidate) !== false
+    ? path
+    : undefined
+}
+
+/** The folders that candidates are in, with what leads to them, and with ignore files. */
+const tree = (from: string, paths: ReadonlyArray<string>): ReadonlyMap<string, Set<string>> => {
+  const folders = new Map<string, Set<string>>([[from, new Set()]])
+  for (const path of paths) {
+    let at = path
+    for (;;) {
+      const above = Path.parent(at)
+      const known = folders.get(above)
+      if (known === undefined) folders.set(above, new Set([Path.basename(at)]))
+      else known.add(Path.basename(at))
+      if (known !== undefined) break
+      at = above
+    }
+  }
+  for (const names of folders.values()) names.add(Ignore.ignoreFile)
+  return folders
+}
+
+/** What ripgrep has for a query, and what was read of that already. */
+interface Candidates {
+  readonly folders: ReadonlyMap<string, Set<string>>
+  readonly ahead: Ahead.Ahead
+  readonly isPartial: boolean
+}
+
+/** The folder as if there were only the candidates in it. */
+const among = (searched: Searched, { ahead, folders }: Candidates): Derived.Searched => {
+  const { jail, primitives } = searched
+  const list: Lister = (path) => {
+    const found: Array<Child> = []
+    const others: Array<string> = []
+    for (const name of folders.get(path) ?? []) {
+      const child = ahead.child(Path.join(path, name))
+      if (child === undefined) others.push(name)
+      else if (child !== null) found.push(child)
+    }
+    if (others.length === 0) return Effect.succeed(found)
+    const looked = Folder.childrenOf(jail, Path.segments(path), others)
+    return on(
+      "ls",
+      path,
+      Effect.map(looked, (children) => [...found, ...children])
+    )
+  }
+  const read: Primitives["read"] = (path, range) => {
+    const content = ahead.content(path)
+    return content === undefined
+      ? primitives.read(path, range)
+      : Effect.succeed(content.subarray(range?.start, range?.end))
+  }
+  const { primitives: listed, ...rest } = listing(searched, list)
+  return { ...rest, primitives: { ...listed, read }, atHand: ahead.content }
+}
+
+/** What ripgrep has for a query, if it can say. */
+const candidates = Effect.fnUntraced(function* (searched: Searched, query: Backend.GrepQuery) {
+  const { jail, ripgrep } = searched
+  const args = ripgrep === undefined ? undefined : Ripgrep.argumentsFor(query)
+  const glob = query.glob === undefined ? Result.succeed(undefined) : compileGlob(query.glob)
+  if (ripgrep === undefined || args === undefined || Result.isFailure(glob)) return undefined
+  const begin = yield* start(jail, "grep", query.path ?? "/")
+  if (begin === undefined) return undefined
+  const { names } = begin
+  const from = `/${names.join("/")}`
+  const ignored = query.ignored === true
+  const glimpse = ignored ? undefined : yield* survey(jail, names, { ignored, maxEntries: glimpsed })
+  const except = (glimpse?.leftOut ?? []).map((path) => Path.relative(path, from))
+  const ahead = Ahead.make(jail)
+  const paths: Array<string> = []
+  let begun = 0
+  const readRest = Effect.suspend(() => {
+    const rest = paths.slice(begun)
+    begun = paths.length
+    return ahead.read(rest)
+  })
+  const isOver = Turns.make()
+  const tell = Effect.fnUntraced(function* (named: ReadonlyArray<string>) {
+    for (const candidate of named) {
+      if (isOver()) yield* Effect.yieldNow
+      const path = pathOf(from, glob.success, candidate)
+      if (path !== undefined) paths.push(path)
+    }
+    // Those of a folder come soon after each other: then it is held once for all of them.
+    if (paths.length - begun >= aheadAtOnce) yield* readRest
+  })
+  const found = yield* Jail.holding(jail, names, (held) => Ripgrep.candidates(ripgrep, held, args, except, tell))
+  yield* readRest
+  return found && { folders: tree(from, paths), ahead, isPartial: found.isPartial }
+})
+
+export const grep =
+  (searched: Searched): Backend.Service["grep"] =>
+  (query) =>
+    Effect.gen(function* () {
+      // Without ripgrep, or if it fails for whatever reason, all files are read.
+      const found = yield* Effect.orElseSucceed(candidates(searched, query), () => undefined)
+      if (found === undefined) return yield* Search.grep(listing(searched, searched.primitives.list))(query)
+      const result = yield* Search.grep(among(searched, found))(query)
+      return found.isPartial && result.truncated === undefined ? { ...result, truncated: "time" as const } : result
+    })
+
+export const glob =
+  (searched: Searched): Backend.Service["glob"] =>
+  (query): Effect.Effect<Backend.Listing, BackendError> =>
+    Effect.gen(function* () {
+      const { jail, primitives } = searched
+      const from = yield* start(jail, "glob", query.path ?? "/")
+      if (from === undefined) return yield* Search.glob(listing(searched, primitives.list))(query)
+      const seen = yield* Effect.orElseSucceed(
+        survey(jail, from.names, { ignored: query.ignored === true, maxEntries: surveyed }),
+        () => undefined
+      )
+      const list: Lister = (path) => {
+        const children = seen?.folders.get(path)
+        return children === undefined ? primitives.list(path) : Effect.succeed(children)
+      }
+      return yield* Search.glob(listing(searched, list))(query)
+    })

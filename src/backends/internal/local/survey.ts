@@ -1,0 +1,122 @@
+/**
+ * A quick look at what is in a folder, many folders at once: only names, and what they are.
+ *
+ * A search walks from one folder to the next, in order. Here they are read beforehand, side by side; what is not read,
+ * the search reads by itself.
+ */
+import * as Effect from "effect/Effect"
+import type { Child } from "../../DerivedBackend.ts"
+import * as Path from "../files/path.ts"
+import * as Turns from "../files/turns.ts"
+import * as Ignore from "../glob/ignore.ts"
+import type { Fault } from "./failure.ts"
+import * as Folder from "./folder.ts"
+import * as Jail from "./jail.ts"
+import * as Many from "./many.ts"
+import type * as System from "./system.ts"
+
+const timeLimit = "2 seconds"
+const foldersAtOnce = 64
+// What a folder has in it as a rule: it is not known before it is read.
+const entriesOfFolder = 32
+
+/** What was seen: the children of folders by their paths, and the folders that ignore files leave out. */
+export interface Survey {
+  readonly folders: ReadonlyMap<string, ReadonlyArray<Child>>
+  readonly leftOut: ReadonlyArray<string>
+}
+
+interface Open {
+  readonly names: ReadonlyArray<string>
+  readonly rules: Ignore.Ignore
+}
+
+const decoder = new TextDecoder()
+
+/** The rules of a folder's ignore file added to those above it. */
+const extend = (held: Jail.Held, folder: string, rules: Ignore.Ignore): Effect.Effect<Ignore.Ignore> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { fd } = yield* Jail.reading(held, Ignore.ignoreFile)
+      const bytes = yield* Folder.fill(fd, new Uint8Array(Ignore.maxIgnoreBytes), 0)
+      return Ignore.extend(rules, folder, decoder.decode(bytes))
+    })
+  ).pipe(Effect.orElseSucceed(() => rules))
+
+/** The rules of the folders that a folder is in. */
+const rulesAbove = Effect.fnUntraced(function* (jail: Jail.Jail, names: ReadonlyArray<string>) {
+  let rules = Ignore.none
+  for (let depth = 0; depth < names.length; depth++) {
+    const above = names.slice(0, depth)
+    rules = yield* Jail.holding(jail, above, (held) => extend(held, `/${above.join("/")}`, rules))
+  }
+  return rules
+})
+
+/**
+ * Looks into a folder and what is in it, outer folders first, until it has seen `maxEntries`, for 2 seconds at most.
+ * `names` are those of real folders. Without `ignored`, what ignore files name is left out.
+ */
+export const survey = (
+  jail: Jail.Jail,
+  names: ReadonlyArray<string>,
+  options: { readonly ignored: boolean; readonly maxEntries: number }
+): Effect.Effect<Survey, Fault> =>
+  Effect.gen(function* () {
+    const folders = new Map<string, ReadonlyArray<Child>>()
+    const leftOut: Array<string> = []
+    const isOver = Turns.make()
+    let seen = 0
+
+    const extended = (names: ReadonlyArray<string>, above: Ignore.Ignore) =>
+      Jail.holding(jail, names, (held) => extend(held, `/${names.join("/")}`, above)).pipe(
+        Effect.orElseSucceed(() => above)
+      )
+
+    const look = Effect.fnUntraced(function* (
+      { names: folder, rules: above }: Open,
+      found: ReadonlyArray<System.Entry>
+    ) {
+      const path = `/${folder.join("/")}`
+      const children = Folder.shown(found, path === "/")
+      const hasRules =
+        !options.ignored && children.some(({ kind, name }) => kind === "file" && name === Ignore.ignoreFile)
+      const rules = hasRules ? yield* extended(folder, above) : above
+      const inner: Array<Open> = []
+      for (const { kind, name } of children) {
+        if (kind !== "directory") continue
+        // An ignore file can make each name take milliseconds.
+        if (isOver()) yield* Effect.yieldNow
+        const at = Path.join(path, name)
+        if (!options.ignored && Ignore.isIgnored(rules, at, true)) leftOut.push(at)
+        else inner.push({ names: [...folder, name], rules })
+      }
+      folders.set(path, children)
+      seen += children.length
+      return inner
+    })
+
+    const rules = options.ignored ? Ignore.none : yield* rulesAbove(jail, names)
+    const lookOn = Effect.gen(function* () {
+      let level: ReadonlyArray<Open> = [{ names, rules }]
+      while (level.length > 0 && seen < options.maxEntries) {
+        const next: Array<Open> = []
+        for (let at = 0; at < level.length && seen < options.maxEntries;) {
+          const enough = Math.ceil((options.maxEntries - seen) / entriesOfFolder)
+          const some = level.slice(at, at + Math.min(foldersAtOnce, enough))
+          at += some.length
+          const all = yield* Many.readdirs(
+            jail,
+            some.map((folder) => folder.names)
+          )
+          for (const [index, folder] of some.entries()) {
+            const found = all[index]
+            if (found !== undefined) next.push(...(yield* look(folder, found)))
+          }
+        }
+        level = next
+      }
+    })
+    yield* Effect.timeoutOption(lookOn, timeLimit)
+    return { folders, leftOut }
+  })

@@ -1,0 +1,174 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Backend from "../../../core/Backend.ts"
+import * as BackendError from "../../../core/BackendError.ts"
+import type { Change, Patch } from "../../ApplyPatch.ts"
+import { InvalidPatch } from "../../InvalidPatch.ts"
+import { decodeText } from "../files/mime.ts"
+import * as Path from "../files/path.ts"
+import { apply } from "./text.ts"
+
+/** A file as it was read, before anything was written. */
+export interface Loaded {
+  readonly bytes: Uint8Array
+  readonly version: string
+}
+
+/** One write of a patch that fits. What it was before is here too, to put it back. */
+export type Step =
+  | { readonly _tag: "Create"; readonly path: string; readonly after: string }
+  | { readonly _tag: "Rewrite"; readonly path: string; readonly before: Loaded; readonly after: string }
+  | { readonly _tag: "Move"; readonly from: string; readonly to: string; readonly before: Loaded }
+  | { readonly _tag: "Remove"; readonly path: string; readonly before: Loaded }
+
+/** Why a patch can't be done. */
+export type Failure = InvalidPatch | BackendError.BackendError
+
+const utf8 = new TextEncoder()
+
+/** The bytes of a text. */
+export const encode = (text: string): Uint8Array => utf8.encode(text)
+
+/** The text of a file as it was read; `undefined` if it is none. */
+export const textOf = (path: string, { bytes }: Loaded): string | undefined =>
+  Result.getOrUndefined(decodeText(path, bytes))
+
+/** Reads a file: its version first, so that what is changed in between is a conflict later. `undefined` for none. */
+export const load = Effect.fnUntraced(function* (backend: Backend.Service, path: string) {
+  const found = yield* Effect.result(backend.read(path, { limit: 0 }))
+  if (Result.isFailure(found)) {
+    return found.failure.reason._tag === "NotFound" ? undefined : yield* Effect.fail(found.failure)
+  }
+  const [transfer] = yield* backend.download([path])
+  if (transfer === undefined) return undefined
+  if (!transfer.ok) return yield* Effect.fail(transfer.error)
+  return { bytes: transfer.value, version: found.success.version } satisfies Loaded
+})
+
+/** The paths of a section, by which it is known. */
+interface Section {
+  readonly change: Change
+  readonly path: string
+  readonly to: string | undefined
+}
+
+const sectionOf = (change: Change): Result.Result<Section, BackendError.BackendError> =>
+  Result.gen(function* () {
+    const path = yield* Path.normalize("patch", change.path)
+    const to =
+      change._tag === "Update" && change.moveTo !== undefined
+        ? yield* Path.normalize("patch", change.moveTo)
+        : undefined
+    return { change, path, to: to === path ? undefined : to }
+  })
+
+const all = (sections: ReadonlyArray<Section>): ReadonlyArray<string> => [
+  ...new Set(sections.flatMap(({ path, to }) => (to === undefined ? [path] : [path, to])))
+]
+
+/** The paths that a patch names, normalised. */
+export const pathsOf = (patch: Patch): Result.Result<ReadonlyArray<string>, Failure> =>
+  Result.map(Result.all(patch.changes.map(sectionOf)), all)
+
+/** What is known of a path while the sections are gone over, one after the other. */
+interface State {
+  readonly path: string
+  readonly before: Loaded | undefined
+  /** `undefined` when it is to be deleted. */
+  after: string | undefined
+  to: string | undefined
+  touched: boolean
+}
+
+const twice = (section: Section): InvalidPatch =>
+  new InvalidPatch({
+    line: section.change.line,
+    found: `another one for ${section.path}`,
+    expected: "one section a file (several @@ go into one section)"
+  })
+
+const refuse = (path: string, reason: BackendError.Reason, detail?: string) =>
+  BackendError.make("patch", path, reason, detail === undefined ? {} : { detail })
+
+const readText = (path: string, before: Loaded) => Effect.fromResult(decodeText(path, before.bytes))
+
+const enter = Effect.fnUntraced(function* ({ change, path, to }: Section, state: State) {
+  switch (change._tag) {
+    case "Add": {
+      const exists = state.touched ? state.after !== undefined : state.before !== undefined
+      if (exists) {
+        return yield* refuse(path, { _tag: "AlreadyExists" }, "to change it, use *** Update File:")
+      }
+      state.after = change.lines.map((line) => `${line}\n`).join("")
+      break
+    }
+    case "Delete":
+      if (state.before === undefined) return yield* refuse(path, { _tag: "NotFound" })
+      state.after = undefined
+      break
+    case "Update": {
+      if (state.before === undefined) return yield* refuse(path, { _tag: "NotFound" }, "to make it, use *** Add File:")
+      if (change.hunks.length > 0) {
+        const text =
+          state.after ?? (yield* Effect.mapError(readText(path, state.before), (reason) => refuse(path, reason)))
+        state.after = yield* Effect.fromResult(apply(text, change.hunks, path))
+      }
+      state.to = to
+    }
+  }
+  state.touched = true
+})
+
+const toSteps = (state: State): ReadonlyArray<Step> => {
+  const { after, before, path, to } = state
+  if (before === undefined) return after === undefined ? [] : [{ _tag: "Create", path, after }]
+  const moves: ReadonlyArray<Step> = to === undefined ? [] : [{ _tag: "Move", from: path, to, before }]
+  if (after === undefined) return to === undefined ? [{ _tag: "Remove", path, before }] : moves
+  return textOf(path, before) === after ? moves : [{ _tag: "Rewrite", path, before, after }, ...moves]
+}
+
+const late = (step: Step): number => (step._tag === "Remove" ? 1 : 0)
+
+/**
+ * Reads every file of a patch, checks it and computes what it becomes; writes nothing. Deletions come last: they are
+ * what is hardest to take back.
+ */
+export const plan = Effect.fnUntraced(function* (
+  backend: Backend.Service,
+  patch: Patch
+): Effect.fn.Return<ReadonlyArray<Step>, Failure> {
+  const sections = yield* Effect.fromResult(Result.all(patch.changes.map(sectionOf)))
+  const paths = all(sections)
+  const loaded = yield* Effect.forEach(paths, (path) => Effect.result(load(backend, path)), { concurrency: 8 })
+  const states = new Map<string, State>()
+  for (const [index, path] of paths.entries()) {
+    const before = yield* Effect.fromResult(loaded[index] ?? Result.succeed(undefined))
+    states.set(path, { path, before, after: undefined, to: undefined, touched: false })
+  }
+  const last = new Map<string, Section>()
+  const targets = new Set<string>()
+  for (const section of sections) {
+    const state = states.get(section.path)
+    if (state === undefined) continue
+    // Two updates of one file are one in two parts; a deletion and a new file of one name replace it.
+    const before = last.get(section.path)?.change._tag
+    const goesOn =
+      before === undefined ||
+      (before === "Update" && section.change._tag === "Update" && state.to === undefined) ||
+      (before === "Delete" && section.change._tag === "Add")
+    if (!goesOn || targets.has(section.path) || (section.to !== undefined && last.has(section.to))) {
+      return yield* twice(section)
+    }
+    last.set(section.path, section)
+    if (section.to !== undefined) {
+      if (targets.has(section.to)) return yield* twice(section)
+      targets.add(section.to)
+      if (states.get(section.to)?.before !== undefined) return yield* refuse(section.to, { _tag: "AlreadyExists" })
+    }
+    yield* enter(section, state)
+  }
+  return [...states.values()]
+    .filter((state) => state.touched)
+    .flatMap(toSteps)
+    .sort((left, right) => late(left) - late(right))
+})

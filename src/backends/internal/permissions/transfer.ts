@@ -1,0 +1,67 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Backend from "../../../core/Backend.ts"
+import * as BackendError from "../../../core/BackendError.ts"
+/**
+ * Uploads and downloads behind rules.
+ */
+import type { Action, FileOperation } from "../../Permissions.ts"
+import * as Path from "../files/path.ts"
+import type { Guard } from "./guard.ts"
+
+/** Asks about all files at once, and lets those go on that are allowed. */
+export const transfer = <I, A>(
+  guard: Guard,
+  action: Action,
+  operation: FileOperation,
+  items: ReadonlyArray<I>,
+  pathOf: (item: I) => string,
+  run: (items: ReadonlyArray<I>) => Effect.Effect<ReadonlyArray<Backend.Transfer<A>>>
+): Effect.Effect<ReadonlyArray<Backend.Transfer<A>>> => {
+  const failed = (path: string, error: BackendError.BackendError): Backend.Transfer<A> => ({ path, ok: false, error })
+  const normal = items.map((item) => Path.normalize(action.operation, pathOf(item)))
+  const valid = items.flatMap((item, index) => {
+    const path = normal[index]
+    return path !== undefined && Result.isSuccess(path) ? [{ item, path: path.success }] : []
+  })
+  const subjects = valid.map(({ item, path }) => ({ needs: [{ operation, given: pathOf(item), path }] }))
+  const going = guard.authorise({ name: action.operation, action }, subjects, ({ refusals }) =>
+    Effect.gen(function* () {
+      const allowed = valid.filter((_, index) => refusals[index] === undefined)
+      const done = allowed.length === 0 ? [] : yield* run(allowed.map(({ item }) => item))
+      let next = 0
+      return valid.map(({ item, path }, index) => {
+        const refused = refusals[index]
+        if (refused !== undefined) return failed(path, refused)
+        return (
+          done[next++] ??
+          failed(
+            path,
+            BackendError.make(action.operation, pathOf(item), { _tag: "Unavailable" }, { detail: "no answer" })
+          )
+        )
+      })
+    })
+  )
+  const outcomes = Effect.catch(going, ({ cause, detail, reason }) =>
+    Effect.succeed(
+      valid.map(({ item, path }) =>
+        failed(
+          path,
+          BackendError.make(action.operation, pathOf(item), reason, {
+            ...(detail === undefined ? {} : { detail }),
+            ...(cause === undefined ? {} : { cause })
+          })
+        )
+      )
+    )
+  )
+  return Effect.map(outcomes, (done) => {
+    let next = 0
+    return items.flatMap((item, index) => {
+      const path = normal[index]
+      const outcome = path !== undefined && Result.isFailure(path) ? failed(pathOf(item), path.failure) : done[next++]
+      return outcome === undefined ? [] : [outcome]
+    })
+  })
+}

@@ -1,0 +1,193 @@
+/**
+ * Commands in a remote shell: where and with what they run, how long, and what is made of their output.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import * as BackendError from "../../../core/BackendError.ts"
+import type { Executed, ExecuteEvent, ExecuteOptions, Service } from "../../../core/Sandbox.ts"
+import * as Path from "../files/path.ts"
+import { refusalOf as refusalOfCommand } from "../sandboxes/commandLine.ts"
+import { boundedLine, endLine, endOf, beginOf, refusalOf, type Run, streamedLine } from "./commandScript.ts"
+import { cutMiddle, endOfText, makeUnframer } from "./output.ts"
+import { type Channel, maxArguments, named, type Remote, type Subject } from "./remote.ts"
+import { failureOf, quote } from "./shell.ts"
+
+type Failing<A> = Effect.Effect<A, BackendError.BackendError>
+
+/** A piece of what a running command writes. */
+export interface Piece {
+  readonly channel: "stdout" | "stderr"
+  readonly text: string
+}
+
+/** What commands run by. `outputLimit` is in characters. */
+export interface Shell {
+  readonly channel: Channel
+  readonly stream:
+    | ((command: string, options: { readonly timeout: number }) => Stream.Stream<Piece, unknown>)
+    | undefined
+  readonly remote: Remote
+  readonly root: string
+  readonly outputLimit: number
+}
+
+const operation = "execute"
+const defaultTimeout = Duration.minutes(2)
+const longest = 365 * 24 * 60 * 60
+const shownAtTimeout = 2_000
+
+/** What the other side needs to say that the time is up, in milliseconds, before it is said here. */
+const grace = 15_000
+
+/** How long the end of a command may take, in milliseconds. */
+const endLimit = 15_000
+
+const encoder = new TextEncoder()
+
+interface Started {
+  readonly run: Run
+  readonly subject: Subject
+  /** In milliseconds: as it was asked for, and as it is kept. */
+  readonly limit: number
+  readonly bound: number
+  readonly end: Effect.Effect<void>
+}
+
+/** A text within the command if it is short and can be in one, else in a file. */
+const carry = (
+  shell: Shell,
+  subject: Subject,
+  text: string,
+  path: string
+): Failing<{ readonly text: string } | { readonly file: string }> =>
+  quote(text).length <= maxArguments / 8 && !text.includes("\0")
+    ? Effect.succeed({ text })
+    : Effect.as(shell.remote.upload(subject, path, encoder.encode(text)), { file: path })
+
+const prepare = Effect.fnUntraced(function* (
+  shell: Shell,
+  command: string,
+  options: ExecuteOptions | undefined
+): Effect.fn.Return<Started, BackendError.BackendError> {
+  const given = options?.cwd ?? "/"
+  const subject = { operation, path: given }
+  const cwd = yield* Effect.fromResult(Path.normalize(operation, given))
+  const env = Object.entries(options?.env ?? {})
+  const limit = Math.max(0, Duration.toMillis(Duration.fromInputUnsafe(options?.timeout ?? defaultTimeout)))
+  const refusal = refusalOfCommand(given, command, options?.env)
+  if (refusal !== undefined) return yield* Effect.fail(refusal)
+  const size = env.reduce((sum, [name, value]) => sum + name.length + quote(value).length + 3, 0)
+  if (size > maxArguments) {
+    return yield* Effect.fail(BackendError.make(operation, given, { _tag: "TooLarge", size, limit: maxArguments }))
+  }
+  const nonce = yield* shell.remote.nonce
+  const seconds = Math.min(limit / 1000, longest)
+  const stdin = options?.stdin
+  const run: Run = {
+    root: shell.root,
+    nonce,
+    cwd,
+    seconds,
+    // A character has three bytes at most for each of its units.
+    bytes: 3 * shell.outputLimit + 4,
+    command: yield* carry(shell, subject, command, `/tmp/.ed-${nonce}.cmd`),
+    stdin:
+      stdin === undefined || stdin === "" ? undefined : yield* carry(shell, subject, stdin, `/tmp/.ed-${nonce}.in`),
+    env
+  }
+  const end = shell.channel
+    .execute(endLine(nonce), { timeout: endLimit })
+    .pipe(Effect.timeoutOrElse({ duration: Duration.millis(endLimit), orElse: () => Effect.void }), Effect.ignore)
+  return { run, subject, limit, bound: Math.ceil(seconds) * 1000 + grace, end }
+})
+
+const late = ({ limit, subject }: Started, output: string): BackendError.BackendError => {
+  const detail = endOfText(output, shownAtTimeout)
+  return BackendError.make(operation, subject.path, { _tag: "TimedOut", limit }, detail === "" ? {} : { detail })
+}
+
+const refused = (started: Started, output: string): BackendError.BackendError => {
+  const { nonce } = started.run
+  const at = output.indexOf(refusalOf(nonce))
+  const status = at < 0 ? "" : output.slice(at + refusalOf(nonce).length).split(">")[0]
+  return failureOf(operation, started.subject.path, status ?? "")
+}
+
+/** What a command wrote, from between its marks; and how it ended. */
+const ended = (
+  started: Started,
+  output: string,
+  outputLimit: number
+): Result.Result<Executed, BackendError.BackendError> => {
+  const { nonce } = started.run
+  const begin = output.indexOf(beginOf(nonce))
+  const stop = output.lastIndexOf(endOf(nonce))
+  if (begin < 0 || stop < begin + beginOf(nonce).length) return Result.fail(refused(started, output))
+  const status = output.slice(stop + endOf(nonce).length).split(">")[0] ?? ""
+  const text = output.slice(begin + beginOf(nonce).length, stop)
+  if (status === "late") return Result.fail(late(started, text))
+  if (!/^\d+$/.test(status)) return Result.fail(failureOf(operation, started.subject.path, ""))
+  return Result.succeed({ ...cutMiddle(text, outputLimit), exitCode: Number(status) })
+}
+
+const executeBounded = (shell: Shell, started: Started): Failing<Executed> =>
+  shell.channel.execute(boundedLine(started.run), { timeout: started.bound }).pipe(
+    Effect.onInterrupt(() => started.end),
+    Effect.mapError(named(started.subject)),
+    Effect.timeoutOrElse({ duration: Duration.millis(started.bound), orElse: () => Effect.fail(late(started, "")) }),
+    Effect.flatMap(({ output }) => Effect.fromResult(ended(started, output, shell.outputLimit)))
+  )
+
+const executed = ({ exitCode, output, truncated }: Executed): ReadonlyArray<ExecuteEvent> => [
+  ...(output === "" ? [] : [{ _tag: "Output", channel: "stdout", text: output } as const]),
+  { _tag: "Exited", exitCode, truncated }
+]
+
+/** Runs a command of which the output comes piece by piece. */
+const streamPieces = (
+  started: Started,
+  stream: NonNullable<Shell["stream"]>
+): Stream.Stream<ExecuteEvent, BackendError.BackendError> =>
+  Stream.suspend(() => {
+    const { nonce } = started.run
+    const unframer = makeUnframer(beginOf(nonce), endOf(nonce), refusalOf(nonce))
+    let finished = false
+    const events = ({ channel, text }: Piece): ReadonlyArray<ExecuteEvent> => {
+      const shown = channel === "stderr" ? text : unframer.push(text)
+      return shown === "" ? [] : [{ _tag: "Output", channel, text: shown }]
+    }
+    const close = Stream.suspend((): Stream.Stream<ExecuteEvent, BackendError.BackendError> => {
+      finished = true
+      const status = unframer.status()
+      if (status === undefined) return Stream.fail(refused(started, unframer.refusal()))
+      if (status === "late") return Stream.fail(late(started, unframer.last()))
+      return Stream.succeed({ _tag: "Exited", exitCode: Number(status), truncated: false })
+    })
+    return stream(streamedLine(started.run), { timeout: started.bound }).pipe(
+      Stream.mapError(named(started.subject)),
+      Stream.flatMap((piece) => Stream.fromIterable(events(piece))),
+      Stream.concat(close),
+      Stream.interruptWhen(
+        Effect.sleep(started.bound).pipe(
+          Effect.andThen(Effect.suspend(() => Effect.fail(late(started, unframer.last()))))
+        )
+      ),
+      Stream.ensuring(Effect.suspend(() => (finished ? Effect.void : started.end)))
+    )
+  })
+
+/** The operations of a sandbox that run commands. */
+export const make = (shell: Shell): Pick<Service, "execute" | "executeStream"> => ({
+  execute: (command, options) =>
+    Effect.flatMap(prepare(shell, command, options), (started) => executeBounded(shell, started)),
+  executeStream: (command, options) =>
+    Stream.unwrap(
+      Effect.map(prepare(shell, command, options), (started) =>
+        shell.stream === undefined
+          ? Stream.unwrap(Effect.map(executeBounded(shell, started), (result) => Stream.fromIterable(executed(result))))
+          : streamPieces(started, shell.stream)
+      )
+    )
+})

@@ -1,0 +1,264 @@
+/**
+ * The operations on files by way of a remote shell. Each is one round trip, or two where contents are large.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Semaphore from "effect/Semaphore"
+import type * as Backend from "../../../core/Backend.ts"
+import * as BackendError from "../../../core/BackendError.ts"
+import type { Locks } from "../files/locks.ts"
+import { decodeText, isBinary, mimeTypeOf, sniffLength } from "../files/mime.ts"
+import * as Path from "../files/path.ts"
+import { applyEdits } from "../text/edit.ts"
+import { boundsOf, windowOf } from "../text/lines.ts"
+import { listingOf } from "./listing.ts"
+import { maxArguments, type Remote, type Subject } from "./remote.ts"
+import * as Scripts from "./scripts.ts"
+import { checked } from "./shell.ts"
+import * as Transfer from "./transfer.ts"
+
+type Failing<A> = Effect.Effect<A, BackendError.BackendError>
+
+/** What the operations are made from. `maxFileSize` is in bytes. */
+export interface Source {
+  readonly remote: Remote
+  readonly locks: Locks
+  /** Held while a file is compared and replaced: links give a file more names than a lock on paths knows. */
+  readonly commits: Semaphore.Semaphore
+  readonly maxFileSize: number
+}
+
+/** Runs an operation with the normal form of its path. */
+export const on = <A>(
+  operation: string,
+  given: string,
+  run: (path: string, subject: Subject) => Failing<A>
+): Failing<A> =>
+  Effect.suspend(() => {
+    const path = Path.normalize(operation, given)
+    return Result.isFailure(path) ? Effect.fail(path.failure) : run(path.success, { operation, path: given })
+  })
+
+/** Names a reason as the failure of an operation. */
+const failing = (subject: Subject, reason: BackendError.Reason): Failing<never> =>
+  Effect.fail(BackendError.make(subject.operation, subject.path, reason))
+
+/** A file of at most this many bytes comes as a whole, and its window is made here. */
+const wholeSize = 64 * 1024
+
+/** More than a window has: so what is cut is seen to be cut. */
+const partSize = 256 * 1024 + 64
+
+/** Lines are counted from 1; more than these no file has that a shell could count. */
+const lastLine = 1_000_000_000
+
+/** A window has fewer lines than this, since each has a byte at least. */
+const mostLines = 300_000
+
+/** How often an edit is made again that was overtaken by another one. */
+const attempts = 20
+
+const encoder = new TextEncoder()
+
+/** The text of bytes that were cut out of a file: halves of characters at both ends are left out. */
+const decodePart = (bytes: Uint8Array): string => {
+  const first = bytes.findIndex((byte) => (byte & 0xc0) !== 0x80)
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(Math.max(0, first)), { stream: true })
+}
+
+/** One line, as long as what is looked at to tell text from binary: so a part of a text is never taken for binary. */
+const padding = `${" ".repeat(sniffLength - 1)}\n`
+
+/** A window made of the part of a file that begins where the window does. */
+const windowOfPart = (part: string, window: Backend.Window | undefined, total: number, missing: number) => {
+  const { column, limit, offset } = boundsOf(window)
+  const made = windowOf(padding + part, { offset: 2, limit })
+  if (made.kind === "binary") return undefined
+  const { nextColumn, text } = made.window
+  const lines = made.window.endLine - made.window.startLine + 1
+  return {
+    text,
+    startLine: offset,
+    endLine: offset + (offset > total ? 0 : lines) - 1,
+    totalLines: total,
+    ...(nextColumn === undefined ? {} : { nextColumn: nextColumn + column - missing })
+  }
+}
+
+const read =
+  ({ remote }: Source): Backend.Service["read"] =>
+  (given, window) =>
+    on("read", given, (path, subject) =>
+      Effect.gen(function* () {
+        const bounds = boundsOf(window)
+        const args = [
+          Math.min(bounds.offset, lastLine),
+          Math.min(bounds.limit, mostLines),
+          Math.min(bounds.column, Number.MAX_SAFE_INTEGER),
+          wholeSize,
+          partSize
+        ]
+        const answer = yield* remote.run(subject, Scripts.read, [path, ...args.map(String)])
+        const records = yield* checked("read", given, answer)
+        const size = records.number()
+        const version = records.text()
+        const whole = size <= wholeSize
+        const head = whole ? records.rest() : records.take(sniffLength)
+        if (isBinary(head, { complete: whole })) {
+          return { kind: "binary", path, mimeType: mimeTypeOf(path, head), size, version } as const
+        }
+        if (whole) {
+          const made = windowOf(head, window)
+          if (made.kind === "text") {
+            return { kind: "text", path, ...made.window, size, version } as const
+          }
+        }
+        const total = records.number()
+        const missing = records.number()
+        const text = windowOfPart(decodePart(records.rest()), window, total, missing)
+        if (text === undefined || !Number.isSafeInteger(total) || !Number.isSafeInteger(missing)) {
+          return yield* failing(subject, { _tag: "Unavailable" })
+        }
+        return { kind: "text", path, ...text, size, version } as const
+      })
+    )
+
+/** Paths in portions that fit into a command. */
+const portions = (paths: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> => {
+  const all: Array<Array<string>> = []
+  let size = maxArguments
+  for (const path of paths) {
+    size += 4 * path.length + 8
+    if (size > maxArguments) {
+      all.push([])
+      size = 4 * path.length + 8
+    }
+    all.at(-1)?.push(path)
+  }
+  return all
+}
+
+/** Where paths lead. What has nothing at it, or can't have, leads where it says. */
+const realPaths =
+  ({ remote }: Source): NonNullable<Backend.Service["realPaths"]> =>
+  (given) =>
+    Effect.gen(function* () {
+      const normal = given.map((path) => Path.normalize("realPaths", path))
+      const known = normal.flatMap((path) => (Result.isSuccess(path) ? [path.success] : []))
+      const found = new Map<string, string | undefined>()
+      for (const portion of portions(known)) {
+        const subject = { operation: "realPaths", path: portion[0] ?? "/" }
+        const records = yield* checked(
+          subject.operation,
+          subject.path,
+          yield* remote.run(subject, Scripts.real, portion)
+        )
+        for (const path of portion) {
+          const answer = records.text()
+          if (answer.startsWith("=")) found.set(path, answer === "=" ? "/" : answer.slice(1))
+          else found.set(path, answer === "NotFound" || answer === "NotDirectory" ? path : undefined)
+        }
+      }
+      return normal.map((path) => (Result.isSuccess(path) ? found.get(path.success) : undefined))
+    })
+
+const ls =
+  ({ remote }: Source): Backend.Service["ls"] =>
+  (given) =>
+    on("ls", given, (path, subject) =>
+      Effect.gen(function* () {
+        const records = yield* checked("ls", given, yield* remote.run(subject, Scripts.list, [path]))
+        return listingOf(path, records)
+      })
+    )
+
+const noRoot = (subject: Subject, what: string): Failing<never> =>
+  failing(subject, { _tag: "InvalidPath", problem: `the root can't be ${what}` })
+
+/** Operations that change one file, one at a time on each path. */
+const changing = (source: Source) => {
+  const write: Backend.Service["write"] = (given, content, options) =>
+    on("write", given, (path, subject) => {
+      if (path === "/") return failing(subject, { _tag: "IsDirectory" })
+      const bytes = encoder.encode(content)
+      const mode = options?.create === true ? "create" : "write"
+      return Effect.gen(function* () {
+        yield* Transfer.checkSize(source, subject, bytes.length)
+        const file = { path, given, mode, version: options?.version, bytes } as const
+        return { path, ...(yield* Transfer.put(source, "write", file)) }
+      }).pipe(source.locks.hold([path]))
+    })
+
+  const editOnce = (
+    given: string,
+    path: string,
+    subject: Subject,
+    replacements: ReadonlyArray<Backend.Replacement>,
+    expected: string | undefined
+  ): Failing<Backend.Edited> =>
+    Effect.gen(function* () {
+      const { bytes: before, version } = yield* Transfer.get(source, "edit", given, path)
+      if (expected !== undefined && expected !== version) return yield* failing(subject, { _tag: "Conflict" })
+      const text = decodeText(path, before)
+      if (Result.isFailure(text)) return yield* failing(subject, text.failure)
+      const edited = applyEdits(text.success, replacements)
+      if (Result.isFailure(edited)) return yield* failing(subject, edited.failure)
+      const bytes = encoder.encode(edited.success.text)
+      yield* Transfer.checkSize(source, subject, bytes.length)
+      const placed = yield* Transfer.put(source, "edit", { path, given, mode: "edit", version, bytes })
+      const { lines, replaced } = edited.success
+      return { path, replaced, lines, version: placed.version }
+    })
+
+  const edit: Backend.Service["edit"] = (given, replacements, options) =>
+    on("edit", given, (path, subject) => {
+      if (path === "/") return failing(subject, { _tag: "IsDirectory" })
+      const expected = options?.version
+      const isOvertaken = (error: BackendError.BackendError) =>
+        expected === undefined && error.reason._tag === "Conflict"
+      return editOnce(given, path, subject, replacements, expected).pipe(
+        // Somebody else was faster, by another name of the file for one: the edit is made again, on what is there.
+        Effect.retry({ times: attempts, while: isOvertaken }),
+        source.locks.hold([path])
+      )
+    })
+
+  const remove: Backend.Service["delete"] = (given, options) =>
+    on("delete", given, (path, subject) =>
+      path === "/"
+        ? noRoot(subject, "deleted")
+        : source.remote.run(subject, Scripts.remove, [path, options?.recursive === true ? "1" : ""]).pipe(
+            Effect.flatMap((answer) => checked("delete", given, answer)),
+            Effect.asVoid,
+            source.locks.hold([path])
+          )
+    )
+
+  const move: Backend.Service["move"] = (givenFrom, givenTo) =>
+    on("move", givenFrom, (from, subject) =>
+      on("move", givenTo, (to) => {
+        if (from === "/") return noRoot(subject, "moved")
+        if (to === "/") return failing({ operation: "move", path: givenTo }, { _tag: "AlreadyExists" })
+        if (Path.isWithin(to, from)) {
+          return failing(subject, { _tag: "InvalidPath", problem: "it can't be moved onto or into itself" })
+        }
+        return source.remote.run(subject, Scripts.move, [from, to]).pipe(
+          Effect.flatMap((answer) => checked("move", givenFrom, answer)),
+          Effect.asVoid,
+          source.locks.hold([from, to])
+        )
+      })
+    )
+
+  return { write, edit, delete: remove, move }
+}
+
+/** All operations but the searches. */
+export const make = (source: Source): Omit<Backend.Service, "grep" | "glob"> => ({
+  ls: ls(source),
+  realPaths: realPaths(source),
+  read: read(source),
+  ...changing(source),
+  upload: Transfer.upload(source),
+  download: Transfer.download(source)
+})

@@ -1,0 +1,26 @@
+import * as Path from "../files/path.ts"
+/**
+ * Which paths a search gives, by the ignore files that were found on the way to them.
+ */
+import * as Ignore from "../glob/ignore.ts"
+
+/** Says of the path of a file whether neither it nor a directory that it is in is ignored. `files`: text by folder. */
+export const isListed = (files: ReadonlyMap<string, string>): ((path: string) => boolean) => {
+  /** The rules that hold in a folder, `undefined` for one that is ignored. Asked for each file, so they are kept. */
+  const known = new Map<string, Ignore.Ignore | undefined>()
+
+  const rulesIn = (folder: string): Ignore.Ignore | undefined => {
+    if (known.has(folder)) return known.get(folder)
+    const above = folder === "/" ? Ignore.none : rulesIn(Path.parent(folder))
+    const isHidden = above === undefined || (folder !== "/" && Ignore.isIgnored(above, folder, true))
+    const text = files.get(folder)
+    const rules = isHidden ? undefined : text === undefined ? above : Ignore.extend(above, folder, text)
+    known.set(folder, rules)
+    return rules
+  }
+
+  return (path) => {
+    const rules = rulesIn(Path.parent(path))
+    return rules !== undefined && !Ignore.isIgnored(rules, path, false)
+  }
+}

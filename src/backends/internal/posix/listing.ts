@@ -1,0 +1,76 @@
+/**
+ * What is in a directory of a remote shell: names from the shell, which are exact, and sizes from `ls -l`, whose names
+ * are not, put together by their order.
+ */
+import type { Entry, Listing } from "../../../core/Backend.ts"
+import * as Path from "../files/path.ts"
+import type { Reader } from "./shell.ts"
+
+const kinds: { readonly [mark: string]: Entry["kind"] } = { d: "directory", f: "file", l: "link" }
+
+interface Named {
+  readonly name: string
+  readonly kind: Entry["kind"]
+  /** What `ls -l` must say of it, if its size is to be believed. */
+  readonly mark: string
+  readonly size: number | undefined
+}
+
+const encoder = new TextEncoder()
+
+const compareBytes = (left: Uint8Array, right: Uint8Array): number => {
+  const length = Math.min(left.length, right.length)
+  for (let index = 0; index < length; index++) {
+    const difference = (left[index] ?? 0) - (right[index] ?? 0)
+    if (difference !== 0) return difference
+  }
+  return left.length - right.length
+}
+
+const inByteOrder = (found: ReadonlyArray<Named>): ReadonlyArray<Named> =>
+  found
+    .map((one) => ({ one, bytes: encoder.encode(one.name) }))
+    .sort((left, right) => compareBytes(left.bytes, right.bytes))
+    .map(({ one }) => one)
+
+const named = (kind: string, name: string): Named => {
+  const link = kind.startsWith("@")
+  const mark = link ? kind.charAt(1) : kind
+  const size = link && mark === "f" ? Number.parseInt(kind.slice(2), 10) : undefined
+  return { name, kind: kinds[mark] ?? "link", mark: link ? "l" : mark, size: Number.isNaN(size) ? undefined : size }
+}
+
+/** `-rw-r--r-- 1 0 0 12 Nov …` */
+const line = /^(.)\S*\s+\d+\s+\d+\s+\d+\s+(\d+)\s/
+
+const isSame = (mark: string, seen: string): boolean => (mark === "f" ? seen === "-" : mark === seen)
+
+/** The entries of a directory, by name. Without sizes, if what was said of it does not fit together. */
+export const listingOf = (folder: string, records: Reader): Listing => {
+  const found: Array<Named> = []
+  let isWhole = false
+  while (!records.isEmpty() && !isWhole) {
+    const kind = records.text()
+    if (kind === "") isWhole = true
+    else found.push(named(kind, records.text()))
+  }
+  // The last name may have been cut.
+  if (!isWhole) found.pop()
+  const lines = new TextDecoder()
+    .decode(records.rest())
+    .split("\n")
+    .flatMap((text) => {
+      const [, mark, size] = line.exec(text) ?? []
+      return mark === undefined || mark === "t" ? [] : [{ mark, size: Number(size) }]
+    })
+  const fits = lines.length === found.length
+  const entries = inByteOrder(found)
+    .map(({ kind, mark, name, size }, index): Entry => {
+      const seen = fits ? lines[index] : undefined
+      const own = seen !== undefined && mark === "f" && isSame(mark, seen.mark) ? seen.size : size
+      const path = Path.join(folder, name)
+      return kind === "file" && own !== undefined ? { path, kind, size: own } : { path, kind }
+    })
+    .sort((left, right) => Path.compare(left.path, right.path))
+  return isWhole ? { entries } : { entries, truncated: "limit" }
+}

@@ -1,0 +1,88 @@
+/**
+ * The text that a remote command wrote: what is between its marks, its end, and as much of it as is kept.
+ */
+import { boundaryAfter, boundaryBefore } from "../../../support/text.ts"
+
+/** The last characters of a text. */
+export const endOfText = (text: string, length: number): string =>
+  text.slice(boundaryAfter(text, Math.max(0, text.length - length)))
+
+/** Half of the characters that are allowed from the beginning, half of them from the end. */
+export const cutMiddle = (text: string, limit: number): { readonly output: string; readonly truncated: boolean } => {
+  if (text.length <= limit) return { output: text, truncated: false }
+  const head = text.slice(0, boundaryBefore(text, Math.ceil(limit / 2)))
+  const tail = endOfText(text, Math.floor(limit / 2))
+  return { output: `${head}\n… the middle of the output was left out …\n${tail}`, truncated: true }
+}
+
+/** Takes the marks off a text that comes in pieces, cut anywhere. */
+export interface Unframer {
+  /** What is known to be output. */
+  readonly push: (text: string) => string
+  /** What the end mark said, if it came. */
+  readonly status: () => string | undefined
+  /** What came instead of a beginning. */
+  readonly refusal: () => string
+  /** The last of the output. */
+  readonly last: () => string
+}
+
+const longestBanner = 64 * 1024
+const keptAtEnd = 4_000
+
+/** How much of the end of a text may be the beginning of a mark. */
+const overlap = (text: string, mark: string): number => {
+  for (let length = Math.min(text.length, mark.length - 1); length > 0; length--) {
+    if (mark.startsWith(text.slice(text.length - length))) return length
+  }
+  return 0
+}
+
+export const makeUnframer = (begin: string, end: string, refusal: string): Unframer => {
+  let before = ""
+  let begun = false
+  let held = ""
+  let status: string | undefined
+  let last = ""
+  const output = (text: string): string => {
+    last = (last + text).slice(-keptAtEnd)
+    return text
+  }
+  const inside = (text: string): string => {
+    held += text
+    const at = held.indexOf(end)
+    if (at >= 0) {
+      const close = held.indexOf(">", at)
+      if (close < 0) {
+        const shown = held.slice(0, at)
+        held = held.slice(at)
+        return output(shown)
+      }
+      status = held.slice(at + end.length, close)
+      const shown = held.slice(0, at)
+      held = ""
+      return output(shown)
+    }
+    const keep = overlap(held, end)
+    const shown = held.slice(0, held.length - keep)
+    held = held.slice(held.length - keep)
+    return output(shown)
+  }
+  return {
+    push: (text) => {
+      if (status !== undefined) return ""
+      if (begun) return inside(text)
+      before += text
+      const at = before.indexOf(begin)
+      if (at < 0) {
+        if (before.length > longestBanner && !before.includes(refusal)) before = before.slice(-begin.length)
+        return ""
+      }
+      begun = true
+      return inside(before.slice(at + begin.length))
+    },
+    status: () => (status === undefined || !/^(?:\d+|late)$/.test(status) ? undefined : status),
+    refusal: () => (begun ? "" : before),
+    last: () => last
+  }
+}

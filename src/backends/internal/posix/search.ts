@@ -1,0 +1,197 @@
+/**
+ * Searching by way of a remote shell: it finds the files that may match, and gives of them what has to be looked at.
+ * What a path, an ignore rule or a line means is decided here, by what all backends share.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import type * as Backend from "../../../core/Backend.ts"
+import * as BackendError from "../../../core/BackendError.ts"
+import * as Path from "../files/path.ts"
+import * as Turns from "../files/turns.ts"
+import { compileGlob, type Glob } from "../glob/glob.ts"
+import { compileSearch, defaultLimit, fileQueryOf, type FileQuery, type Found } from "../search/search.ts"
+import { on, type Source } from "./files.ts"
+import * as Find from "./find.ts"
+import { searchFiles } from "./grep.ts"
+import { isListed } from "./ignore.ts"
+import { grepArguments, literalsOf } from "./literal.ts"
+import type { Subject } from "./remote.ts"
+import { failureOf, type Reader, reader } from "./shell.ts"
+
+type Failing<A> = Effect.Effect<A, BackendError.BackendError>
+
+/** How long a search may take, in seconds. */
+const grepTime = 15
+const globTime = 5
+
+/** What is allowed on top of that for the way there and back, in milliseconds. */
+const grace = 30_000
+
+/** What was found: paths of files in the order of results, and whether that is all. */
+interface Candidates {
+  readonly paths: ReadonlyArray<string>
+  readonly truncated: Backend.Truncation | undefined
+}
+
+interface Query {
+  readonly path: string
+  readonly glob: Glob | undefined
+  /** The glob as it was given, from which the other side may get a hint. */
+  readonly pattern: string | undefined
+  readonly ignored: boolean
+  readonly seconds: number
+  readonly literals: ReadonlyArray<string>
+}
+
+/** What the last name of a path must look like, if that can be said by `*` alone. */
+const nameHint = (pattern: string | undefined): string => {
+  if (pattern === undefined || /[[\]{}\\?!]/.test(pattern)) return "*"
+  const last = pattern.slice(pattern.lastIndexOf("/") + 1)
+  return last === "" || last.includes("**") || /[^\x20-\x7E]/.test(last) ? "*" : last
+}
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
+
+/** Paths, a line each, between records that hold one with a newline in it. */
+const pathsOf = (bytes: Uint8Array): Candidates => {
+  const parts = decoder.decode(bytes).split("\0")
+  const last = parts.length > 1 ? parts.at(-2) : undefined
+  const isWhole = parts.at(-1) === "" && (last === "done" || last === "time")
+  // The last two records say how it ended; without them the last path may be cut.
+  const paths = (isWhole ? parts.slice(0, -2) : parts).flatMap((part, index) =>
+    index % 2 === 1 ? [part] : part.split("\n").filter((path) => path !== "")
+  )
+  return {
+    paths: (isWhole ? paths : paths.slice(0, -1)).map((path) => path.replace(/^\.\//, "")),
+    truncated: isWhole ? (last === "time" ? "time" : undefined) : "limit"
+  }
+}
+
+/** Reads the ignore files, up to the empty record. */
+const ignoreFilesOf = (records: Reader, folder: string): Map<string, string> => {
+  const files = new Map<string, string>()
+  while (!records.isEmpty()) {
+    const name = records.text()
+    if (name === "") break
+    const text = records.text()
+    const path = name.startsWith("/") ? name.slice(0, -1) || "/" : Path.parent(Path.join(folder, name.slice(2)))
+    files.set(path, text)
+  }
+  return files
+}
+
+/** Finds the files that may be meant. */
+const find = Effect.fnUntraced(function* (
+  { remote }: Source,
+  subject: Subject,
+  query: Query
+): Effect.fn.Return<Candidates, BackendError.BackendError> {
+  const { glob, ignored, literals, path, pattern, seconds } = query
+  const args = [path, String(seconds), ignored ? "1" : "", nameHint(pattern), ...literals]
+  const answer = yield* remote.run(subject, Find.find, args, seconds * 1000 + grace)
+  const records = reader(answer)
+  const status = records.text()
+  if (status !== "file" && status !== "ok")
+    return yield* Effect.fail(failureOf(subject.operation, subject.path, status))
+  const real = records.text()
+  const isKept = ignored ? () => true : isListed(ignoreFilesOf(records, real))
+  if (ignored) ignoreFilesOf(records, real)
+  if (status === "file") {
+    const isWanted = glob === undefined || glob.matches(path.slice(1))
+    return { paths: isWanted && isKept(real) ? [path] : [], truncated: undefined }
+  }
+  const found = pathsOf(records.rest())
+  const paths: Array<string> = []
+  const isOver = Turns.make()
+  const keep = Effect.gen(function* () {
+    for (const one of found.paths) {
+      // A pattern or an ignore file can make each path take milliseconds.
+      if (isOver()) yield* Effect.yieldNow
+      if (glob?.matches(one) !== false && isKept(Path.join(real, one))) paths.push(Path.join(path, one))
+    }
+  })
+  const kept = yield* Effect.timeoutOption(keep, seconds * 1000)
+  return { paths: paths.sort(Path.compare), truncated: Option.isNone(kept) ? "time" : found.truncated }
+})
+
+const invalid = (subject: Subject, reason: BackendError.Reason): Failing<never> =>
+  Effect.fail(BackendError.make(subject.operation, subject.path, reason))
+
+const limitOf = (limit: number | undefined): number =>
+  limit === undefined || Number.isNaN(limit) ? defaultLimit : Math.max(0, Math.floor(limit))
+
+export const glob =
+  (source: Source): Backend.Service["glob"] =>
+  ({ ignored = false, limit, path: given = "/", pattern }) =>
+    on("glob", given, (path, subject) =>
+      Effect.gen(function* () {
+        const compiled = compileGlob(pattern)
+        if (Result.isFailure(compiled)) return yield* invalid(subject, compiled.failure)
+        const query = { path, glob: compiled.success, pattern, ignored, seconds: globTime, literals: [] }
+        const { paths, truncated } = yield* find(source, subject, query)
+        const most = limitOf(limit)
+        const why = truncated ?? (paths.length > most ? "limit" : undefined)
+        return {
+          entries: paths.slice(0, most).map((one) => ({ path: one, kind: "file" as const })),
+          ...(why === undefined ? {} : { truncated: why })
+        }
+      })
+    )
+
+/** Puts the files of a search together, up to its limit. */
+const makeResult = ({ limit, mode }: FileQuery) => {
+  const files: Array<Backend.GrepFile> = []
+  let given = 0
+  let isTruncated = false
+  return {
+    files,
+    room: () => limit - given,
+    isTruncated: () => isTruncated,
+    add: ({ file, more }: Found): void => {
+      if (isTruncated) return
+      if (more) isTruncated = true
+      if (file === undefined) return
+      if (mode !== "content" && given === limit) {
+        isTruncated = true
+        return
+      }
+      files.push(file)
+      given += mode === "content" ? file.count : 1
+    }
+  }
+}
+
+export const grep =
+  (source: Source): Backend.Service["grep"] =>
+  (asked) =>
+    on("grep", asked.path ?? "/", (path, subject) =>
+      Effect.gen(function* () {
+        const compiled = Result.all({
+          matcher: compileSearch(asked),
+          glob: asked.glob === undefined ? Result.succeed(undefined) : compileGlob(asked.glob)
+        })
+        if (Result.isFailure(compiled)) return yield* invalid(subject, compiled.failure)
+        const { glob: wanted, matcher } = compiled.success
+        const literals = literalsOf(asked)
+        const query = fileQueryOf(asked)
+        const result = makeResult(query)
+        let why: Backend.Truncation | undefined
+        const search = Effect.gen(function* () {
+          const found = yield* find(source, subject, {
+            path,
+            glob: wanted,
+            pattern: asked.glob,
+            ignored: asked.ignored ?? false,
+            seconds: grepTime,
+            literals: literals === undefined ? [] : grepArguments(literals)
+          })
+          why = found.truncated
+          yield* searchFiles(source, subject, { paths: found.paths, matcher, literals, query }, result)
+        })
+        const ended = yield* Effect.timeoutOption(search, grepTime * 1000)
+        if (Option.isNone(ended)) why = "time"
+        const truncated = result.isTruncated() ? "limit" : why
+        return { files: result.files, ...(truncated === undefined ? {} : { truncated }) }
+      })
+    )

@@ -1,0 +1,303 @@
+/**
+ * Contents on their way to and from a remote shell: small ones go within a command, others by upload and download.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Semaphore from "effect/Semaphore"
+import type * as Backend from "../../../core/Backend.ts"
+import * as BackendError from "../../../core/BackendError.ts"
+import type { Locks } from "../files/locks.ts"
+import { decodeText } from "../files/mime.ts"
+import * as Path from "../files/path.ts"
+import { maxArguments, type Remote, type Subject } from "./remote.ts"
+import * as Scripts from "./scripts.ts"
+import { failureOf, quote, type Reader, reader, stagePath } from "./shell.ts"
+
+type Failing<A> = Effect.Effect<A, BackendError.BackendError>
+
+interface Source {
+  readonly remote: Remote
+  readonly locks: Locks
+  readonly commits: Semaphore.Semaphore
+  readonly maxFileSize: number
+}
+
+/** A content that is to be put at a path. `given` is the path as the caller wrote it. */
+interface Placing {
+  readonly path: string
+  readonly given: string
+  readonly mode: "create" | "edit" | "write"
+  readonly version?: string | undefined
+  readonly bytes: Uint8Array
+}
+
+/** So many bytes of contents come with the answer of a command. */
+const inlineBudget = 256 * 1024
+
+/** How many files are on their way at once. */
+const concurrency = 8
+
+export const checkSize = (source: Source, subject: Subject, size: number): Failing<void> =>
+  size > source.maxFileSize
+    ? Effect.fail(
+        BackendError.make(subject.operation, subject.path, { _tag: "TooLarge", size, limit: source.maxFileSize })
+      )
+    : Effect.void
+
+type Outcome<A> = Result.Result<A, BackendError.BackendError>
+
+/** A content within the command, if it is text and short. */
+const inlined = (bytes: Uint8Array): string | undefined => {
+  if (bytes.length > maxArguments / 4 || bytes.includes(0)) return undefined
+  const text = decodeText("", bytes)
+  return Result.isSuccess(text) ? text.success : undefined
+}
+
+interface Batch {
+  readonly files: Array<{ readonly placing: Placing; readonly text: string | undefined }>
+  size: number
+}
+
+/** Parts files so that each part fits into a command. */
+const batchesOf = (placings: ReadonlyArray<Placing>): ReadonlyArray<Batch> => {
+  const batches: Array<Batch> = []
+  for (const placing of placings) {
+    const text = inlined(placing.bytes)
+    const size = quote(placing.path).length * 3 + (text === undefined ? 64 : quote(text).length * 3) + 64
+    const last = batches.at(-1)
+    if (last === undefined || last.size + size > maxArguments * 1.5) batches.push({ files: [{ placing, text }], size })
+    else {
+      last.files.push({ placing, text })
+      last.size += size
+    }
+  }
+  return batches
+}
+
+const isText = (file: { readonly text: string | undefined }): boolean => file.text !== undefined
+
+/** What became of a file. */
+interface Placed {
+  readonly created: boolean
+  readonly version: string
+}
+
+const statusOf = (operation: string, placing: Placing, records: Reader): Outcome<Placed> => {
+  const status = records.text()
+  const created = records.text() === "1"
+  const version = records.text()
+  return status === "ok"
+    ? Result.succeed({ created, version })
+    : Result.fail(failureOf(operation, placing.given, status))
+}
+
+/** Puts contents in their places. */
+const putBatch = Effect.fnUntraced(function* (
+  source: Source,
+  operation: string,
+  batch: Batch
+): Effect.fn.Return<ReadonlyArray<Outcome<Placed>>> {
+  const { remote } = source
+  const id = yield* remote.nonce
+  const staged = batch.files.flatMap((file, index) => (isText(file) ? [] : [stagePath(id, index)]))
+  const carried = yield* Effect.forEach(
+    batch.files,
+    ({ placing, text }, index) =>
+      text === undefined
+        ? Effect.result(remote.upload({ operation, path: placing.given }, stagePath(id, index), placing.bytes))
+        : Effect.succeed(Result.void),
+    { concurrency }
+  ).pipe(Effect.onInterrupt(() => remote.discard(staged)))
+  const ready = batch.files.flatMap((file, index) =>
+    Result.isSuccess(carried[index] ?? Result.void) ? [{ file, index }] : []
+  )
+  const args = ready.flatMap(({ file: { placing, text }, index }) => [
+    placing.path,
+    placing.mode,
+    placing.version ?? "",
+    text === undefined ? "file" : "text",
+    text ?? stagePath(id, index)
+  ])
+  const subject = { operation, path: batch.files[0]?.placing.given ?? "/" }
+  const answer = yield* Effect.result(
+    ready.length === 0
+      ? Effect.succeed(new Uint8Array())
+      : source.commits.withPermits(1)(remote.run(subject, Scripts.commit, args))
+  ).pipe(Effect.onInterrupt(() => remote.discard(staged)))
+  if (Result.isFailure(answer) || ready.length < batch.files.length) yield* remote.discard(staged)
+  const records = reader(Result.isSuccess(answer) ? answer.success : new Uint8Array())
+  return batch.files.map(({ placing }, index) => {
+    const came = carried[index]
+    if (came !== undefined && Result.isFailure(came)) return Result.fail(came.failure)
+    if (Result.isFailure(answer)) {
+      const { detail, cause, reason } = answer.failure
+      return Result.fail(
+        BackendError.make(operation, placing.given, reason, {
+          ...(detail === undefined ? {} : { detail }),
+          ...(cause === undefined ? {} : { cause })
+        })
+      )
+    }
+    return statusOf(operation, placing, records)
+  })
+})
+
+/** Puts one content in its place. */
+export const put = (source: Source, operation: string, placing: Placing): Failing<Placed> =>
+  Effect.flatMap(
+    Effect.forEach(batchesOf([placing]), (batch) => putBatch(source, operation, batch)),
+    (outcomes) => {
+      const outcome = outcomes[0]?.[0]
+      return outcome === undefined
+        ? Effect.fail(BackendError.make(operation, placing.given, { _tag: "Unavailable" }))
+        : Effect.fromResult(outcome)
+    }
+  )
+
+interface Asked {
+  readonly given: string
+  readonly path: string
+}
+
+type Fetched = { readonly version: string } & ({ readonly here: Uint8Array } | { readonly at: string })
+
+/** A file, and the version that it had just before. */
+interface Got {
+  readonly bytes: Uint8Array
+  readonly version: string
+}
+
+const fetchedOf = (source: Source, operation: string, asked: Asked, records: Reader): Outcome<Fetched> => {
+  const status = records.text()
+  const { given } = asked
+  if (status === "TooLarge") {
+    const size = records.number()
+    return Result.fail(BackendError.make(operation, given, { _tag: "TooLarge", size, limit: source.maxFileSize }))
+  }
+  if (status !== "ok") return Result.fail(failureOf(operation, given, status))
+  const version = records.text()
+  const size = records.number()
+  const way = records.text()
+  if (way === "at") return Result.succeed({ version, at: records.text() })
+  const here = records.take(size)
+  return way === "here" && here.length === size
+    ? Result.succeed({ version, here: here.slice() })
+    : Result.fail(failureOf(operation, given, "nonsense"))
+}
+
+/** Asks for several files at once, and fetches those that are too large to come with the answer. */
+const getBatch = Effect.fnUntraced(function* (
+  source: Source,
+  operation: string,
+  asked: ReadonlyArray<Asked>
+): Effect.fn.Return<ReadonlyArray<Outcome<Got>>> {
+  const { remote } = source
+  const args = [String(source.maxFileSize), String(inlineBudget), ...asked.map(({ path }) => path)]
+  const answer = yield* Effect.result(remote.run({ operation, path: asked[0]?.given ?? "/" }, Scripts.fetch, args))
+  if (Result.isFailure(answer)) {
+    const { cause, detail, reason } = answer.failure
+    return asked.map(({ given }) =>
+      Result.fail(
+        BackendError.make(operation, given, reason, {
+          ...(detail === undefined ? {} : { detail }),
+          ...(cause === undefined ? {} : { cause })
+        })
+      )
+    )
+  }
+  const records = reader(answer.success)
+  const fetched = asked.map((one) => fetchedOf(source, operation, one, records))
+  return yield* Effect.forEach(
+    fetched,
+    (outcome, index): Effect.Effect<Outcome<Got>> => {
+      if (Result.isFailure(outcome)) return Effect.succeed(Result.fail(outcome.failure))
+      const { version } = outcome.success
+      if ("here" in outcome.success) return Effect.succeed(Result.succeed({ bytes: outcome.success.here, version }))
+      const subject = { operation, path: asked[index]?.given ?? "/" }
+      return remote.download(subject, outcome.success.at).pipe(
+        Effect.tap((bytes) => checkSize(source, subject, bytes.length)),
+        Effect.map((bytes) => ({ bytes, version })),
+        Effect.result
+      )
+    },
+    { concurrency }
+  )
+})
+
+/** The whole of one file. */
+export const get = (source: Source, operation: string, given: string, path: string): Failing<Got> =>
+  Effect.flatMap(getBatch(source, operation, [{ given, path }]), ([outcome]) =>
+    outcome === undefined
+      ? Effect.fail(BackendError.make(operation, given, { _tag: "Unavailable" }))
+      : Effect.fromResult(outcome)
+  )
+
+const transferOf = <A>(path: string, outcome: Outcome<A>): Backend.Transfer<A> =>
+  Result.isSuccess(outcome) ? { path, ok: true, value: outcome.success } : { path, ok: false, error: outcome.failure }
+
+/** Splits into parts of paths that fit into a command. */
+const partsOf = (asked: ReadonlyArray<Asked>): ReadonlyArray<ReadonlyArray<Asked>> => {
+  const parts: Array<Array<Asked>> = []
+  let size = 0
+  for (const one of asked) {
+    const own = quote(one.path).length * 3 + 8
+    const last = parts.at(-1)
+    if (last === undefined || size + own > maxArguments) {
+      parts.push([one])
+      size = own
+    } else {
+      last.push(one)
+      size += own
+    }
+  }
+  return parts
+}
+
+export const download =
+  (source: Source): Backend.Service["download"] =>
+  (paths) =>
+    Effect.gen(function* () {
+      const normal = paths.map((given) => ({ given, path: Path.normalize("download", given) }))
+      const asked = normal.flatMap(({ given, path }) => (Result.isSuccess(path) ? [{ given, path: path.success }] : []))
+      const got = yield* Effect.forEach(partsOf(asked), (part) => getBatch(source, "download", part))
+      const outcomes = got.flat()
+      let next = 0
+      return normal.map(({ given, path }): Backend.Transfer<Uint8Array> => {
+        if (Result.isFailure(path)) return { path: given, ok: false, error: path.failure }
+        const outcome = outcomes[next++] ?? Result.fail(failureOf("download", given, "nonsense"))
+        return transferOf(
+          path.success,
+          Result.map(outcome, ({ bytes }) => bytes)
+        )
+      })
+    })
+
+export const upload =
+  (source: Source): Backend.Service["upload"] =>
+  (files) => {
+    const planned = files.map(({ content, path: given }): Outcome<Placing> => {
+      const path = Path.normalize("upload", given)
+      if (Result.isFailure(path)) return Result.fail(path.failure)
+      if (path.success === "/") return Result.fail(BackendError.make("upload", given, { _tag: "IsDirectory" }))
+      const size = content.length
+      return size > source.maxFileSize
+        ? Result.fail(BackendError.make("upload", given, { _tag: "TooLarge", size, limit: source.maxFileSize }))
+        : Result.succeed({ path: path.success, given, mode: "write", bytes: content })
+    })
+    const placings = planned.flatMap((plan) => (Result.isSuccess(plan) ? [plan.success] : []))
+    return Effect.gen(function* () {
+      const done = yield* Effect.forEach(batchesOf(placings), (batch) => putBatch(source, "upload", batch))
+      const outcomes = done.flat()
+      let next = 0
+      return planned.map((plan, index): Backend.Transfer<Backend.Written> => {
+        const given = files[index]?.path ?? ""
+        if (Result.isFailure(plan)) return { path: given, ok: false, error: plan.failure }
+        const { path } = plan.success
+        const outcome = outcomes[next++] ?? Result.fail(failureOf("upload", given, "nonsense"))
+        return transferOf(
+          path,
+          Result.map(outcome, (placed) => ({ path, ...placed }))
+        )
+      })
+    }).pipe(source.locks.hold(placings.map(({ path }) => path)))
+  }

@@ -1,0 +1,105 @@
+/**
+ * What the sandboxes of all providers share: calls of an SDK that fail without a word of its keys, and machines that are
+ * ended when their scope closes.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as BackendError from "../../../core/BackendError.ts"
+import { cut } from "../../../support/text.ts"
+import type { Settings } from "../../BaseSandbox.ts"
+
+/**
+ * How long a machine lives. With `sandboxId` that one is used, and left as it is at the end. `keep` says otherwise: it
+ * leaves a machine that was made here, to come back to by its id (`Sandbox.id`), or ends one that was not.
+ */
+export interface Lifetime {
+  readonly sandboxId?: string
+  readonly keep?: boolean
+}
+
+/** The settings that were given, and nothing that was not. */
+export const settingsOf = ({ maxFileSize, outputLimit, root }: Settings): Settings => ({
+  ...(root === undefined ? {} : { root }),
+  ...(maxFileSize === undefined ? {} : { maxFileSize }),
+  ...(outputLimit === undefined ? {} : { outputLimit })
+})
+
+/** Who is called, and what must not be told of it. */
+export interface Provider {
+  readonly name: string
+  readonly secrets: ReadonlyArray<Redacted.Redacted>
+}
+
+/** A provider, and the keys by which it is called, as far as they are known here. */
+export const make = (name: string, ...keys: ReadonlyArray<Redacted.Redacted | undefined>): Provider => ({
+  name,
+  secrets: keys.filter((key) => key !== undefined)
+})
+
+const longestMessage = 500
+
+const messageOf = (cause: unknown): string =>
+  cause instanceof Error ? `${cause.name}: ${cause.message}` : "it failed with something that is no error"
+
+/** The error that was given may hold requests with their headers, so only what it says is kept, without the keys. */
+const told = ({ name, secrets }: Provider, cause: unknown): string => {
+  const hidden = secrets
+    .map(Redacted.value)
+    .filter((secret) => secret !== "")
+    .reduce((text, secret) => text.replaceAll(secret, "[hidden]"), messageOf(cause))
+  return `${name}: ${cut(hidden.replaceAll(/bearer\s+\S+/gi, "Bearer [hidden]"), longestMessage)}`
+}
+
+const isTimeout = (cause: unknown): boolean =>
+  cause instanceof Error && /time-?out|timed out|deadline/i.test(`${cause.name} ${cause.message}`)
+
+/** Calls an SDK. `limit` (milliseconds) is what it was told to take at most. */
+export const call = <A>(
+  provider: Provider,
+  run: (signal: AbortSignal) => Promise<A>,
+  limit?: number
+): Effect.Effect<A, BackendError.BackendError> =>
+  Effect.tryPromise({
+    try: run,
+    catch: (cause) => {
+      const reason: BackendError.Reason =
+        limit !== undefined && isTimeout(cause) ? { _tag: "TimedOut", limit } : { _tag: "Unavailable" }
+      return BackendError.make("open", "/", reason, { detail: told(provider, cause) })
+    }
+  })
+
+/** How long the end of a machine is waited for. */
+const endTime = Duration.seconds(60)
+
+/** A machine that is there as long as its scope is open, or longer if it should be kept. */
+export const living = <A>(
+  provider: Provider,
+  lifetime: Lifetime,
+  machine: {
+    readonly create: Effect.Effect<A, BackendError.BackendError>
+    readonly connect: (sandboxId: string) => Effect.Effect<A, BackendError.BackendError>
+    readonly end: (machine: A) => Effect.Effect<void, BackendError.BackendError>
+    readonly idOf: (machine: A) => string
+  }
+): Effect.Effect<A, BackendError.BackendError, Scope.Scope> => {
+  const { keep, sandboxId } = lifetime
+  const isKept = keep ?? sandboxId !== undefined
+  return Effect.acquireRelease(sandboxId === undefined ? machine.create : machine.connect(sandboxId), (made) =>
+    isKept
+      ? Effect.void
+      : machine.end(made).pipe(
+          Effect.timeoutOrElse({
+            duration: endTime,
+            orElse: () =>
+              Effect.fail(BackendError.make("close", "/", { _tag: "TimedOut", limit: Duration.toMillis(endTime) }))
+          }),
+          Effect.catch((error) =>
+            Effect.logWarning(
+              `The sandbox ${machine.idOf(made)} of ${provider.name} could not be ended, and may still cost money: ${error.message}`
+            )
+          )
+        )
+  )
+}

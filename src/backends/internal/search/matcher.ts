@@ -1,0 +1,84 @@
+/**
+ * Patterns that lines are matched against: literal text, or regular expressions by RE2, all in linear time.
+ */
+import * as Result from "effect/Result"
+import { RE2JS } from "re2js"
+import type { GrepQuery } from "../../../core/Backend.ts"
+import type * as BackendError from "../../../core/BackendError.ts"
+import { cut } from "../../../support/text.ts"
+import { indexOf } from "./find.ts"
+
+/** The longest pattern, in characters. */
+const maxPatternLength = 1_000
+
+/** The largest regular expression, in instructions of its program. */
+const maxProgramSize = 1_000
+
+/** How many characters of a line are searched at most. A large regular expression is matched against fewer. */
+const maxSearchedLength = 1024 * 1024
+
+/** Instructions times characters, for one line: about a second at worst. */
+const maxWork = 32 * 1024 * 1024
+
+/** A pattern, ready to match lines. */
+export interface Matcher {
+  readonly test: (line: string) => boolean
+  /** Where the first match begins, or -1. */
+  readonly index: (line: string) => number
+  /**
+   * Where to look on in several lines that end with `\n`: no line before the one at that index matches; -1 if none does
+   * from `from` on, which is where a line begins.
+   */
+  readonly skip: (lines: string, from: number) => number
+  /** How many characters of a line are searched. */
+  readonly maxLength: number
+}
+
+const compileLiteral = (pattern: string): Matcher => ({
+  test: (line) => indexOf(line, pattern) !== -1,
+  index: (line) => indexOf(line, pattern),
+  skip: (lines, from) => indexOf(lines, pattern, from),
+  maxLength: maxSearchedLength
+})
+
+const compileRegex = (pattern: string, regex: boolean, ignoreCase: boolean): Result.Result<Matcher, string> => {
+  const source = regex ? pattern : RE2JS.quote(pattern)
+  const flags = ignoreCase ? RE2JS.CASE_INSENSITIVE : 0
+  const compiled = Result.try({
+    try: () => ({ line: RE2JS.compile(source, flags), lines: RE2JS.compile(source, flags | RE2JS.MULTILINE) }),
+    catch: (cause) => `${cause instanceof Error ? cause.message : "it is no regular expression"} (the syntax is RE2)`
+  })
+  if (Result.isFailure(compiled)) return Result.fail(compiled.failure)
+  const { line: expression, lines: multiline } = compiled.success
+  const size = Math.max(1, expression.programSize())
+  if (regex && size > maxProgramSize) return Result.fail("it is too large; repeat less, or look for less at once")
+  // The ends of a line are also found in several lines, but those of a text are not; nor if flags are taken away.
+  const isLocal = !/\\[Az]|\(\?[a-zA-Z]*-/.test(source)
+  return Result.succeed({
+    test: (line) => expression.test(line),
+    index: (line) => {
+      const matcher = expression.matcher(line)
+      return matcher.find() ? matcher.start() : -1
+    },
+    // A match may go over several lines here, but where there is none at all, there is none in a line.
+    skip: (lines, from) => (from === 0 && isLocal && !multiline.test(lines) ? -1 : from),
+    maxLength: Math.min(maxSearchedLength, Math.floor(maxWork / size))
+  })
+}
+
+/** Makes a pattern ready to match. Fails with `InvalidPattern`. */
+export const compileSearch = (
+  query: Pick<GrepQuery, "ignoreCase" | "pattern" | "regex">
+): Result.Result<Matcher, BackendError.Reason> => {
+  const { ignoreCase = false, pattern, regex = false } = query
+  const invalid = (problem: string): Result.Result<never, BackendError.Reason> =>
+    Result.fail({ _tag: "InvalidPattern", pattern: cut(pattern, 200), problem })
+  if (pattern === "") return invalid("it is empty")
+  if (pattern.length > maxPatternLength) return invalid(`it is longer than ${maxPatternLength} characters`)
+  if (!pattern.isWellFormed()) return invalid("it is not valid Unicode")
+  if (/[\n\r]/.test(pattern))
+    return invalid("it has a line break, but is matched line by line; look for one of the lines")
+  if (!regex && !ignoreCase) return Result.succeed(compileLiteral(pattern))
+  const compiled = compileRegex(pattern, regex, ignoreCase)
+  return Result.isFailure(compiled) ? invalid(compiled.failure) : Result.succeed(compiled.success)
+}

@@ -1,0 +1,229 @@
+/**
+ * Searching the lines of a text: what matches, and what a file gives for a query, the same for every backend.
+ *
+ * Lines are those of `lines.ts`. A pattern is matched against each line without its ending, by RE2 (linear time); `^` and
+ * `$` are the line's ends. Case is ignored by Unicode's simple folding, for literal text and for regular expressions.
+ * Bytes that are not UTF-8 are replacement characters. A binary file gives nothing.
+ */
+import type { GrepFile, GrepQuery } from "../../../core/Backend.ts"
+import { boundaryAfter, boundaryBefore } from "../../../support/text.ts"
+import { makeSniffer } from "../files/mime.ts"
+import type { Matcher } from "./matcher.ts"
+
+export { compileSearch, type Matcher } from "./matcher.ts"
+
+/** How many lines, or files, a search gives if nobody says. */
+export const defaultLimit = 1_000
+
+/** The most lines of context before and after a match. */
+export const maxContext = 20
+
+/** How many characters of a line are given; a longer one is cut around the match. */
+export const maxLineLength = 500
+
+/**
+ * How many bytes are searched in one step. To keep a time limit, push no more than this at once: it takes seconds at
+ * worst, and some microseconds as a rule.
+ */
+export const stepLength = 64 * 1024
+
+/** How a line that is cut begins or ends. */
+const ellipsis = "…"
+
+/** How a file is searched. `limit` is how many lines it may give, for mode `content`. */
+export interface FileQuery {
+  readonly mode: "content" | "count" | "files"
+  readonly context: number
+  readonly limit: number
+}
+
+/** What a query asks of each file; out of bounds numbers are brought within. `limit` is that of the whole query. */
+export const fileQueryOf = (query: GrepQuery): FileQuery => {
+  const whole = (value: number | undefined, most: number, otherwise: number) =>
+    value === undefined || Number.isNaN(value) ? otherwise : Math.min(most, Math.max(0, Math.floor(value)))
+  return {
+    mode: query.mode ?? "content",
+    context: whole(query.context, maxContext, 0),
+    limit: whole(query.limit, Number.MAX_SAFE_INTEGER, defaultLimit)
+  }
+}
+
+/** What a file gives: nothing if no line matches. `more` says that lines that match were left out, for the limit. */
+export interface Found {
+  readonly file: GrepFile | undefined
+  readonly more: boolean
+}
+
+/**
+ * Searches a file chunk by chunk, in order. `push` says whether more is needed: it is not, if the file is binary, or all
+ * that was asked for is found. `end` is called once, after the last chunk.
+ */
+export interface FileSearch {
+  readonly push: (chunk: Uint8Array) => boolean
+  readonly end: () => Found
+}
+
+/**
+ * The part of a long line around a match. It is a copy: a slice would hold on to the whole line, or chunk, that it is of.
+ */
+const cutLine = (line: string, at: number): string => {
+  if (line.length <= maxLineLength) return copy(line)
+  const from = boundaryBefore(line, Math.max(0, Math.min(at - maxLineLength / 5, line.length - maxLineLength)))
+  const to = boundaryAfter(line, Math.min(line.length, from + maxLineLength))
+  return `${from > 0 ? ellipsis : ""}${copy(line.slice(from, to))}${to < line.length ? ellipsis : ""}`
+}
+
+const copy = (text: string): string => Array.from(text).join("")
+
+interface Match {
+  readonly line: number
+  readonly text: string
+  readonly before: ReadonlyArray<string>
+  readonly after: Array<string>
+}
+
+/** Takes lines one after the other and keeps what is asked for. */
+const makeGatherer = (matcher: Matcher, query: FileQuery) => {
+  const matches: Array<Match> = []
+  /** The last lines that are in nothing that is given yet. */
+  let before: Array<string> = []
+  /** How many lines the last match still has to come after it. */
+  let missing = 0
+  let count = 0
+  let number = 0
+  let more = false
+  let done = false
+  const context = query.mode === "content" ? query.context : 0
+  const keep = (line: string) => {
+    number++
+    if (missing > 0) {
+      missing--
+      matches.at(-1)?.after.push(cutLine(line, 0))
+    } else if (context > 0) {
+      before.push(line)
+      if (before.length > context) before.shift()
+    }
+  }
+  const give = (line: string) => {
+    if (query.mode === "content" && count === query.limit) {
+      more = true
+      done = true
+      return
+    }
+    count++
+    number++
+    if (query.mode === "files") done = true
+    if (query.mode !== "content") return
+    const at = line.length > maxLineLength ? matcher.index(line) : 0
+    matches.push({ line: number, text: cutLine(line, at), before: before.map((one) => cutLine(one, 0)), after: [] })
+    before = []
+    missing = context
+  }
+  /** Lines that don't match: `to` is behind the ending of the last one. */
+  const pass = (lines: string, from: number, to: number) => {
+    for (let start = from; start < to;) {
+      const end = lines.indexOf("\n", start)
+      if (context === 0) number++
+      else keep(lines.slice(start, end))
+      start = end + 1
+    }
+  }
+  /** Lines that all end with `\n`. */
+  const takeAll = (lines: string) => {
+    // A line that is searched in part only may match where it is cut.
+    const canSkip = lines.length <= matcher.maxLength
+    for (let from = 0; from < lines.length && !done;) {
+      const next = canSkip ? matcher.skip(lines, from) : from
+      const start = next === -1 ? lines.length : next > from ? lines.lastIndexOf("\n", next - 1) + 1 : from
+      if (start > from) {
+        pass(lines, from, start)
+        from = start
+        continue
+      }
+      const end = lines.indexOf("\n", from)
+      take(lines.slice(from, end))
+      from = end + 1
+    }
+  }
+  const take = (line: string) => {
+    const searched = line.slice(0, matcher.maxLength)
+    if (matcher.test(searched)) give(searched)
+    else keep(searched)
+  }
+  return {
+    isDone: () => done,
+    take,
+    takeAll,
+    end: (path: string): Found => ({ file: count === 0 ? undefined : { path, count, matches }, more })
+  }
+}
+
+/** Searches the file at a path, whose bytes come in chunks. */
+export const makeFileSearch = (path: string, matcher: Matcher, query: FileQuery): FileSearch => {
+  const gatherer = makeGatherer(matcher, query)
+  const sniffer = makeSniffer()
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
+  let begun = false
+  /** The beginning of a line that has not ended: no more of it than is searched. */
+  let rest = ""
+  let isOpen = false
+  /** Whether the text so far ended with `\r`: what follows says whether its `\n` is still to come. */
+  let afterCr = false
+
+  const add = (part: string) => {
+    if (part.length > 0) isOpen = true
+    if (rest.length < matcher.maxLength) rest += part.slice(0, matcher.maxLength - rest.length)
+  }
+  const close = () => {
+    gatherer.take(rest)
+    rest = ""
+    isOpen = false
+  }
+  /** Takes text whose lines end with `\n`. */
+  const take = (text: string) => {
+    const first = text.indexOf("\n")
+    if (first === -1) return add(text)
+    let from = 0
+    if (isOpen) {
+      add(text.slice(0, first))
+      close()
+      from = first + 1
+    }
+    const last = text.lastIndexOf("\n") + 1
+    if (from < last) gatherer.takeAll(text.slice(from, last))
+    add(text.slice(last))
+  }
+  const decode = (bytes: Uint8Array, isLast: boolean) => {
+    const decoded = decoder.decode(bytes, { stream: !isLast })
+    const marked = !begun && decoded.startsWith("\uFEFF") ? decoded.slice(1) : decoded
+    begun ||= decoded.length > 0
+    const text = afterCr && !marked.startsWith("\n") && (marked !== "" || isLast) ? `\n${marked}` : marked
+    if (text === "") return
+    afterCr = text.endsWith("\r")
+    if (!text.includes("\r")) return take(text)
+    take((afterCr ? text.slice(0, -1) : text).replaceAll(/\r\n?/g, "\n"))
+  }
+  return {
+    push: (chunk) => {
+      if (!sniffer.push(chunk)) return false
+      for (let i = 0; i < chunk.length && !gatherer.isDone(); i += stepLength) {
+        decode(chunk.subarray(i, i + stepLength), false)
+      }
+      // What was found counts only if the file is text.
+      return !gatherer.isDone() || !sniffer.isKnown()
+    },
+    end: () => {
+      if (!sniffer.end().isText) return { file: undefined, more: false }
+      if (!gatherer.isDone()) decode(new Uint8Array(0), true)
+      if (!gatherer.isDone() && isOpen) close()
+      return gatherer.end(path)
+    }
+  }
+}
+
+/** Searches a file that is at hand, as its text or its bytes. */
+export const searchText = (path: string, content: string | Uint8Array, matcher: Matcher, query: FileQuery): Found => {
+  const search = makeFileSearch(path, matcher, query)
+  search.push(typeof content === "string" ? new TextEncoder().encode(content) : content)
+  return search.end()
+}

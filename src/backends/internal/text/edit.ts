@@ -1,0 +1,117 @@
+/**
+ * Edits: literal text for literal text, one after the other, all or none, and a diagnosis where that is not possible.
+ *
+ * A file whose lines all end with `\r\n` is edited by texts that only have `\n`: both are converted. In all other files
+ * texts match as they are. `$&` and the like are text.
+ */
+import * as Result from "effect/Result"
+import type { Replacement } from "../../../core/Backend.ts"
+import type * as BackendError from "../../../core/BackendError.ts"
+import { forEachOccurrence } from "../search/find.ts"
+import { diagnose } from "./diagnosis.ts"
+import { lineAt, usesCrlf } from "./endings.ts"
+
+/** What edits did: the new text, how many places were replaced, and the lines of the new text at which those begin. */
+export interface EditedText {
+  readonly text: string
+  readonly replaced: number
+  readonly lines: ReadonlyArray<number>
+}
+
+/** At most so many lines are named where a text is not unique. */
+const maxLinesNamed = 100
+
+/** The lines of ascending indexes of a text, each line once. */
+const linesOf = (text: string, indexes: ReadonlyArray<number>): ReadonlyArray<number> => {
+  const lines: Array<number> = []
+  let known = { index: 0, line: 1 }
+  for (const index of indexes) {
+    known = { index, line: lineAt(text, index, known) }
+    if (known.line !== lines.at(-1)) lines.push(known.line)
+  }
+  return lines
+}
+
+/** Where edits began so far, as ascending indexes of the text, brought along by the edits that follow. */
+type Places = ReadonlyArray<number>
+
+interface Step {
+  readonly text: string
+  readonly places: Places
+  readonly replaced: number
+}
+
+/** Puts the places of a text before an edit, and those of the edit, in order, as places of the text after it. */
+const mergePlaces = (places: Places, found: Places, oldLength: number, newLength: number): Places => {
+  const growth = newLength - oldLength
+  const merged: Array<number> = []
+  const add = (index: number) => {
+    if (index !== merged.at(-1)) merged.push(index)
+  }
+  let next = 0
+  found.forEach((at, n) => {
+    for (; next < places.length && (places[next] ?? 0) < at; next++) add((places[next] ?? 0) + n * growth)
+    // What began inside of what is replaced begins with it.
+    while (next < places.length && (places[next] ?? 0) < at + oldLength) next++
+    add(at + n * growth)
+  })
+  for (; next < places.length; next++) add((places[next] ?? 0) + found.length * growth)
+  return merged
+}
+
+const replaceAt = (text: string, found: Places, oldLength: number, replacement: string): string => {
+  const parts: Array<string> = []
+  let from = 0
+  for (const at of found) {
+    parts.push(text.slice(from, at), replacement)
+    from = at + oldLength
+  }
+  parts.push(text.slice(from))
+  return parts.join("")
+}
+
+const noMatch = (hint: string): Result.Result<never, BackendError.Reason> => Result.fail({ _tag: "NoMatch", hint })
+
+const toCrlf = (text: string): string => text.replaceAll("\n", "\r\n")
+
+const applyOne = (step: Step, replacement: Replacement, crlf: boolean): Result.Result<Step, BackendError.Reason> => {
+  if (replacement.old === "") return noMatch("`old` must not be empty; to give a file a whole new text, write it")
+  if (replacement.old === replacement.new) return noMatch("`old` and `new` are the same, so there is nothing to change")
+  const convert = crlf && !replacement.old.includes("\r") && !replacement.new.includes("\r")
+  const from = convert ? toCrlf(replacement.old) : replacement.old
+  const to = convert ? toCrlf(replacement.new) : replacement.new
+  const all = replacement.replaceAll === true
+  const found: Array<number> = []
+  let count = 0
+  // Overlapping places are not the same place: without `replaceAll` they are as ambiguous as others.
+  forEachOccurrence(step.text, from, { overlapping: !all }, (at) => {
+    count++
+    if (all || count <= maxLinesNamed) found.push(at)
+    return true
+  })
+  if (count === 0) return noMatch(diagnose(step.text, replacement.old))
+  if (count > 1 && !all) return Result.fail({ _tag: "NotUnique", count, lines: linesOf(step.text, found) })
+  return Result.succeed({
+    text: replaceAt(step.text, found, from.length, to),
+    places: mergePlaces(step.places, found, from.length, to.length),
+    replaced: step.replaced + count
+  })
+}
+
+/**
+ * Applies replacements, one after the other. Fails with `NoMatch` (whose hint says what is there instead) or
+ * `NotUnique`. `text` is the whole file as {@link decodeText} gives it.
+ */
+export const applyEdits = (
+  text: string,
+  replacements: ReadonlyArray<Replacement>
+): Result.Result<EditedText, BackendError.Reason> => {
+  const crlf = usesCrlf(text)
+  let step: Step = { text, places: [], replaced: 0 }
+  for (const replacement of replacements) {
+    const next = applyOne(step, replacement, crlf)
+    if (Result.isFailure(next)) return Result.fail(next.failure)
+    step = next.success
+  }
+  return Result.succeed({ text: step.text, replaced: step.replaced, lines: linesOf(step.text, step.places) })
+}

@@ -1,0 +1,152 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Sandbox from "../../../core/Sandbox.ts"
+import * as Tool from "../../../core/Tool.ts"
+import { ToolContext } from "../../../core/ToolContext.ts"
+import * as ToolError from "../../../core/ToolError.ts"
+import * as ToolOutput from "../../../core/ToolOutput.ts"
+import type { Kit } from "./errors.ts"
+
+/** How much of the output is given to the model, in characters: its beginning, and more of its end. */
+const headLength = 10_000
+const tailLength = 20_000
+
+/** How often a running command is told of, and how much of its last lines. */
+const progressEvery = "500 millis"
+const progressLines = 5
+const progressLength = 1_000
+
+/** How much is told of a command that took too long. */
+const timeoutLines = 50
+const timeoutLength = 4_000
+
+/** How long a command may run: if the model does not say, and at most. */
+export interface ExecuteLimits {
+  readonly timeout: Duration.Duration
+  readonly maxTimeout: Duration.Duration
+}
+
+/** The beginning and the end of an output, of whatever length, in memory that does not grow. */
+interface Transcript {
+  readonly push: (text: string) => void
+  /** The last characters. */
+  readonly tail: (length: number) => string
+  readonly whole: () => { readonly text: string; readonly left: number }
+}
+
+const makeTranscript = (): Transcript => {
+  let head = ""
+  let tail = ""
+  let length = 0
+  return {
+    push: (text) => {
+      length += text.length
+      const room = headLength - head.length
+      if (room > 0) head += text.slice(0, room)
+      if (text.length > room) tail += text.slice(Math.max(0, room))
+      // Cut now and then, not for each piece.
+      if (tail.length > 2 * tailLength) tail = tail.slice(-tailLength)
+    },
+    tail: (count) => (head + tail).slice(-count),
+    whole: () => {
+      const end = tail.slice(-tailLength)
+      return { text: head + end, left: length - head.length - end.length }
+    }
+  }
+}
+
+/** The last lines, as a text that can be sent: a pair that was cut is not left in halves. */
+const lastLines = (transcript: Transcript, lines: number, length: number): string =>
+  transcript.tail(length).trimEnd().split("\n").slice(-lines).join("\n").toWellFormed()
+
+const inSeconds = (seconds: number): string => `${seconds} second${seconds === 1 ? "" : "s"}`
+
+const cutNote = (left: number): string =>
+  `\n[… ${left} characters left out; to see them, run it again with its output in a file, and read that in parts …]\n`
+
+const render = (transcript: Transcript, event: { readonly exitCode: number; readonly truncated: boolean }): string => {
+  const { left, text } = transcript.whole()
+  const output =
+    left === 0 ? text : text.slice(0, headLength).toWellFormed() + cutNote(left) + text.slice(headLength).toWellFormed()
+  const end =
+    event.exitCode === 0 ? "[Command succeeded with exit code 0]" : `[Command failed with exit code ${event.exitCode}]`
+  return [
+    output === "" ? "[No output]" : output.endsWith("\n") ? output.slice(0, -1) : output,
+    ...(event.truncated ? ["[The middle of the output was too much, and was left out]"] : []),
+    end
+  ].join("\n")
+}
+
+const tooLong = (transcript: Transcript, given: number, most: number): ToolError.ToolError => {
+  const output = lastLines(transcript, timeoutLines, timeoutLength)
+  const more = given < most ? `give it a longer timeout (at most ${inSeconds(most)}), or ` : ""
+  return new ToolError.ToolError({
+    reason: "TimedOut",
+    message: [
+      `The command was stopped: it was not done within ${inSeconds(given)}. To get further, ${more}have it do less at once.`,
+      output === "" ? "It wrote nothing." : `Its output ended with:\n${output}`
+    ].join("\n")
+  })
+}
+
+export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sandbox | ToolContext> => {
+  const most = Duration.toSeconds(limits.maxTimeout)
+  return Tool.make("execute", {
+    description: [
+      "Runs a command line in a POSIX shell, at the root of the files, and gives its output (stdout and stderr together) and its exit code.",
+      "It has no input, so it must not ask for any. Each command has a shell of its own: what one sets, the next does not have.",
+      `Of more than ${headLength + tailLength} characters of output the middle is left out.`,
+      `It is stopped after ${inSeconds(Duration.toSeconds(limits.timeout))}, or after timeout.`
+    ].join(" "),
+    parameters: {
+      command: Schema.NonEmptyString.annotate({ description: "The command line" }),
+      timeout: Schema.optionalKey(
+        Schema.Finite.annotate({ description: `How long it may take, in seconds, at most ${most}` })
+      )
+    },
+    annotations: { destructive: true, openWorld: true, volatile: true },
+    execute: Effect.fnUntraced(function* ({ command, timeout }) {
+      if (timeout !== undefined && !(timeout > 0 && timeout <= most)) {
+        return yield* ToolError.make(`timeout is in seconds, more than 0 and at most ${most}; you gave ${timeout}`)
+      }
+      const limit = timeout === undefined ? limits.timeout : Duration.seconds(timeout)
+      const sandbox = yield* Sandbox.Sandbox
+      const { emit } = yield* ToolContext
+      const transcript = makeTranscript()
+      let fresh = false
+      const run = sandbox.executeStream(command, { timeout: limit }).pipe(
+        Stream.runFold(
+          () => ({ exitCode: -1, truncated: false }),
+          (end, event) => {
+            if (event._tag === "Exited") return event
+            transcript.push(event.text)
+            fresh = true
+            return end
+          }
+        ),
+        Effect.catchReason("BackendError", "TimedOut", () =>
+          Effect.fail(tooLong(transcript, Duration.toSeconds(limit), most))
+        )
+      )
+      // By the clock and not by the piece: a command that writes byte by byte makes no more events than another.
+      const watch = Effect.sleep(progressEvery).pipe(
+        Effect.andThen(
+          Effect.suspend(() => {
+            if (!fresh) return Effect.void
+            fresh = false
+            return emit({ output: lastLines(transcript, progressLines, progressLength) })
+          })
+        ),
+        Effect.forever
+      )
+      const { exitCode, truncated } = yield* Effect.raceFirst(run, watch)
+      const cut = truncated || transcript.whole().left > 0
+      return ToolOutput.make(render(transcript, { exitCode, truncated }), {
+        isError: exitCode !== 0,
+        details: { kind: "command", exitCode, truncated: cut }
+      })
+    }, kit.tell)
+  })
+}

@@ -1,0 +1,120 @@
+import * as Effect from "effect/Effect"
+import * as Base64 from "effect/encoding/Base64"
+import * as Schema from "effect/Schema"
+import * as Backend from "../../../core/Backend.ts"
+import * as Content from "../../../core/Content.ts"
+import * as Tool from "../../../core/Tool.ts"
+import { ToolContext } from "../../../core/ToolContext.ts"
+import * as ToolOutput from "../../../core/ToolOutput.ts"
+import * as Path from "../files/path.ts"
+import { defaultLimit } from "../text/lines.ts"
+import { maxCharacters, maxRowLength, renderListing, renderWindow } from "../text/render.ts"
+import type { Kit } from "./errors.ts"
+import type { Files } from "./seen.ts"
+import { filePath, listingDetails, showPath } from "./text.ts"
+
+/** How many bytes of an image are given to a model: more, and providers refuse the whole request. */
+const maxImageBytes = 3_750_000
+
+/** How many bytes of a PDF are given to a model. */
+const maxPdfBytes = 10_000_000
+
+const pdf = "application/pdf"
+
+const images: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"])
+
+const megabytes = (bytes: number): string => `${bytes / 1_000_000} MB`
+
+export const ls = (kit: Kit): Tool.Tool<Backend.Backend> =>
+  Tool.make("ls", {
+    description: [
+      'Lists what is in a directory, by name: files with their sizes in bytes, directories with a "/" at the end.',
+      ...(kit.offers("glob") ? ["To find files in directories of directories, use glob."] : [])
+    ].join(" "),
+    parameters: {
+      path: Schema.optionalKey(
+        Schema.String.annotate({ description: "The path of the directory; the root if left out" })
+      )
+    },
+    annotations: { readOnly: true, idempotent: true },
+    execute: Effect.fnUntraced(function* ({ path = "/" }) {
+      const backend = yield* Backend.Backend
+      const listing = yield* backend.ls(path)
+      return ToolOutput.make(renderListing(listing), { details: listingDetails(path, listing) })
+    }, kit.tell)
+  })
+
+/** The bytes of a file as a block, or why the model is not given them. */
+const attach = Effect.fnUntraced(function* (file: Backend.BinaryFile) {
+  const { run } = yield* ToolContext
+  const isPdf = file.mimeType === pdf
+  const what = `${showPath(file.path)} is not text: ${file.mimeType}, ${file.size} bytes.`
+  const said = (text: string) => [Content.text(`${what} ${text}`)]
+  if (!isPdf && !images.has(file.mimeType)) return said("It can't be shown.")
+  if (!run.model.supportsVision) return said(`This model can't see ${isPdf ? "PDFs" : "images"}.`)
+  const limit = isPdf ? maxPdfBytes : maxImageBytes
+  const tooLarge = said(`It is too large to be shown: the limit is ${megabytes(limit)}.`)
+  if (file.size > limit) return tooLarge
+  const backend = yield* Backend.Backend
+  const [transfer] = yield* backend.download([file.path])
+  if (transfer === undefined) return said("It could not be had.")
+  if (!transfer.ok) return yield* Effect.fail(transfer.error)
+  // It may have grown since.
+  if (transfer.value.length > limit) return tooLarge
+  const source = { base64: Base64.encode(transfer.value), mimeType: file.mimeType }
+  return [
+    Content.text(`${what} Here it is:`),
+    isPdf ? Content.file({ ...source, name: Path.basename(file.path) }) : Content.image(source)
+  ]
+})
+
+export const readFile = (kit: Kit, files: Files): Tool.Tool<Backend.Backend | ToolContext> =>
+  Tool.make("read_file", {
+    description: [
+      `Reads a file: a text with the number of each line before it and a tab, at most ${defaultLimit} lines and ${maxCharacters} characters at once.`,
+      "What was left out is said, and with which offset (and column) to go on.",
+      `Lines of more than ${maxRowLength} characters go on in rows N.1, N.2 and so on.`,
+      `Images (up to ${megabytes(maxImageBytes)}) and PDFs (up to ${megabytes(maxPdfBytes)}) are shown, if you can see them; of other files that are not text you are told what they are.`,
+      ...(kit.offers("edit_file") || kit.offers("write_file") ? ["A file must be read before it is changed."] : [])
+    ].join(" "),
+    parameters: {
+      file_path: filePath,
+      offset: Schema.optionalKey(
+        Schema.Finite.annotate({ description: "The first line to read, counted from 1; 1 if left out" })
+      ),
+      limit: Schema.optionalKey(
+        Schema.Finite.annotate({ description: `How many lines to read; ${defaultLimit} if left out` })
+      ),
+      column: Schema.optionalKey(
+        Schema.Finite.annotate({ description: "How many characters of the first line to leave out; 0 if left out" })
+      )
+    },
+    annotations: { readOnly: true, idempotent: true, paged: true },
+    execute: Effect.fnUntraced(function* ({ column, file_path, limit, offset }) {
+      const backend = yield* Backend.Backend
+      const path = yield* Effect.fromResult(Path.normalize("read", file_path))
+      const window = {
+        limit: Math.min(limit ?? defaultLimit, defaultLimit),
+        ...(offset === undefined ? {} : { offset }),
+        ...(column === undefined ? {} : { column })
+      }
+      return yield* files.hold(
+        [path],
+        Effect.fnUntraced(function* (seen) {
+          const file = yield* backend.read(path, window)
+          if (file.kind === "binary") {
+            const content = yield* attach(file)
+            yield* seen.set(path, file.version)
+            const { mimeType, size } = file
+            return ToolOutput.make(content, { details: { kind: "read", path, mimeType, size } })
+          }
+          // Nothing was seen of a window without lines, unless there are none.
+          if (file.endLine >= file.startLine || file.totalLines === 0) yield* seen.set(path, file.version)
+          const { endLine, startLine, totalLines } = file
+          return ToolOutput.make(renderWindow(file, window), {
+            details: { kind: "read", path, startLine, endLine, totalLines }
+          })
+        })
+      )
+    }, kit.tell)
+  })

@@ -1,0 +1,95 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as AgentState from "../../../core/AgentState.ts"
+import type { Service } from "../../../core/Backend.ts"
+import { ToolContext } from "../../../core/ToolContext.ts"
+import * as Locks from "../files/locks.ts"
+import * as Path from "../files/path.ts"
+
+const prefix = "files.seen:"
+
+/**
+ * The version of each file that an agent has seen, in a slot each: one small entry in a checkpoint for a file, and
+ * nothing to copy when there are many. Not shared: what another agent has read, this one has not.
+ */
+const slot = AgentState.family(prefix, { schema: Schema.String, initial: "" })
+
+/** What an agent knows of files. All paths are normalised. */
+export interface Seen {
+  /** The version that the agent has seen, `undefined` if it has seen none. */
+  readonly get: (path: string) => Effect.Effect<string | undefined>
+  readonly set: (path: string, version: string) => Effect.Effect<void>
+  /** A file or a directory is at another path now. */
+  readonly move: (from: string, to: string) => Effect.Effect<void>
+}
+
+const make = (state: AgentState.Store): Seen => {
+  const get = (path: string) => Effect.map(state.get(slot(path)), (version) => (version === "" ? undefined : version))
+  const set = (path: string, version: string) =>
+    Effect.flatMap(state.get(slot(path)), (known) => (known === version ? Effect.void : state.set(slot(path), version)))
+  const within = (path: string) =>
+    Effect.map(state.names(prefix + path), (names) =>
+      names.map((name) => name.slice(prefix.length)).filter((one) => Path.isWithin(one, path))
+    )
+  return {
+    get,
+    set,
+    move: (from, to) =>
+      Effect.flatMap(within(from), (paths) =>
+        Effect.forEach(
+          paths,
+          (path) =>
+            Effect.flatMap(state.get(slot(path)), (version) =>
+              Effect.andThen(set(to + path.slice(from.length), version), set(path, ""))
+            ),
+          { discard: true }
+        )
+      )
+  }
+}
+
+/**
+ * Moves by an effect, and takes along what is known. A version may change when a file is moved (one of a file system
+ * does): the new one is asked for, if the agent knew the file as it was.
+ */
+export const moving = Effect.fnUntraced(function* <E>(
+  seen: Seen,
+  backend: Service,
+  from: string,
+  to: string,
+  move: Effect.Effect<void, E>
+) {
+  const versionAt = (path: string) =>
+    backend.read(path, { limit: 0 }).pipe(
+      Effect.map((file) => file.version),
+      Effect.orElseSucceed(() => undefined)
+    )
+  const known = yield* seen.get(from)
+  const isCurrent = known !== undefined && (yield* versionAt(from)) === known
+  yield* move
+  yield* seen.move(from, to)
+  const version = isCurrent ? yield* versionAt(to) : undefined
+  if (version !== undefined) yield* seen.set(to, version)
+})
+
+/** What several calls of an agent at once share. */
+export interface Files {
+  /** Runs work on some paths (normalised) after other calls of the same run that work on them. */
+  readonly hold: <A, E, R>(
+    paths: ReadonlyArray<string>,
+    work: (seen: Seen) => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R | ToolContext>
+}
+
+/** Made once for some tools. A run is known by its state. */
+export const makeFiles = (): Files => {
+  const runs = new WeakMap<AgentState.Store, Locks.Locks>()
+  return {
+    hold: (paths, work) =>
+      Effect.flatMap(ToolContext, ({ state }) => {
+        const locks = runs.get(state) ?? Locks.make()
+        runs.set(state, locks)
+        return locks.hold(paths.filter((path) => path !== "/"))(work(make(state)))
+      })
+  }
+}

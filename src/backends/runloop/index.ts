@@ -1,4 +1,0 @@
-/**
- * Sandboxes of Runloop. Needs the package `@runloop/api-client`.
- */
-export * as RunloopSandbox from "./RunloopSandbox.ts"

@@ -1,4 +1,0 @@
-/**
- * Sandboxes of Vercel. Needs the package `@vercel/sandbox`.
- */
-export * as VercelSandbox from "./VercelSandbox.ts"

@@ -1,0 +1,141 @@
+/**
+ * Offer a model the few of many tools that it needs: it searches a catalogue of hundreds and gets what it found.
+ *
+ * ```ts
+ * import { Agent, type Tool } from "effect-deepagents"
+ * import * as ToolSelection from "effect-deepagents/middleware/ToolSelection"
+ *
+ * declare const catalogue: ReadonlyArray<Tool.Tool>
+ *
+ * const agent = Agent.make({
+ *   name: "operator",
+ *   prompt: "You run the shop.",
+ *   tools: catalogue,
+ *   middleware: [ToolSelection.make({ alwaysOffer: ["ask_user"] })]
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as AgentState from "../core/AgentState.ts"
+import { type ToolDefinition, turnPurpose } from "../core/ChatModel.ts"
+import * as Message from "../core/Message.ts"
+import * as Middleware from "../core/Middleware.ts"
+import type { Run } from "../core/Run.ts"
+import * as Tool from "../core/Tool.ts"
+import { ToolContext } from "../core/ToolContext.ts"
+import * as ToolOutput from "../core/ToolOutput.ts"
+import { countProblem } from "./internal/limits.ts"
+import * as Catalogue from "./internal/toolSelection/catalogue.ts"
+
+/** The tool with which a model brings others in. */
+export const searchTool = "search_tools"
+
+/**
+ * The tools that were brought in, by name, in the order in which they came; and the id of the last human message that
+ * tools were preselected for.
+ */
+export const selection = AgentState.slot("tool-selection", {
+  schema: Schema.Struct({ tools: Schema.Array(Schema.String), preselectedFor: Schema.optionalKey(Schema.String) }),
+  initial: { tools: [] }
+})
+
+type Selection = typeof selection.initial
+
+const bringIn =
+  (names: ReadonlyArray<string>) =>
+  (current: Selection): Selection => ({
+    ...current,
+    tools: [...current.tools, ...names.filter((name) => !current.tools.includes(name))]
+  })
+
+const prompt = `You see only some of your tools. When you need one that you do not see, describe what it should do to ${searchTool}; what it finds is yours from your next turn on.`
+
+const report = (found: ReadonlyArray<ToolDefinition>): string =>
+  found.length === 0
+    ? "No tool fits. Try other words, or go on without one."
+    : [
+        "You can call these from your next turn on:",
+        ...found.map((tool) => `- ${tool.name}: ${tool.description}`)
+      ].join("\n")
+
+/**
+ * Takes the tools that were not brought in out of every turn's request; so they can't be called. `search_tools` brings
+ * in up to `limit` (5) tools a search, ranked by BM25 over their names and descriptions. What was brought in stays for
+ * the run, behind what was there before, so that a provider's prompt cache keeps hitting. It is in the state: a run that
+ * goes on from it begins with the same tools.
+ *
+ * `alwaysOffer` names tools that need not be searched for. `preselect` brings in that many by the last human message,
+ * before the model is asked about it.
+ *
+ * It works on what the agent and its middleware bring. Put it after middleware that takes tools away.
+ */
+export const make = (options?: {
+  readonly alwaysOffer?: ReadonlyArray<string>
+  readonly limit?: number
+  readonly preselect?: number
+}): Middleware.Middleware<never, ToolContext> => {
+  const limit = options?.limit ?? 5
+  const preselect = options?.preselect ?? 0
+  const always = new Set([...(options?.alwaysOffer ?? []), searchTool, Tool.finalAnswer])
+  const catalogues = new WeakMap<Run, Catalogue.Catalogue>()
+  let latest: Catalogue.Catalogue | undefined
+
+  /** Indexed once for all runs of an agent, as long as the tools are the same. */
+  const catalogueOf = (run: Run, tools: ReadonlyArray<ToolDefinition>): Catalogue.Catalogue => {
+    const searched = tools.filter((tool) => !always.has(tool.name))
+    if (latest === undefined || !Catalogue.same(latest.tools, searched)) latest = Catalogue.make(searched)
+    catalogues.set(run, latest)
+    return latest
+  }
+
+  const search = Tool.make(searchTool, {
+    description: "Finds tools by what they do, and makes them available to you.",
+    parameters: {
+      query: Schema.String.annotate({ description: "What the tool should do, in a few words, or its name" })
+    },
+    annotations: { readOnly: true, idempotent: true },
+    execute: ({ query }) =>
+      Effect.map(ToolContext, ({ run }) => {
+        const found = catalogues.get(run)?.search(query, limit) ?? []
+        return ToolOutput.make(report(found), {
+          state: [AgentState.change(selection, bringIn(found.map((tool) => tool.name)))]
+        })
+      })
+  })
+
+  const preselected = Effect.fnUntraced(function* (run: Run, catalogue: Catalogue.Catalogue) {
+    const asked = run.messages.findLast((message) => message.role === "human")
+    const current = yield* run.state.get(selection)
+    if (preselect === 0 || asked === undefined || asked.id === current.preselectedFor) return current
+    const found = catalogue.search(Message.text(asked), preselect)
+    yield* run.state.update(selection, (before) => ({
+      ...bringIn(found.map((tool) => tool.name))(before),
+      preselectedFor: asked.id
+    }))
+    return yield* run.state.get(selection)
+  })
+
+  return Middleware.make<never, ToolContext>({
+    name: "ToolSelection",
+    check: () => countProblem("ToolSelection", { limit }, 1) ?? countProblem("ToolSelection", { preselect }),
+    state: [selection],
+    tools: [search],
+    prompt,
+    wrapModelCall: (request, next, run) => {
+      const { toolChoice, tools } = request
+      const forced = typeof toolChoice === "object" ? toolChoice.tool : undefined
+      const isFixed = (tool: ToolDefinition) => always.has(tool.name) || tool.name === forced
+      if (request.purpose !== turnPurpose || tools.every(isFixed)) return next(request)
+      return Stream.unwrap(
+        Effect.gen(function* () {
+          const catalogue = catalogueOf(run, tools)
+          const { tools: selected } = yield* preselected(run, catalogue)
+          const chosen = selected.flatMap((name) => (name === forced ? [] : (catalogue.byName.get(name) ?? [])))
+          return next({ ...request, tools: [...tools.filter(isFixed), ...chosen] })
+        })
+      )
+    }
+  })
+}

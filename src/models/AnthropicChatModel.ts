@@ -1,0 +1,151 @@
+/**
+ * Claude, over Anthropic's Messages API, as a `ChatModel`: thinking, tool use, prompt caching, structured output.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
+ *
+ * const helper = Agent.make({ name: "helper", prompt: "You help." })
+ *
+ * const answer = Agent.run(helper, "What is Effect?").pipe(
+ *   Effect.provide(AnthropicChatModel.layer({ model: "claude-opus-5-5" }))
+ * )
+ * ```
+ */
+import type * as Config from "effect/Config"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts"
+import type { ModelError } from "../core/ModelError.ts"
+import { type Configured, fromConfigured } from "../support/configured.ts"
+import { type Headers, secretsOf } from "./internal/anthropic/connection.ts"
+import { requestError } from "./internal/anthropic/failure.ts"
+import { profileOf } from "./internal/anthropic/models.ts"
+import { type Encoding, makeEncoder } from "./internal/anthropic/request.ts"
+import { makeService } from "./internal/anthropic/service.ts"
+import { reservedParameter, saidIn } from "./internal/anthropic/session.ts"
+import type { Overrides, Settings } from "./internal/anthropic/settings.ts"
+import * as transport from "./internal/anthropic/transport.ts"
+import { badResponse, type Origin } from "./internal/errors.ts"
+import { timeoutOf } from "./internal/guardedFetch.ts"
+import { keyFrom } from "./internal/keys.ts"
+import { silent } from "./internal/patience.ts"
+import { numberOf, objectOf } from "./internal/read.ts"
+
+/**
+ * What a layer is made of. Only `model` is needed.
+ *
+ * - `apiKey`: without one, the SDK looks for `ANTHROPIC_API_KEY`, `ANTHROPIC_AUTH_TOKEN` and its own profiles
+ * - `baseURL`: of any server that speaks the Messages API; the SDK also looks for `ANTHROPIC_BASE_URL`
+ * - `headers`: sent with each request; a server that wants its key in `x-api-key` gets it here
+ * - `betas`: beta features by name
+ * - `fetch`: how HTTP requests are made. Node's own goes through `HTTPS_PROXY` when `NODE_USE_ENV_PROXY=1` is set
+ * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default; the
+ *   `ModelTimeout` middleware limits a turn
+ * - `serviceTier`: whether priority capacity may be used
+ */
+export interface Options extends Settings, Overrides {
+  readonly model: string
+  readonly apiKey?: Redacted.Redacted
+  readonly baseURL?: string
+  readonly headers?: Headers
+  readonly betas?: ReadonlyArray<string>
+  readonly fetch?: typeof globalThis.fetch
+  readonly timeout?: Duration.Input
+  readonly serviceTier?: "auto" | "standard_only"
+}
+
+const provider = "anthropic"
+
+const variable = "ANTHROPIC_API_KEY"
+
+const encodingOf = (options: Options): Encoding => ({
+  model: options.model,
+  profile: profileOf(options.model),
+  settings: options,
+  remote: true,
+  fields: options.serviceTier === undefined ? {} : { service_tier: options.serviceTier }
+})
+
+const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
+  const secrets = secretsOf(options, [options.apiKey])
+  const { send } = yield* transport.make(options, { provider, model: options.model, secrets })
+  return makeService({
+    provider,
+    encoding: encodingOf(options),
+    overrides: options,
+    send,
+    secrets,
+    idle: timeoutOf(options.timeout),
+    priceFactor: 1
+  })
+})
+
+/**
+ * A model with these options. Building it fails with a `ModelError`: `Unsupported` where the SDK is not installed. What
+ * goes wrong with a request (no credentials too) fails its turn.
+ */
+export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
+
+/** As {@link layer}, with options of which any may be a `Config`. The key is read from `ANTHROPIC_API_KEY` by default. */
+export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+  Layer.effect(
+    ChatModel,
+    Effect.gen(function* () {
+      const own = yield* fromConfigured<Options>(options)
+      return yield* make({ ...own, apiKey: own.apiKey ?? (yield* keyFrom(variable, { provider, model: own.model })) })
+    })
+  )
+
+/** What is counted: a request of which only the messages are needed. */
+export type Countable = Pick<ModelRequest, "messages"> &
+  Partial<Pick<ModelRequest, "systemPrompt" | "tools" | "toolChoice" | "outputSchema">>
+
+/**
+ * Asks the API how many input tokens a request has, encoded as `layer` with the same options encodes it. Free of charge,
+ * with a rate limit of its own.
+ */
+export const countTokens = Effect.fnUntraced(function* (
+  options: Options,
+  request: Countable
+): Effect.fn.Return<number, ModelError> {
+  const origin: Origin = {
+    provider,
+    model: options.model,
+    secrets: secretsOf(options, [options.apiKey]),
+    said: () => saidIn({ systemPrompt: "", ...request })
+  }
+  const client = yield* transport.make(options, origin)
+  const encoded = makeEncoder(encodingOf(options))({
+    systemPrompt: "",
+    tools: [],
+    toolChoice: "auto",
+    parameters: {},
+    cacheHints: [],
+    purpose: "count",
+    ...request
+  })
+  if (Result.isFailure(encoded)) return yield* reservedParameter(provider, options.model, encoded.failure)
+  const { betas, body } = encoded.success
+  const { messages, model, output_config, system, thinking, tool_choice, tools } = body
+  const prompt = {
+    model,
+    messages,
+    ...(system === undefined ? {} : { system }),
+    ...(tools === undefined ? {} : { tools }),
+    ...(tool_choice === undefined ? {} : { tool_choice }),
+    ...(thinking === undefined ? {} : { thinking }),
+    ...(output_config === undefined ? {} : { output_config })
+  }
+  const idle = timeoutOf(options.timeout)
+  const counted = yield* Effect.tryPromise({
+    try: (signal) => client.countTokens(prompt, betas, signal),
+    catch: (cause) => requestError(origin, cause)
+  }).pipe(Effect.timeoutOrElse({ duration: idle, orElse: () => Effect.fail(silent(origin, idle)) }))
+  const count = numberOf(objectOf(counted)?.["input_tokens"])
+  return count === undefined ? yield* badResponse(origin, "the answer holds no number of tokens") : count
+})

@@ -1,0 +1,107 @@
+/**
+ * Claude on Amazon Bedrock, as a `ChatModel`: the same requests and answers as Anthropic's own, signed for AWS.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
+ *
+ * const helper = Agent.make({ name: "helper", prompt: "You help." })
+ *
+ * const answer = Agent.run(helper, "What is Effect?").pipe(
+ *   Effect.provide(BedrockChatModel.layer({ model: "global.anthropic.claude-opus-5-5", region: "eu-central-1" }))
+ * )
+ * ```
+ */
+import * as Config from "effect/Config"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import { ChatModel, type Service } from "../core/ChatModel.ts"
+import { ModelError } from "../core/ModelError.ts"
+import { type Configured, fromConfigured } from "../support/configured.ts"
+import { type Headers, secretsOf } from "./internal/anthropic/connection.ts"
+import { bedrockFactor, profileOf } from "./internal/anthropic/models.ts"
+import { makeService } from "./internal/anthropic/service.ts"
+import type { Overrides, Settings } from "./internal/anthropic/settings.ts"
+import * as transport from "./internal/bedrock/transport.ts"
+import { timeoutOf } from "./internal/guardedFetch.ts"
+
+/**
+ * What a layer is made of. Only `model` is needed: a model id (`anthropic.claude-…-v1:0`), a cross-region inference
+ * profile (`eu.anthropic.…`, `global.anthropic.…`) or the ARN of one.
+ *
+ * - `region`: without one, `AWS_REGION`, else us-east-1
+ * - `bearerToken`, `credentials`: without either, `AWS_BEARER_TOKEN_BEDROCK`, else AWS's default credential chain
+ *   (environment, profiles, SSO, containers, instances)
+ * - `baseURL`: of a VPC endpoint or a gateway; the SDK also looks for `ANTHROPIC_BEDROCK_BASE_URL`
+ * - `headers`: sent and signed with each request (guardrails …)
+ * - `betas`: beta features by name
+ * - `fetch`: how HTTP requests are made. Node's own goes through `HTTPS_PROXY` when `NODE_USE_ENV_PROXY=1` is set
+ * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default; the
+ *   `ModelTimeout` middleware limits a turn
+ */
+export interface Options extends Settings, Overrides {
+  readonly model: string
+  readonly region?: string
+  readonly bearerToken?: Redacted.Redacted
+  readonly credentials?: transport.Credentials
+  readonly baseURL?: string
+  readonly headers?: Headers
+  readonly betas?: ReadonlyArray<string>
+  readonly fetch?: typeof globalThis.fetch
+  readonly timeout?: Duration.Input
+}
+
+const provider = "bedrock"
+
+/** The one version that all Claude models on Bedrock accept: those up to 4.6 refuse what the SDK would send. */
+const version = "bedrock-2023-05-31"
+
+const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
+  const { model } = options
+  const secrets = secretsOf(options, [
+    options.bearerToken,
+    options.credentials?.secretAccessKey,
+    options.credentials?.sessionToken
+  ])
+  return makeService({
+    provider,
+    encoding: {
+      model,
+      profile: profileOf(model),
+      settings: options,
+      remote: false,
+      fields: { anthropic_version: version }
+    },
+    overrides: options,
+    send: yield* transport.make(options, { provider, model, secrets }),
+    secrets,
+    idle: timeoutOf(options.timeout),
+    priceFactor: bedrockFactor(model)
+  })
+})
+
+/**
+ * A model with these options. Building it fails with a `ModelError`: `Unsupported` where the SDK is not installed. What
+ * goes wrong with a request (no credentials too) fails its turn.
+ */
+export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
+
+/** As {@link layer}, with options of which any may be a `Config`. The region is read from `AWS_REGION` by default. */
+export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+  Layer.effect(
+    ChatModel,
+    Effect.gen(function* () {
+      const own = yield* fromConfigured<Options>(options)
+      const missing = new ModelError({
+        provider,
+        model: own.model,
+        reason: { _tag: "InvalidRequest" },
+        detail: "there is no region: set AWS_REGION, or give region"
+      })
+      const region = own.region ?? (yield* Effect.mapError(Config.String("AWS_REGION"), () => missing))
+      return yield* make({ ...own, region })
+    })
+  )

@@ -1,0 +1,98 @@
+/**
+ * OpenAI's models, through the Responses API.
+ *
+ * ```ts
+ * import { Config, Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+ *
+ * const helper = Agent.make({ name: "helper", prompt: "You answer briefly." })
+ *
+ * const answer = Agent.run(helper, "What is a monad?").pipe(
+ *   Effect.provide(OpenAiChatModel.layerConfig({ model: Config.String("MODEL"), reasoning: { effort: "low" } }))
+ * )
+ * ```
+ *
+ * The package `openai` must be installed. A run sends its whole history with each request, and by default OpenAI stores
+ * nothing: reasoning comes encrypted and goes back as it came.
+ */
+import type * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { ChatModel } from "../core/ChatModel.ts"
+import type { JsonObject } from "../core/Json.ts"
+import type { ModelError } from "../core/ModelError.ts"
+import type { Prices } from "../core/Usage.ts"
+import { type Configured, fromConfigured } from "../support/configured.ts"
+import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
+import { findModel, isReasoning } from "./internal/openai/models.ts"
+import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
+import { makeResponsesDecoder } from "./internal/openai/responsesDecode.ts"
+import { makeResponsesWriter } from "./internal/openai/responsesRequest.ts"
+import { makeSessions } from "./internal/openai/session.ts"
+import { jsonOf } from "./internal/openai/settings.ts"
+
+/**
+ * How a model is reached and asked. Of the parameters only what is set is sent; those of a request win over them, and a
+ * `null` there takes one out.
+ */
+export interface Options extends Connection, Parameters {
+  /** The model's id, as the API knows it. */
+  readonly model: string
+  /** How hard the model thinks, and whether it tells in a summary what it thought. */
+  readonly reasoning?: {
+    readonly effort?: ReasoningEffort
+    readonly summary?: "auto" | "concise" | "detailed"
+  }
+  /** Whether OpenAI keeps the responses (for its dashboard, 30 days). `false` by default. */
+  readonly store?: boolean
+  /** Parameters of the API that have no option here, by the API's names. */
+  readonly parameters?: JsonObject
+  /** In tokens. By default what is known of the model. */
+  readonly contextWindowTokens?: number
+  /** By default what is known of the model; `true` for an unknown one. */
+  readonly supportsVision?: boolean
+  /** For a million tokens. By default what is known of the model. */
+  readonly prices?: Prices
+  /** `"native"` by default: an answer in a schema is had by the API's own means. */
+  readonly structuredOutput?: "native" | "tool"
+}
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const { model, parameters = {}, reasoning, store = false } = options
+  const provider = targetOf(options) === "azure-openai" ? "azure-openai" : "openai"
+  const known = findModel(model)
+  const client = yield* makeClient(options, "responses", provider, model)
+  const settings = {
+    provider,
+    model,
+    parameters: [jsonOf({ ...options, store }), parameters],
+    encryptedReasoning: !store && (reasoning !== undefined || isReasoning(model))
+  }
+  const prices = options.prices ?? known?.prices
+  return ChatModel.of({
+    modelId: model,
+    provider,
+    supportsVision: options.supportsVision ?? known?.vision ?? true,
+    contextWindowTokens: options.contextWindowTokens ?? known?.contextWindowTokens,
+    structuredOutput: options.structuredOutput ?? "native",
+    ...(prices === undefined ? {} : { prices }),
+    makeSession: makeSessions(client, {
+      provider,
+      model,
+      makeWriter: () => makeResponsesWriter(settings),
+      send: (body) => (sdk, signal) => sdk.responses.create(body, { signal }),
+      makeDecoder: makeResponsesDecoder
+    })
+  })
+})
+
+/**
+ * A model with these options. Building it fails with a `ModelError`: `Authentication` where no key is found,
+ * `Unsupported` where the package `openai` is not installed.
+ */
+export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
+
+/** As {@link layer}, with options of which any may be a `Config`. The key is read from `OPENAI_API_KEY` by default. */
+export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+  Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

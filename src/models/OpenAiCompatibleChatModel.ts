@@ -1,0 +1,114 @@
+/**
+ * Any server that speaks the Chat Completions API: OpenRouter, vLLM, Ollama, LM Studio, llama-server, DeepSeek, Groq …
+ *
+ * ```ts
+ * import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
+ *
+ * const local = OpenAiCompatibleChatModel.layer({
+ *   model: "qwen3:8b",
+ *   baseURL: "http://localhost:11434/v1",
+ *   contextWindowTokens: 32_768
+ * })
+ * ```
+ *
+ * The package `openai` must be installed. Reasoning is read wherever servers put it: fields of their own, and
+ * `<think>…</think>` in the text. What a model can do is not known here: images and the native JSON-schema mode are used
+ * when the options say so.
+ */
+import type * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { ChatModel } from "../core/ChatModel.ts"
+import type { JsonObject } from "../core/Json.ts"
+import type { ModelError } from "../core/ModelError.ts"
+import type { Prices } from "../core/Usage.ts"
+import { type Configured, fromConfigured } from "../support/configured.ts"
+import { makeChatDecoder } from "./internal/openai/chatDecode.ts"
+import { makeChatWriter } from "./internal/openai/chatRequest.ts"
+import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
+import { findModel } from "./internal/openai/models.ts"
+import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
+import { makeSessions } from "./internal/openai/session.ts"
+import { jsonOf } from "./internal/openai/settings.ts"
+import { thinkTags } from "./internal/thinkTags.ts"
+import { foldProvider } from "./ProviderProfile.ts"
+
+/**
+ * How a model is reached and asked. Of the parameters only what is set is sent; those of a request win over them, and a
+ * `null` there takes one out.
+ */
+export interface Options extends Connection, Parameters {
+  /** The model's id, as the server knows it. */
+  readonly model: string
+  /** What the server is called in messages and errors; `"openai-compatible"` by default. */
+  readonly provider?: string
+  readonly reasoningEffort?: ReasoningEffort
+  /** Texts at which the model stops. */
+  readonly stop?: ReadonlyArray<string>
+  /** Whether the server keeps the completion. */
+  readonly store?: boolean
+  /**
+   * `auto` (the default) takes `<think>…</think>` at the beginning of an answer as reasoning; `prefilled` is for a chat
+   * template that writes the opening tag itself; `off` leaves the text alone.
+   */
+  readonly thinkTags?: "auto" | "prefilled" | "off"
+  /** Parameters of the API or the server that have no option here, by its names: `{ top_k: 20 }`. */
+  readonly parameters?: JsonObject
+  /** In tokens. Unknown by default, unless the model is one of OpenAI's. */
+  readonly contextWindowTokens?: number
+  /** `false` by default, unless the model is one of OpenAI's that sees. */
+  readonly supportsVision?: boolean
+  /** For a million tokens. */
+  readonly prices?: Prices
+  /** `"tool"` by default (the model calls a tool with its answer); `"native"` for a server that holds it to a schema. */
+  readonly structuredOutput?: "native" | "tool"
+}
+
+const tags = { auto: thinkTags, prefilled: { ...thinkTags, inside: true }, off: undefined }
+
+/** Whether Google answers, whose models read less of JSON Schema. */
+const isGoogle = ({ baseURL = "", provider = "" }: Options): boolean =>
+  foldProvider(provider) === "gemini" || /^https:\/\/[^/]*\.googleapis\.com\//.test(baseURL)
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const { model, parameters = {} } = options
+  const target = targetOf(options)
+  const isOpenAi = target !== "other"
+  const provider = options.provider ?? (isOpenAi ? target : "openai-compatible")
+  const known = findModel(model)
+  const client = yield* makeClient(options, "chat", provider, model)
+  const settings = {
+    provider,
+    model,
+    parameters: [jsonOf(options), parameters],
+    schemas: isGoogle(options) ? ("gemini" as const) : ("openai" as const),
+    maxTokensField: isOpenAi ? ("max_completion_tokens" as const) : ("max_tokens" as const)
+  }
+  const prices = options.prices ?? (isOpenAi ? known?.prices : undefined)
+  return ChatModel.of({
+    modelId: model,
+    provider,
+    supportsVision: options.supportsVision ?? known?.vision ?? isOpenAi,
+    contextWindowTokens: options.contextWindowTokens ?? known?.contextWindowTokens,
+    structuredOutput: options.structuredOutput ?? (isOpenAi ? "native" : "tool"),
+    ...(prices === undefined ? {} : { prices }),
+    makeSession: makeSessions(client, {
+      provider,
+      model,
+      makeWriter: () => makeChatWriter(settings),
+      send: (body) => (sdk, signal) => sdk.chat.completions.create(body, { signal }),
+      makeDecoder: (context) => makeChatDecoder({ ...context, thinkTags: tags[options.thinkTags ?? "auto"] })
+    })
+  })
+})
+
+/**
+ * A model with these options. No key is sent to a `baseURL` unless `apiKey` is given. Building it fails with a
+ * `ModelError`: `Authentication` where a key is needed and not found, `Unsupported` where the package `openai` is not
+ * installed.
+ */
+export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
+
+/** As {@link layer}, with options of which any may be a `Config`: `apiKey: Config.Redacted("OPENROUTER_API_KEY")`. */
+export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+  Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

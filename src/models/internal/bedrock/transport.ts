@@ -1,0 +1,59 @@
+/**
+ * The official SDK for Bedrock: it signs requests or sends a bearer token, and reads AWS's event stream.
+ */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { ModelError } from "../../../core/ModelError.ts"
+import { betaHeader, clientOptions, type Connection } from "../anthropic/connection.ts"
+import { requestError } from "../anthropic/failure.ts"
+import type { Send } from "../anthropic/session.ts"
+import type { Origin } from "../errors.ts"
+import { loadPeer } from "../peer.ts"
+
+/** AWS credentials, written down. */
+export interface Credentials {
+  readonly accessKeyId: string
+  readonly secretAccessKey: Redacted.Redacted
+  readonly sessionToken?: Redacted.Redacted
+}
+
+/** Loads the SDK and makes a client. */
+export const make = Effect.fnUntraced(function* (
+  connection: Connection & {
+    readonly region?: string
+    readonly bearerToken?: Redacted.Redacted
+    readonly credentials?: Credentials
+  },
+  origin: Origin
+): Effect.fn.Return<Send, ModelError> {
+  const { AnthropicBedrock } = yield* loadPeer(
+    origin,
+    "@anthropic-ai/bedrock-sdk",
+    () => import("@anthropic-ai/bedrock-sdk")
+  )
+  const { bearerToken, credentials, region } = connection
+  const client = yield* Effect.try({
+    try: () => {
+      const common = { ...clientOptions(connection, origin), ...(region === undefined ? {} : { awsRegion: region }) }
+      if (bearerToken !== undefined) return new AnthropicBedrock({ ...common, apiKey: Redacted.value(bearerToken) })
+      if (credentials === undefined) return new AnthropicBedrock(common)
+      const { accessKeyId, secretAccessKey, sessionToken } = credentials
+      return new AnthropicBedrock({
+        ...common,
+        // Else a bearer token from the environment would win over credentials that were written down.
+        apiKey: null,
+        awsAccessKey: accessKeyId,
+        awsSecretKey: Redacted.value(secretAccessKey),
+        awsSessionToken: sessionToken === undefined ? null : Redacted.value(sessionToken)
+      })
+    },
+    catch: (cause) => requestError(origin, cause)
+  })
+  return async (body, betas, signal) =>
+    client.post<AsyncIterable<unknown>>("/v1/messages", {
+      body,
+      signal,
+      stream: true,
+      headers: betaHeader(connection, betas)
+    })
+})

@@ -1,0 +1,61 @@
+/**
+ * Text to tokens and back, as they come.
+ */
+import type { LlamaModel, Token } from "node-llama-cpp"
+import type { Piece } from "./codecs/Codec.ts"
+
+/** Neighbours of one kind are one text to the tokenizer. */
+const merged = (pieces: ReadonlyArray<Piece>): ReadonlyArray<Piece> => {
+  const out: Array<Piece> = []
+  for (const piece of pieces) {
+    const last = out.at(-1)
+    if (piece.text === "") continue
+    if (last?.special === piece.special) out[out.length - 1] = { ...piece, text: last.text + piece.text }
+    else out.push(piece)
+  }
+  return out
+}
+
+/**
+ * Makes a tokenizer of prompts for one session. It remembers the pieces of the last prompt: most of a conversation is
+ * the same in the next round.
+ */
+export const makeTokenizer = (model: LlamaModel): ((pieces: ReadonlyArray<Piece>) => ReadonlyArray<Token>) => {
+  let known = new Map<string, ReadonlyArray<Token>>()
+  const { bos, shouldPrependBosToken } = model.tokens
+  return (pieces) => {
+    const next = new Map<string, ReadonlyArray<Token>>()
+    const tokens: Array<Token> = shouldPrependBosToken && bos !== null ? [bos] : []
+    for (const { special, text } of merged(pieces)) {
+      const key = `${special ? "s" : "p"}${text}`
+      const own = known.get(key) ?? next.get(key) ?? model.tokenize(text, special, "trimLeadingSpace")
+      next.set(key, own)
+      for (const token of own) tokens.push(token)
+    }
+    known = next
+    return tokens
+  }
+}
+
+/** How many tokens a character may be spread over. */
+const spread = 4
+
+/** Makes a reader of generated tokens: a character that is not whole yet is held back. */
+export const makeReader = (model: LlamaModel, before: ReadonlyArray<Token>) => {
+  let last = before.slice(-8)
+  let held: Array<Token> = []
+  const read = (): string => {
+    const text = model.detokenize(held, true, last)
+    last = [...last, ...held].slice(-8)
+    held = []
+    return text
+  }
+  return {
+    push: (token: Token): string => {
+      held.push(token)
+      const isPart = held.length < spread && model.detokenize(held, true, last).endsWith("\uFFFD")
+      return isPart ? "" : read()
+    },
+    end: (): string => (held.length === 0 ? "" : read())
+  }
+}

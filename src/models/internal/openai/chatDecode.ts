@@ -1,0 +1,186 @@
+/**
+ * Reads the chunks of the Chat Completions API into the parts of a turn, with what compatible servers add and leave out.
+ */
+import type { JsonObject } from "../../../core/Json.ts"
+import type { ModelError } from "../../../core/ModelError.ts"
+import type { Sink, TurnDecoder } from "../decodeTurn.ts"
+import { badResponse, providerError } from "../errors.ts"
+import { isTooDeep, tooDeep } from "../nesting.ts"
+import { listOf, merge, objectOf, objectsOf, placeOf, stringOf } from "../read.ts"
+import { makeThinkSplitter, type Said, type ThinkTags } from "../thinkTags.ts"
+import { type CallSlot, type ChatTurn, type Run, turnOf } from "./chatTurn.ts"
+import { failureOf } from "./failure.ts"
+import type { DecodeContext } from "./responsesTurn.ts"
+
+/** What this decoder must know besides. Without `thinkTags` the text is taken as it is. */
+export interface ChatDecodeContext extends DecodeContext {
+  readonly thinkTags: ThinkTags | undefined
+}
+
+/** Where servers put reasoning; one that uses two says the same in both. */
+const reasoningFields = ["reasoning_content", "reasoning", "reasoning_text"]
+
+/** What a server says in the place of a reason to finish when it broke down. */
+const breakdowns = new Set(["error", "network_error", "insufficient_system_resource", "aborted", "abort"])
+
+/** OpenRouter streams its details in pieces: those of one index belong together. */
+const joinDetails = (details: Array<JsonObject>, piece: JsonObject): void => {
+  const last = details.at(-1)
+  if (last === undefined || last["type"] !== piece["type"] || last["index"] !== piece["index"]) {
+    details.push(piece)
+    return
+  }
+  const text = ["text", "summary", "data"].flatMap((key) => {
+    const before = stringOf(last[key])
+    const more = stringOf(piece[key])
+    return before === undefined || more === undefined ? [] : [[key, before + more]]
+  })
+  const known = Object.entries(piece).filter(([, value]) => value !== null)
+  details[details.length - 1] = merge(last, Object.fromEntries(known), Object.fromEntries(text))
+}
+
+/** Mistral's models think in parts of the content. */
+const pieces = (content: unknown): ReadonlyArray<Said> => {
+  if (typeof content === "string") return [{ kind: "text", text: content }]
+  return objectsOf(content).flatMap((part): ReadonlyArray<Said> => {
+    const text = stringOf(part["text"])
+    if (text !== undefined) return [{ kind: "text", text }]
+    return objectsOf(part["thinking"]).flatMap((thought) => {
+      const thinking = stringOf(thought["text"])
+      return thinking === undefined ? [] : [{ kind: "reasoning" as const, text: thinking }]
+    })
+  })
+}
+
+/** Makes the decoder of one turn. */
+export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown> => {
+  const { makeId, names, origin } = context
+  const splitter = context.thinkTags === undefined ? undefined : makeThinkSplitter(context.thinkTags)
+  const runs: Array<Run> = []
+  const calls: Array<CallSlot> = []
+  const details: Array<JsonObject> = []
+  const turn: ChatTurn = {
+    runs,
+    calls,
+    details,
+    finish: undefined,
+    usage: undefined,
+    id: undefined,
+    model: undefined,
+    refused: false
+  }
+
+  const say = ({ kind, text }: Said, field: string | undefined, sink: Sink): void => {
+    if (text === "") return
+    const last = runs.at(-1)
+    if (last?.kind === kind) last.text += text
+    else runs.push({ kind, text, field })
+    sink.emit(kind === "text" ? { _tag: "TextDelta", text } : { _tag: "ReasoningDelta", text })
+  }
+
+  const sayContent = (content: unknown, sink: Sink): void => {
+    for (const piece of pieces(content)) {
+      const said = piece.kind === "text" && splitter !== undefined ? splitter.push(piece.text) : [piece]
+      for (const one of said) say(one, undefined, sink)
+    }
+  }
+
+  const byIndex = new Map<number | undefined, CallSlot>()
+  const byId = new Map<string, CallSlot>()
+  const byBoth = new Map<string, CallSlot>()
+  const both = (index: number | undefined, given: string): string => `${index} ${given}`
+
+  /**
+   * Servers number badly: an id that is new begins a call, whatever its index says, and so does a name at an index that
+   * is new, whatever its id says.
+   */
+  const known = (index: number | undefined, given: string, isNamed: boolean): CallSlot | undefined => {
+    const last = index === undefined ? calls.at(-1) : byIndex.get(index)
+    if (given === "") return index === undefined && isNamed && last?.name !== "" ? undefined : last
+    const own = byBoth.get(both(index, given))
+    if (own !== undefined) return own
+    if (last?.given === "" && index !== undefined) return last
+    return isNamed && index !== undefined ? undefined : byId.get(given)
+  }
+
+  const slotFor = (piece: JsonObject): CallSlot => {
+    const given = stringOf(piece["id"]) ?? ""
+    const index = placeOf(piece["index"])
+    const found = known(index, given, (stringOf(objectOf(piece["function"])?.["name"]) ?? "") !== "")
+    if (found !== undefined) return found
+    // What the server calls by one name has to be told apart by whoever answers it.
+    const id = given === "" || byId.has(given) ? makeId() : given
+    const slot: CallSlot = { index, given, id, name: "", raw: "", started: false }
+    calls.push(slot)
+    byIndex.set(index, slot)
+    if (given !== "") {
+      byId.set(given, slot)
+      byBoth.set(both(index, given), slot)
+    }
+    return slot
+  }
+
+  const takeCall = (piece: JsonObject, sink: Sink): void => {
+    const slot = slotFor(piece)
+    const called = objectOf(piece["function"]) ?? {}
+    const name = stringOf(called["name"]) ?? ""
+    // Some servers repeat the whole name in each piece.
+    if (name !== "" && name !== slot.name) slot.name += name
+    const given = called["arguments"]
+    const delta = stringOf(given) ?? (objectOf(given) === undefined ? "" : JSON.stringify(given))
+    slot.raw += delta
+    if (!slot.started && slot.name !== "") {
+      slot.started = true
+      sink.emit({ _tag: "ToolCallStart", id: slot.id, name: names.own(slot.name) })
+      if (slot.raw !== "") sink.emit({ _tag: "ToolCallDelta", id: slot.id, delta: slot.raw })
+    } else if (slot.started && delta !== "") sink.emit({ _tag: "ToolCallDelta", id: slot.id, delta })
+  }
+
+  const takeChoice = (choice: JsonObject, sink: Sink): void => {
+    const delta = objectOf(choice["delta"]) ?? objectOf(choice["message"]) ?? {}
+    const field = reasoningFields.find((name) => (stringOf(delta[name]) ?? "") !== "")
+    if (field !== undefined) say({ kind: "reasoning", text: stringOf(delta[field]) ?? "" }, field, sink)
+    for (const piece of objectsOf(delta["reasoning_details"])) joinDetails(details, piece)
+    sayContent(delta["content"], sink)
+    const refusal = stringOf(delta["refusal"])
+    if (refusal !== undefined && refusal !== "") {
+      turn.refused = true
+      say({ kind: "text", text: refusal }, undefined, sink)
+    }
+    for (const piece of objectsOf(delta["tool_calls"])) takeCall(piece, sink)
+    turn.finish = stringOf(choice["finish_reason"]) ?? turn.finish
+  }
+
+  const take = (event: unknown, sink: Sink): ModelError | undefined => {
+    const chunk = objectOf(event)
+    if (chunk === undefined) return badResponse(origin, "a chunk of the stream is not a JSON object")
+    if (isTooDeep(chunk)) return badResponse(origin, tooDeep)
+    const error = objectOf(chunk["error"])
+    if (error !== undefined) return providerError(origin, failureOf(error))
+    const choice = objectsOf(chunk["choices"]).find((one) => (placeOf(one["index"]) ?? 0) === 0)
+    if (choice !== undefined) takeChoice(choice, sink)
+    turn.id = stringOf(chunk["id"]) ?? turn.id
+    turn.model = stringOf(chunk["model"]) ?? turn.model
+    turn.usage =
+      objectOf(chunk["usage"]) ??
+      objectOf(choice?.["usage"]) ??
+      objectOf(objectOf(chunk["x_groq"])?.["usage"]) ??
+      turn.usage
+    if (choice === undefined && listOf(chunk["choices"]).length === 0 && !("usage" in chunk)) {
+      sink.unknown(stringOf(chunk["object"]) ?? "a chunk without choices")
+    }
+    return undefined
+  }
+
+  const end = (sink: Sink): ModelError | undefined => {
+    for (const said of splitter?.end() ?? []) say(said, undefined, sink)
+    if (turn.finish === undefined) return badResponse(origin, "the stream ended before a finish_reason")
+    if (breakdowns.has(turn.finish)) {
+      return providerError(origin, { type: "server_error", message: `the server stopped: ${turn.finish}` })
+    }
+    sink.emit({ _tag: "TurnDone", message: turnOf(turn, context) })
+    return undefined
+  }
+
+  return { take, end, isWhole: () => turn.finish !== undefined }
+}

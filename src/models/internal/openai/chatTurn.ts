@@ -1,0 +1,122 @@
+/**
+ * Puts the pieces of a streamed chat completion together to the message of a turn.
+ */
+import * as Content from "../../../core/Content.ts"
+import type { JsonObject } from "../../../core/Json.ts"
+import * as Message from "../../../core/Message.ts"
+import * as Usage from "../../../core/Usage.ts"
+import { countOf, objectOf } from "../read.ts"
+import { sortCalls } from "../toolCalls.ts"
+import type { DecodeContext } from "./responsesTurn.ts"
+import { restored } from "./restore.ts"
+
+/** What was said without a change between text and reasoning. `field` is where the reasoning came in. */
+export interface Run {
+  readonly kind: "text" | "reasoning"
+  text: string
+  readonly field: string | undefined
+}
+
+/** A call while it is streamed. `given` is the server's own id, empty when it gave none. */
+export interface CallSlot {
+  readonly index: number | undefined
+  readonly given: string
+  readonly id: string
+  name: string
+  raw: string
+  started: boolean
+}
+
+/** Everything that came of a turn. */
+export interface ChatTurn {
+  readonly runs: ReadonlyArray<Run>
+  readonly calls: ReadonlyArray<CallSlot>
+  readonly details: ReadonlyArray<JsonObject>
+  finish: string | undefined
+  usage: JsonObject | undefined
+  id: string | undefined
+  model: string | undefined
+  refused: boolean
+}
+
+const lengths = new Set(["length", "max_tokens", "model_length", "max_output_tokens"])
+
+const filters = new Set(["content_filter", "sensitive", "safety", "guardrail_intervened"])
+
+/** Servers say `stop` for a turn with calls, and `tool_calls` for one without. */
+const stopReasonOf = (turn: ChatTurn): Message.TurnStop => {
+  const finish = (turn.finish ?? "").toLowerCase()
+  if (lengths.has(finish)) return "length"
+  if (filters.has(finish)) return "contentFilter"
+  if (turn.calls.length > 0) return "toolCalls"
+  return turn.refused || finish === "refusal" ? "refusal" : "stop"
+}
+
+const usageOf = (usage: JsonObject): Usage.Usage => {
+  const input = objectOf(usage["prompt_tokens_details"])
+  const output = objectOf(usage["completion_tokens_details"])
+  const cost = countOf(usage["cost"])
+  return Usage.make({
+    inputTokens: countOf(usage["prompt_tokens"]) ?? 0,
+    outputTokens: countOf(usage["completion_tokens"]) ?? 0,
+    cacheReadTokens:
+      countOf(input?.["cached_tokens"]) ??
+      countOf(usage["prompt_cache_hit_tokens"]) ??
+      countOf(usage["cached_tokens"]) ??
+      0,
+    cacheWriteTokens: countOf(input?.["cache_write_tokens"]) ?? 0,
+    reasoningTokens: countOf(output?.["reasoning_tokens"]) ?? 0,
+    ...(cost === undefined ? {} : { cost })
+  })
+}
+
+/** The calls, without those that the server told again, under the same id and with the same words. */
+const distinct = (calls: ReadonlyArray<CallSlot>): ReadonlyArray<CallSlot> => {
+  const told = new Set<string>()
+  return calls.filter(({ given, name, raw }) => {
+    const said = JSON.stringify([given, name, raw.trim()])
+    const isRepeated = given !== "" && told.has(said)
+    told.add(said)
+    return !isRepeated
+  })
+}
+
+/** The message of a turn that ended in good order. */
+export const turnOf = (turn: ChatTurn, { makeId, names, origin, restore }: DecodeContext): Message.AiMessage => {
+  const own = (data: JsonObject) => ({ [origin.provider]: data })
+  const stopReason = stopReasonOf(turn)
+  let details = turn.details
+  const content = turn.runs.map(({ field, kind, text }): Content.Block => {
+    if (kind === "text") return Content.text(text)
+    const data = {
+      ...(field === undefined ? {} : { field }),
+      ...(details.length === 0 ? {} : { details: [...details] })
+    }
+    details = []
+    return Object.keys(data).length === 0 ? Content.reasoning(text) : Content.reasoning(text, own(data))
+  })
+  // Reasoning that is only for the server's eyes.
+  const sealed = details.length === 0 ? [] : [Content.reasoning("", own({ details: [...details] }))]
+  const calls = distinct(turn.calls)
+  const last = calls.length - 1
+  const sorted = sortCalls(
+    calls.map(({ id, name, raw }, index) => ({
+      id,
+      name: names.own(name),
+      raw,
+      cut: stopReason === "length" && index === last
+    }))
+  )
+  return Message.ai(restored([...sealed, ...content], stopReason, restore), {
+    id: makeId(),
+    ...sorted,
+    stopReason,
+    model: turn.model ?? origin.model,
+    ...(turn.usage === undefined ? {} : { usage: usageOf(turn.usage) }),
+    providerData: own({
+      model: origin.model,
+      stopReason: turn.finish ?? "",
+      ...(turn.id === undefined ? {} : { id: turn.id })
+    })
+  })
+}

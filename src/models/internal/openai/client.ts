@@ -1,0 +1,168 @@
+/**
+ * OpenAI's SDK, wrapped: streams that can be left, errors that are values, and nothing read from the environment.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Stream from "effect/Stream"
+import type * as OpenAiSdk from "openai"
+import { fromAsyncIterable } from "../../../core/ChatModel.ts"
+import { isModelError, ModelError } from "../../../core/ModelError.ts"
+import { badResponse, connectionError, type Origin, providerError, stumbled, toldBy } from "../errors.ts"
+import { guardedFetch, timeoutOf } from "../guardedFetch.ts"
+import { keyFrom } from "../keys.ts"
+import { patiently } from "../patience.ts"
+import { loadPeer } from "../peer.ts"
+import { textsOf } from "../secrets.ts"
+import { errorBody, failureOf } from "./failure.ts"
+
+/** How a server is reached. */
+export interface Connection {
+  /** Without a key, `baseURL` and `azure`, the key is read from `OPENAI_API_KEY`; with `azure` from `AZURE_OPENAI_API_KEY`. */
+  readonly apiKey?: Redacted.Redacted<string>
+  /** Where the API is, its version included: `http://localhost:11434/v1`. OpenAI by default. */
+  readonly baseURL?: string
+  /**
+   * An Azure OpenAI resource. Without `apiVersion` its v1 API is used; with one, the dated API, whose chat completions
+   * are addressed by `deployment` (the model's name by default).
+   */
+  readonly azure?: {
+    readonly endpoint: string
+    readonly apiVersion?: string
+    readonly deployment?: string
+  }
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>>
+  /** Used in the place of the global `fetch` (which goes through a proxy when node runs with `NODE_USE_ENV_PROXY=1`). */
+  readonly fetch?: typeof globalThis.fetch
+  /**
+   * How long to wait for an answer to begin, and then for each next thing that it says; 10 minutes by default.
+   * `ModelTimeout` limits a whole turn.
+   */
+  readonly timeout?: Duration.Input
+  readonly organization?: string
+  readonly project?: string
+}
+
+const home = "https://api.openai.com/v1"
+
+/** Where requests go: who is there, and what it is called in messages and errors. */
+export const targetOf = (connection: Connection): "openai" | "azure-openai" | "other" => {
+  if (connection.azure !== undefined) return "azure-openai"
+  return connection.baseURL === undefined || connection.baseURL.startsWith("https://api.openai.com/")
+    ? "openai"
+    : "other"
+}
+
+const baseUrlOf = (connection: Connection, api: "chat" | "responses", model: string): string => {
+  const { azure, baseURL } = connection
+  if (azure === undefined) return baseURL ?? home
+  const root = `${azure.endpoint.replace(/\/+$/, "")}/openai`
+  if (azure.apiVersion === undefined) return `${root}/v1`
+  return api === "chat" ? `${root}/deployments/${encodeURIComponent(azure.deployment ?? model)}` : root
+}
+
+const variables = { openai: "OPENAI_API_KEY", "azure-openai": "AZURE_OPENAI_API_KEY" } as const
+
+/** The key that was given, or the one of the environment. A server that is neither's gets none that was not given. */
+const keyOf = Effect.fnUntraced(function* (connection: Connection, origin: Pick<Origin, "provider" | "model">) {
+  if (connection.apiKey !== undefined) return Redacted.value(connection.apiKey).trim()
+  const target = targetOf(connection)
+  if (target === "other") return undefined
+  return Redacted.value(yield* keyFrom(variables[target], origin)).trim()
+})
+
+type Sdk = Pick<typeof OpenAiSdk, "APIConnectionError" | "APIConnectionTimeoutError" | "APIError">
+
+const toModelError =
+  (sdk: Sdk, origin: Origin) =>
+  (cause: unknown): ModelError => {
+    if (isModelError(cause)) return cause
+    if (cause instanceof sdk.APIConnectionTimeoutError) return connectionError(origin, cause, { timedOut: true })
+    if (cause instanceof sdk.APIConnectionError) return connectionError(origin, cause)
+    if (cause instanceof sdk.APIError) {
+      const { error, headers, status }: OpenAiSdk.APIError = cause
+      const failure = failureOf(error)
+      return providerError(origin, { ...failure, status: status ?? failure.status, headers })
+    }
+    if (cause instanceof SyntaxError) return badResponse(origin, "an event of the stream is not JSON")
+    return stumbled(origin, cause) ?? connectionError(origin, cause)
+  }
+
+/** The events of a request that is sent when somebody reads. */
+const lazily = (send: () => Promise<AsyncIterable<unknown>>): AsyncIterable<unknown> => ({
+  [Symbol.asyncIterator]: () => {
+    const iterator = send().then((events) => events[Symbol.asyncIterator]())
+    return { next: () => iterator.then((it) => it.next()) }
+  }
+})
+
+/** A client for one model. */
+export interface Client {
+  /**
+   * Sends a request and streams its events; leaving the stream aborts the signal, and with it the request. `body` is what
+   * the request says, and an error must not.
+   */
+  readonly stream: (
+    body: unknown,
+    send: (client: OpenAiSdk.OpenAI, signal: AbortSignal) => Promise<AsyncIterable<unknown>>
+  ) => Stream.Stream<unknown, ModelError>
+  readonly originOf: (body: unknown) => Origin
+}
+
+/** Makes a client: loads the SDK and reads the key. */
+export const makeClient = Effect.fnUntraced(function* (
+  connection: Connection,
+  api: "chat" | "responses",
+  provider: string,
+  model: string
+) {
+  const key = yield* keyOf(connection, { provider, model })
+  const sdk = yield* loadPeer({ provider, model }, "openai", () => import("openai"))
+  const { azure, organization, project, timeout } = connection
+  const headers: Record<string, string | null> = {}
+  const secrets = key === undefined ? [] : [key]
+  if (azure !== undefined || key === undefined) headers["Authorization"] = null
+  if (azure !== undefined && key !== undefined) headers["api-key"] = key
+  for (const [name, value] of Object.entries(connection.headers ?? {})) {
+    headers[name] = Redacted.isRedacted(value) ? Redacted.value(value) : value
+    if (Redacted.isRedacted(value)) secrets.push(Redacted.value(value))
+  }
+  const origin: Origin = { provider, model, secrets }
+  const client = yield* Effect.try({
+    try: () =>
+      new sdk.OpenAI({
+        // The SDK wants one; the header that it would be in is taken out.
+        apiKey: key ?? "none",
+        adminAPIKey: null,
+        webhookSecret: null,
+        organization: organization ?? null,
+        project: project ?? null,
+        baseURL: baseUrlOf(connection, api, model),
+        defaultHeaders: headers,
+        ...(azure?.apiVersion === undefined ? {} : { defaultQuery: { "api-version": azure.apiVersion } }),
+        ...(timeout === undefined ? {} : { timeout: Duration.toMillis(timeout) }),
+        // Every error of a server in the one shape that the SDK reads: it forgets the rest.
+        fetch: guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout, readError: errorBody }),
+        maxRetries: 0,
+        logLevel: "off"
+      }),
+    catch: (cause) =>
+      new ModelError({
+        provider,
+        model,
+        reason: { _tag: "InvalidRequest" },
+        detail: toldBy(origin, cause instanceof Error ? cause.message : "the client could not be made")
+      })
+  })
+  const originOf = (body: unknown): Origin => ({ ...origin, said: () => textsOf(body, "request") })
+  const made: Client = {
+    originOf,
+    stream: (body, send) =>
+      fromAsyncIterable(
+        patiently((signal) => lazily(() => send(client, signal)), origin, timeoutOf(timeout)),
+        (cause) => toModelError(sdk, originOf(body))(cause)
+      )
+  }
+  return made
+})

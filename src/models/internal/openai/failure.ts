@@ -1,0 +1,50 @@
+/**
+ * What went wrong, from the many shapes in which OpenAI and its imitators tell it.
+ */
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { ProviderFailure } from "../errors.ts"
+import { listOf, numberOf, objectOf, stringOf } from "../read.ts"
+
+/** A code may be a number that is an HTTP status: proxies pass on what they got. */
+const statusOf = (code: unknown): number | undefined => {
+  const number = numberOf(code)
+  return number !== undefined && number >= 400 && number < 600 ? number : undefined
+}
+
+/** FastAPI lists what is wrong with a request, and quotes the request: only the words are taken. */
+const detailsOf = (detail: unknown): string | undefined => {
+  if (typeof detail === "string") return detail
+  const said = listOf(detail).flatMap((one) => {
+    const { loc, msg } = objectOf(one) ?? {}
+    const place = listOf(loc).filter((key) => typeof key === "string" || typeof key === "number")
+    return typeof msg === "string" ? [place.length === 0 ? msg : `${place.join(".")}: ${msg}`] : []
+  })
+  return said.length === 0 ? undefined : said.join("; ")
+}
+
+/** Reads an error object, or a text in its place. */
+export const failureOf = (error: unknown): ProviderFailure => {
+  const it = objectOf(error)
+  if (it === undefined) return { message: stringOf(error) }
+  return {
+    status: statusOf(it["code"]) ?? statusOf(it["status"]),
+    code: stringOf(it["code"]),
+    type: stringOf(it["type"]),
+    message: stringOf(it["message"]) ?? detailsOf(it["detail"]) ?? stringOf(it["error"])
+  }
+}
+
+const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
+
+/** The body of a response that is an error, in the one shape that the SDK reads. */
+export const errorBody = (text: string): string => {
+  const parsed = parse(text)
+  if (Result.isFailure(parsed)) {
+    const isPage = text.trimStart().startsWith("<")
+    return JSON.stringify({ error: { message: isPage ? "the server answered with a web page" : text } })
+  }
+  const body = objectOf(Array.isArray(parsed.success) ? parsed.success[0] : parsed.success)
+  const { code, message, type } = failureOf(body?.["error"] ?? body ?? text)
+  return JSON.stringify({ error: { code, message, type } })
+}

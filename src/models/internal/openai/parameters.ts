@@ -1,0 +1,75 @@
+/**
+ * Sampling and service parameters: their names here, their names on the wire, and how a request's overlay the layer's.
+ */
+import * as Result from "effect/Result"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { merge } from "../read.ts"
+import { wellFormedObject } from "../wellFormed.ts"
+
+/** How hard a reasoning model thinks. Which values a model takes is its own affair. */
+export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max"
+
+/** What both of OpenAI's APIs take. Only what is set is sent. */
+export interface Parameters {
+  readonly temperature?: number
+  readonly topP?: number
+  /** The most tokens that an answer may have, its reasoning included. */
+  readonly maxOutputTokens?: number
+  readonly verbosity?: "low" | "medium" | "high"
+  /** Whether the model may ask for several tools in one turn. */
+  readonly parallelToolCalls?: boolean
+  readonly serviceTier?: "auto" | "default" | "flex" | "scale" | "priority" | "fast"
+  /** Requests with the same key are sent to the same cache. */
+  readonly promptCacheKey?: string
+  readonly promptCacheRetention?: "in_memory" | "24h"
+  /** A stable id of the person at the other end, hashed. */
+  readonly safetyIdentifier?: string
+  readonly user?: string
+  readonly metadata?: Readonly<Record<string, string>>
+}
+
+/** Names that differ on the wire; a dot leads into an object. */
+export type WireNames = { readonly [name: string]: string }
+
+export const commonNames: WireNames = {
+  topP: "top_p",
+  parallelToolCalls: "parallel_tool_calls",
+  serviceTier: "service_tier",
+  promptCacheKey: "prompt_cache_key",
+  promptCacheRetention: "prompt_cache_retention",
+  safetyIdentifier: "safety_identifier"
+}
+
+/** Objects are joined one level deep, so that a request can change the effort and keep the summary. */
+const put = (body: Record<string, Json>, key: string, value: Json): void => {
+  const before = body[key]
+  body[key] = isObject(before) && isObject(value) ? merge(before, value) : value
+}
+
+const withoutNulls = (body: { readonly [key: string]: Json }): JsonObject =>
+  Object.fromEntries(
+    Object.entries(body).flatMap(([key, value]) => {
+      if (value === null) return []
+      return [[key, isObject(value) ? withoutNulls(value) : value]]
+    })
+  )
+
+/**
+ * Joins parameters, the later ones over the earlier; `null` takes one out. A name that is not ours is the API's own. One
+ * that the codec writes itself is refused: the history on the wire would no longer be the one of the run.
+ */
+export const overlay = (
+  layers: ReadonlyArray<JsonObject>,
+  names: WireNames,
+  reserved: ReadonlySet<string>
+): Result.Result<JsonObject, string> => {
+  const body: Record<string, Json> = {}
+  for (const layer of layers) {
+    for (const [name, value] of Object.entries(layer)) {
+      const [key = name, inner] = (names[name] ?? name).split(".")
+      if (reserved.has(key)) return Result.fail(key)
+      put(body, key, inner === undefined ? value : { [inner]: value })
+    }
+  }
+  return Result.succeed(wellFormedObject(withoutNulls(body)))
+}

@@ -1,0 +1,204 @@
+/**
+ * Writes a request for OpenAI's Responses API.
+ */
+import * as Result from "effect/Result"
+import type {
+  FunctionTool,
+  ResponseCreateParamsStreaming,
+  ResponseFunctionCallOutputItem,
+  ResponseInputContent,
+  ResponseInputItem
+} from "openai/resources/responses/responses"
+import type { ModelRequest } from "../../../core/ChatModel.ts"
+import type { JsonObject } from "../../../core/Json.ts"
+import { dataOf, type Dialect, placeholders } from "../dialect.ts"
+import { type AiTurn, type AnsweredCall, makeNormalizer, type Shown, type Turn } from "../normalize.ts"
+import { listOf, numberOf, objectOf, objectsOf, stringOf } from "../read.ts"
+import type { ToolNames } from "../toolNames.ts"
+import { wellFormed } from "../wellFormed.ts"
+import { fileName, hasRemoteUrl, imageUrl, isDocument, readsFileId, readsImage } from "./media.ts"
+import { commonNames, overlay, type WireNames } from "./parameters.ts"
+import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
+
+/** What a layer asks of every request. */
+export interface ResponsesSettings {
+  readonly provider: string
+  readonly model: string
+  /** Typed parameters, then raw ones; a request's own come last. */
+  readonly parameters: ReadonlyArray<JsonObject>
+  /** Whether to ask for the encrypted reasoning, which is what is sent back when nothing is stored. */
+  readonly encryptedReasoning: boolean
+}
+
+const names: WireNames = {
+  ...commonNames,
+  maxOutputTokens: "max_output_tokens",
+  verbosity: "text.verbosity",
+  reasoningEffort: "reasoning.effort"
+}
+
+const reserved = new Set(["model", "input", "instructions", "stream", "tools", "tool_choice"])
+
+const dialectOf = (provider: string): Dialect => ({
+  provider,
+  systemMessages: "keep",
+  reasoning: "own",
+  media: (block) =>
+    block.type === "image" ? readsImage(block) : readsFileId(block) || hasRemoteUrl(block) || isDocument(block),
+  toolMedia: "inline",
+  humanFirst: false,
+  humanLast: false,
+  callIdLength: 64
+})
+
+const part = (block: Shown): ResponseInputContent => {
+  if (block.type === "text") return { type: "input_text", text: block.text }
+  const { source } = block
+  if (block.type === "image") {
+    return source.kind === "fileId"
+      ? { type: "input_image", detail: "auto", file_id: source.fileId }
+      : { type: "input_image", detail: "auto", image_url: imageUrl(source) }
+  }
+  if (source.kind === "fileId") return { type: "input_file", file_id: source.fileId }
+  if (source.kind === "url") return { type: "input_file", file_url: source.url }
+  return { type: "input_file", filename: fileName(block), file_data: imageUrl(source) }
+}
+
+const answer = ({ answer: { content }, id }: AnsweredCall): ResponseInputItem => {
+  const parts = content.map((block): ResponseFunctionCallOutputItem => part(block))
+  const [first] = content
+  const output = content.length === 1 && first?.type === "text" ? first.text : parts
+  return { type: "function_call_output", call_id: id, output }
+}
+
+/** An item and where it was in the model's own output; what this model did not say has no place. */
+interface Placed {
+  readonly at: number
+  readonly item: ResponseInputItem
+}
+
+const last = Number.MAX_SAFE_INTEGER
+
+/**
+ * What the model said, as the items that it said it in and in their order: a reasoning item must stand before the item
+ * that it led to. Ids and reasoning are those of one model; another one gets the words and the calls.
+ */
+const said = (turn: AiTurn, settings: ResponsesSettings, toolNames: ToolNames): ReadonlyArray<ResponseInputItem> => {
+  const own = turn.data?.["model"] === settings.model && turn.stopReason !== "interrupted"
+  const placed: Array<Placed> = []
+  const place = (data: JsonObject | undefined, item: ResponseInputItem): void => {
+    placed.push({ at: (own ? numberOf(data?.["index"]) : undefined) ?? last, item })
+  }
+  for (const block of turn.content) {
+    const data = dataOf(block.providerData, settings)
+    if (block.type === "reasoning") {
+      const item = objectOf(data?.["item"])
+      // Without the encrypted content it can only be looked up, and nothing is stored.
+      if (!own || item === undefined || (settings.encryptedReasoning && !item["encrypted_content"])) continue
+      // The provider's own item, verbatim.
+      place(data, item as ResponseInputItem & JsonObject)
+      continue
+    }
+    const phase = own ? stringOf(data?.["phase"]) : undefined
+    place(data, {
+      role: "assistant",
+      content: block.text,
+      ...(phase === "commentary" || phase === "final_answer" ? { phase } : {})
+    })
+  }
+  for (const call of turn.calls) {
+    const id = own ? stringOf(call.data?.["id"]) : undefined
+    place(call.data, {
+      type: "function_call",
+      call_id: call.id,
+      name: toolNames.wire(call.name),
+      arguments: JSON.stringify(call.arguments),
+      ...(id === undefined ? {} : { id })
+    })
+  }
+  // Items of tools that run at the provider, verbatim.
+  if (own) for (const one of objectsOf(turn.data?.["items"])) place(one, one["item"] as ResponseInputItem & JsonObject)
+  placed.sort((left, right) => left.at - right.at)
+  const items = placed.map(({ item }) => item)
+  return items.filter((item, index) => item.type !== "reasoning" || leadsOn(items, index))
+}
+
+/** Whether something other than reasoning follows. */
+const leadsOn = (items: ReadonlyArray<ResponseInputItem>, index: number): boolean =>
+  items.slice(index + 1).some((item) => item.type !== "reasoning")
+
+const itemsOf = (turn: Turn, settings: ResponsesSettings, toolNames: ToolNames): ReadonlyArray<ResponseInputItem> => {
+  switch (turn.role) {
+    case "system":
+      return [{ role: "system", content: turn.text }]
+    case "human": {
+      const [first] = turn.content
+      if (turn.content.length === 1 && first?.type === "text") return [{ role: "user", content: first.text }]
+      return [{ role: "user", content: turn.content.map(part) }]
+    }
+    case "ai":
+      return [...said(turn, settings, toolNames), ...turn.calls.map(answer)]
+  }
+}
+
+/**
+ * Makes the writer of one session. It keeps what it wrote for as long as the history and the tools stay the same. Fails
+ * with the name of a parameter that is not the caller's to set.
+ */
+export const makeResponsesWriter = (settings: ResponsesSettings) => {
+  const normalize = makeNormalizer(dialectOf(settings.provider))
+  const toolbox = makeToolbox("openai")
+  const outputFormat = makeOutputFormat()
+  let written = new WeakMap<Turn, ReadonlyArray<ResponseInputItem>>()
+  let writtenFor: ToolNames | undefined
+
+  return (request: ModelRequest): Result.Result<Written<ResponseCreateParamsStreaming>, string> => {
+    const { definitions, names: toolNames } = toolbox(request.tools)
+    if (writtenFor !== toolNames) written = new WeakMap()
+    writtenFor = toolNames
+    const { damaged, turns } = normalize(request.messages)
+    const input = turns.flatMap((turn) => {
+      const before = written.get(turn)
+      if (before !== undefined) return before
+      const items = itemsOf(turn, settings, toolNames)
+      written.set(turn, items)
+      return items
+    })
+    if (input.length === 0) input.push({ role: "user", content: placeholders.emptyMessage.text })
+    const { format, lost, restore } = outputFormat(request.outputSchema)
+    const text = format === undefined ? [] : [{ text: { format: { type: "json_schema", ...format } } }]
+    return Result.map(overlay([...settings.parameters, ...text, request.parameters], names, reserved), (parameters) => {
+      const include = settings.encryptedReasoning
+        ? [...new Set([...listOf(parameters["include"]), "reasoning.encrypted_content"])]
+        : undefined
+      const tools = definitions.map(({ description, name, parameters: schema }): FunctionTool => ({
+        type: "function",
+        name,
+        description,
+        parameters: schema,
+        strict: false
+      }))
+      const body = Object.assign({}, parameters, {
+        ...(include === undefined ? {} : { include }),
+        model: settings.model,
+        ...(request.systemPrompt === "" ? {} : { instructions: wellFormed(request.systemPrompt) }),
+        input,
+        ...(tools.length === 0 ? {} : { tools, ...choice(request, toolNames) }),
+        stream: true
+      })
+      // Raw parameters are the caller's own: the API says what is wrong with them.
+      return { body: body as ResponseCreateParamsStreaming, names: toolNames, restore, lost, damaged }
+    })
+  }
+}
+
+const choice = (
+  { toolChoice }: ModelRequest,
+  toolNames: ToolNames
+): Pick<ResponseCreateParamsStreaming, "tool_choice"> => {
+  if (toolChoice === "auto") return {}
+  return {
+    tool_choice:
+      typeof toolChoice === "string" ? toolChoice : { type: "function", name: toolNames.wire(toolChoice.tool) }
+  }
+}

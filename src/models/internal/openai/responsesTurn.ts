@@ -1,0 +1,124 @@
+/**
+ * Puts the items of OpenAI's Responses API together to the message of a turn.
+ */
+import * as Content from "../../../core/Content.ts"
+import type { Json, JsonObject } from "../../../core/Json.ts"
+import * as Message from "../../../core/Message.ts"
+import * as Usage from "../../../core/Usage.ts"
+import type { Origin } from "../errors.ts"
+import { listOf, countOf, objectOf, objectsOf, stringOf } from "../read.ts"
+import { sortCalls, type StreamedCall } from "../toolCalls.ts"
+import type { ToolNames } from "../toolNames.ts"
+import type { Slot } from "./responsesSlots.ts"
+import { restored } from "./restore.ts"
+
+/** What the decoder of a turn must know. */
+export interface DecodeContext {
+  readonly origin: Origin
+  readonly names: ToolNames
+  readonly restore: ((answer: Json) => Json) | undefined
+  readonly makeId: () => string
+}
+
+/** Under which key the text of a reasoning item is. */
+export const reasoningKey = 0
+
+const usageOf = (response: JsonObject): Usage.Usage | undefined => {
+  const usage = objectOf(response["usage"])
+  if (usage === undefined) return undefined
+  const input = objectOf(usage["input_tokens_details"])
+  const output = objectOf(usage["output_tokens_details"])
+  return Usage.make({
+    inputTokens: countOf(usage["input_tokens"]) ?? 0,
+    outputTokens: countOf(usage["output_tokens"]) ?? 0,
+    cacheReadTokens: countOf(input?.["cached_tokens"]) ?? 0,
+    cacheWriteTokens: countOf(input?.["cache_write_tokens"]) ?? 0,
+    reasoningTokens: countOf(output?.["reasoning_tokens"]) ?? 0
+  })
+}
+
+const reasoningText = (slot: Slot): string => {
+  const streamed = slot.texts.get(reasoningKey)
+  if (streamed !== undefined) return streamed
+  const said = [...objectsOf(slot.item["summary"]), ...objectsOf(slot.item["content"])]
+  return said.flatMap((part) => stringOf(part["text"]) ?? []).join("\n\n")
+}
+
+/** The message of a turn that ended in good order. */
+export const turnOf = (
+  slots: ReadonlyArray<Slot>,
+  response: JsonObject,
+  { makeId, names, origin, restore }: DecodeContext
+): Message.AiMessage => {
+  const own = (data: JsonObject) => ({ providerData: { [origin.provider]: data } })
+  const incomplete = stringOf(objectOf(response["incomplete_details"])?.["reason"])
+  const status = stringOf(response["status"])
+  const isCut = status === "incomplete" || incomplete !== undefined
+  const content: Array<Content.Block> = []
+  const calls: Array<StreamedCall> = []
+  const items: Array<JsonObject> = []
+  let refused = false
+  for (const [index, slot] of slots.entries()) {
+    const { item, texts } = slot
+    const id = stringOf(item["id"])
+    const place = { index, ...(id === undefined ? {} : { id }) }
+    const type = stringOf(item["type"])
+    if (type === "reasoning") {
+      content.push(Content.reasoning(reasoningText(slot), { [origin.provider]: { index, item: withoutStatus(item) } }))
+    } else if (type === "function_call") {
+      const raw = stringOf(item["arguments"]) ?? ""
+      calls.push({
+        id: stringOf(item["call_id"]) ?? id ?? makeId(),
+        name: names.own(stringOf(item["name"]) ?? ""),
+        raw: raw === "" ? (texts.get(0) ?? "") : raw,
+        cut: isCut && item["status"] !== "completed",
+        ...own(place)
+      })
+    } else if (type === "message" || (type === undefined && texts.size > 0)) {
+      const parts = objectsOf(item["content"])
+      const phase = stringOf(item["phase"])
+      const places = new Set([...parts.keys(), ...texts.keys()])
+      for (const at of [...places].sort((left, right) => left - right)) {
+        const part = parts[at]
+        const refusal = part?.["type"] === "refusal"
+        refused ||= refusal
+        const value = texts.get(at) ?? stringOf(part?.["text"]) ?? stringOf(part?.["refusal"]) ?? ""
+        const citations = listOf(part?.["annotations"]).length > 0 ? { annotations: part?.["annotations"] ?? [] } : {}
+        if (value === "") continue
+        const data = { ...place, ...(phase === undefined ? {} : { phase }), ...citations }
+        content.push({ ...Content.text(value), ...own(data) })
+      }
+    } else if (type !== undefined) items.push({ index, item })
+  }
+  const sorted = sortCalls(calls)
+  const usage = usageOf(response)
+  const raw = [status ?? (isCut ? "incomplete" : "completed"), ...(incomplete === undefined ? [] : [incomplete])].join(
+    "."
+  )
+  const stopReason: Message.TurnStop = isCut
+    ? incomplete === "content_filter"
+      ? "contentFilter"
+      : "length"
+    : sorted.toolCalls.length + sorted.malformedToolCalls.length > 0
+      ? "toolCalls"
+      : refused
+        ? "refusal"
+        : "stop"
+  const responseId = stringOf(response["id"])
+  return Message.ai(restored(content, stopReason, restore), {
+    id: makeId(),
+    ...sorted,
+    stopReason,
+    model: stringOf(response["model"]) ?? origin.model,
+    ...(usage === undefined ? {} : { usage }),
+    ...own({
+      model: origin.model,
+      stopReason: raw,
+      ...(responseId === undefined ? {} : { id: responseId }),
+      ...(items.length === 0 ? {} : { items })
+    })
+  })
+}
+
+/** A status is said of an item, never to one. */
+const withoutStatus = ({ status: _, ...item }: JsonObject): JsonObject => item

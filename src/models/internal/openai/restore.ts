@@ -1,0 +1,30 @@
+/**
+ * Takes out of a structured answer what strict mode put into it.
+ */
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { Block } from "../../../core/Content.ts"
+import type { Json } from "../../../core/Json.ts"
+import type { TurnStop } from "../../../core/Message.ts"
+import { isTooDeep } from "../nesting.ts"
+
+const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
+
+const isJson = Schema.is(Schema.Json)
+
+/** Rewrites the one text of an answer; what is not a whole answer is left alone. */
+export const restored = (
+  content: ReadonlyArray<Block>,
+  stopReason: TurnStop,
+  restore: ((answer: Json) => Json) | undefined
+): ReadonlyArray<Block> => {
+  if (restore === undefined || stopReason !== "stop") return content
+  if (content.filter((block) => block.type === "text").length !== 1) return content
+  return content.map((block) => {
+    if (block.type !== "text") return block
+    const answer = parse(block.text)
+    if (Result.isFailure(answer) || isTooDeep(answer.success) || !isJson(answer.success)) return block
+    const own = restore(answer.success)
+    return JSON.stringify(own) === JSON.stringify(answer.success) ? block : { ...block, text: JSON.stringify(own) }
+  })
+}

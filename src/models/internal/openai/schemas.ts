@@ -1,0 +1,100 @@
+/**
+ * Tools and answer schemas as OpenAI's APIs take them, made once and kept while they stay the same.
+ */
+import type { ToolDefinition } from "../../../core/ChatModel.ts"
+import type { Json, JsonObject } from "../../../core/Json.ts"
+import type { Dialect } from "../../ToolSchema.ts"
+import { adaptSchema, inlineRoot, type SchemaRules } from "../jsonSchema.ts"
+import { makeToolNames, type ToolNames } from "../toolNames.ts"
+import { toolSchema } from "../toolSchema.ts"
+import { wellFormed, wellFormedObject } from "../wellFormed.ts"
+
+/** A request that is ready to be sent, and what is needed to read its answer. */
+export interface Written<Body> {
+  readonly body: Body
+  readonly names: ToolNames
+  /** Undoes in the answer what strict mode did to the schema. */
+  readonly restore: ((answer: Json) => Json) | undefined
+  /** Constraints of the answer's schema that the model is not held to. */
+  readonly lost: ReadonlyArray<string>
+  /** Images and files that can't be sent. */
+  readonly damaged: ReadonlyArray<string>
+}
+
+/** What strict mode enforces. */
+const strictRules: SchemaRules = {
+  allRequired: true,
+  keywords: new Set([
+    "pattern",
+    "multipleOf",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minItems",
+    "maxItems"
+  ]),
+  formats: new Set(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"])
+}
+
+interface Format {
+  readonly name: string
+  readonly schema: JsonObject
+  readonly strict: boolean
+}
+
+interface OutputFormat extends Pick<Written<unknown>, "restore" | "lost"> {
+  readonly format: Format | undefined
+}
+
+const makeFormat = (given: JsonObject): OutputFormat => {
+  const schema = wellFormedObject(given)
+  const adapted = adaptSchema(schema, strictRules)
+  if (adapted === undefined) {
+    return { format: { name: "answer", schema: inlineRoot(schema), strict: false }, restore: undefined, lost: [] }
+  }
+  return {
+    format: { name: "answer", schema: adapted.schema, strict: true },
+    restore: adapted.restore,
+    lost: adapted.removed
+  }
+}
+
+/** Makes what gives the format that is asked of an answer: strict where the schema can be, else as a wish. */
+export const makeOutputFormat = () => {
+  const made = new WeakMap<JsonObject, OutputFormat>()
+  return (schema: JsonObject | undefined): OutputFormat => {
+    if (schema === undefined) return { format: undefined, restore: undefined, lost: [] }
+    const format = made.get(schema) ?? makeFormat(schema)
+    made.set(schema, format)
+    return format
+  }
+}
+
+const nameLength = 64
+
+interface Toolbox {
+  readonly names: ToolNames
+  readonly definitions: ReadonlyArray<Pick<ToolDefinition, "name" | "description" | "parameters">>
+}
+
+/** Makes what gives the same toolbox for the same tools. */
+export const makeToolbox = (dialect: Dialect) => {
+  let source: ReadonlyArray<ToolDefinition> | undefined
+  let box: Toolbox | undefined
+  return (tools: ReadonlyArray<ToolDefinition>): Toolbox => {
+    const same = source?.length === tools.length && tools.every((tool, index) => tool === source?.[index])
+    if (box !== undefined && same) return box
+    const names = makeToolNames(tools, nameLength)
+    source = tools
+    box = {
+      names,
+      definitions: tools.map(({ description, name, parameters }) => ({
+        name: names.wire(name),
+        description: wellFormed(description),
+        parameters: toolSchema(parameters, dialect)
+      }))
+    }
+    return box
+  }
+}

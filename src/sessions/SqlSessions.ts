@@ -1,0 +1,44 @@
+/**
+ * Threads in a Postgres or SQLite database, by the `SqlClient` that you provide.
+ *
+ * An append is one statement and one transaction: one round trip, durable when it returns as far as the database is told
+ * to be. Tables (`session_…`) are made when the layer is built, and migrated when a later version of the library needs
+ * others; any number of processes may do so at once.
+ *
+ * ```ts
+ * import { PgClient } from "@effect/sql-pg"
+ * import { Config, Effect, Layer } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { SessionStore } from "effect-deepagents/sessions"
+ * import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
+ *
+ * const agent = Agent.make({ name: "helper", prompt: "You help." })
+ * const sessions = SessionStore.journal.pipe(
+ *   Layer.provideMerge(SqlSessions.layer),
+ *   Layer.provide(PgClient.layerConfig({ url: Config.Redacted("DATABASE_URL") }))
+ * )
+ *
+ * const program = Agent.run(agent, "Hello", { threadId: "ada" }).pipe(Effect.provide(sessions))
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { SqlClient } from "effect/sql/SqlClient"
+import { make as failure, type SessionError } from "../core/SessionError.ts"
+import { SessionStore } from "../core/SessionStore.ts"
+import { migrate } from "./internal/sql/migrate.ts"
+import * as Tables from "./internal/sql/tables.ts"
+import { make } from "./internal/store.ts"
+
+/**
+ * A store in the client's database. Fails with `Unavailable` if the tables can't be made, and with `Corrupt` if they are
+ * of a later version of the library.
+ */
+export const layer: Layer.Layer<SessionStore, SessionError, SqlClient> = Layer.effect(
+  SessionStore,
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    yield* Effect.mapError(migrate(sql), ({ cause, reason }) => failure("open", "", reason, cause))
+    return make(Tables.make(sql))
+  })
+)

@@ -1,4 +1,0 @@
-/**
- * Threads in Redis.
- */
-export * as RedisSessions from "./RedisSessions.ts"

@@ -1,4 +1,0 @@
-/**
- * Threads in a SQL database: Postgres, or SQLite.
- */
-export * as SqlSessions from "./SqlSessions.ts"
