@@ -12,7 +12,7 @@ import { rgPath } from "@vscode/ripgrep"
 import * as peers from "deepagents"
 import * as Effect from "effect/Effect"
 import { MemoryBackend } from "../../dist/backends/index.js"
-import { FilesystemBackend } from "../../dist/backends/local/index.js"
+import * as FilesystemBackend from "../../dist/backends/FilesystemBackend.js"
 import { median } from "./workloads.mjs"
 
 const { values } = parseArgs({ options: { quick: { type: "boolean", default: false } } })

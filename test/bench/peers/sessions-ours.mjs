@@ -5,9 +5,10 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import { Agent, ChatModel, Message } from "../../../dist/index.js"
 import * as Sessions from "../../../dist/sessions/index.js"
-import { RedisSessions } from "../../../dist/sessions/redis/index.js"
-import { SqlSessions } from "../../../dist/sessions/sql/index.js"
-import * as Sqlite from "../../../dist/sessions/sqlite/index.js"
+import * as RedisSessions from "../../../dist/sessions/RedisSessions.js"
+import * as SqlSessions from "../../../dist/sessions/SqlSessions.js"
+import * as SqliteClient from "../../../dist/sessions/SqliteClient.js"
+import * as SqliteSessions from "../../../dist/sessions/SqliteSessions.js"
 import { prompt } from "../script.mjs"
 import { consume, history, modelOf, stepOf } from "./ours.mjs"
 
@@ -16,8 +17,8 @@ const { SessionStore } = Sessions
 const stores = {
   none: () => Layer.empty,
   memory: () => Sessions.MemorySessions.layer,
-  sqlite: (folder) => Sqlite.SqliteSessions.layer({ file: `${folder}/threads.db` }),
-  "sqlite-full": (folder) => Sqlite.SqliteSessions.layer({ file: `${folder}/threads.db`, synchronous: "full" }),
+  sqlite: (folder) => SqliteSessions.layer({ file: `${folder}/threads.db` }),
+  "sqlite-full": (folder) => SqliteSessions.layer({ file: `${folder}/threads.db`, synchronous: "full" }),
   jsonl: async (folder) => {
     const NodeServices = await import("@effect/platform-node/NodeServices")
     return Layer.provide(Sessions.JsonlSessions.layer({ folder }), NodeServices.layer)
