@@ -11,8 +11,8 @@ import { InMemoryStore } from "@langchain/langgraph"
 import { rgPath } from "@vscode/ripgrep"
 import * as peers from "deepagents"
 import * as Effect from "effect/Effect"
-import { MemoryBackend } from "../../dist/backends/index.js"
 import * as FilesystemBackend from "../../dist/backends/FilesystemBackend.js"
+import { MemoryBackend } from "../../dist/backends/index.js"
 import { median } from "./workloads.mjs"
 
 const { values } = parseArgs({ options: { quick: { type: "boolean", default: false } } })
