@@ -28,7 +28,7 @@ const idRule = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 /** Which agent is at home, and below which folder of this machine. */
 export interface Where {
   readonly agentId: string
-  readonly folder?: string
+  readonly folder?: string | undefined
 }
 
 /** The folder of an agent, made if it is not there, for its owner only. */

@@ -48,7 +48,7 @@ export type Change =
   | {
       readonly _tag: "Update"
       readonly path: string
-      readonly moveTo?: string
+      readonly moveTo?: string | undefined
       readonly hunks: ReadonlyArray<Hunk>
       readonly line: number
     }

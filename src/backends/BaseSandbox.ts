@@ -51,9 +51,9 @@ export type Piece = Command.Piece
 
 /** Options of any sandbox: see {@link Options}. */
 export interface Settings {
-  readonly root?: string
-  readonly maxFileSize?: number
-  readonly outputLimit?: number
+  readonly root?: string | undefined
+  readonly maxFileSize?: number | undefined
+  readonly outputLimit?: number | undefined
 }
 
 /**
@@ -75,10 +75,12 @@ export interface Options {
   readonly execute: (command: string, options: { readonly timeout: number }) => Effect.Effect<Output, unknown>
   readonly upload: (path: string, content: Uint8Array) => Effect.Effect<void, unknown>
   readonly download: (path: string) => Effect.Effect<Uint8Array, unknown>
-  readonly stream?: (command: string, options: { readonly timeout: number }) => Stream.Stream<Piece, unknown>
-  readonly root?: string
-  readonly maxFileSize?: number
-  readonly outputLimit?: number
+  readonly stream?:
+    | ((command: string, options: { readonly timeout: number }) => Stream.Stream<Piece, unknown>)
+    | undefined
+  readonly root?: string | undefined
+  readonly maxFileSize?: number | undefined
+  readonly outputLimit?: number | undefined
 }
 
 const defaultFileSize = 10 * 1024 * 1024

@@ -51,10 +51,10 @@ export interface DaytonaMachine {
  * - `sandboxId`: a sandbox that is there already; it is started if it stands still
  */
 export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
-  readonly apiKey?: Redacted.Redacted
-  readonly apiUrl?: string
-  readonly target?: string
-  readonly create?: CreateSandboxFromSnapshotParams | CreateSandboxFromImageParams
+  readonly apiKey?: Redacted.Redacted | undefined
+  readonly apiUrl?: string | undefined
+  readonly target?: string | undefined
+  readonly create?: CreateSandboxFromSnapshotParams | CreateSandboxFromImageParams | undefined
 }
 
 const service = (machine: DaytonaMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>

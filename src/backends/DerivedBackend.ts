@@ -51,10 +51,10 @@ export interface Range {
  */
 export interface Stat {
   readonly kind: "file" | "directory" | "link"
-  readonly size?: number
-  readonly modifiedAt?: number
-  readonly isLink?: boolean
-  readonly version?: string
+  readonly size?: number | undefined
+  readonly modifiedAt?: number | undefined
+  readonly isLink?: boolean | undefined
+  readonly version?: string | undefined
 }
 
 /** What is in a directory: a name (not a path), and what it is. */
@@ -95,9 +95,9 @@ export interface Primitives {
   ) => Effect.Effect<string | void, BackendError>
   readonly remove: (path: string) => Effect.Effect<void, BackendError>
   readonly rename: (from: string, to: string) => Effect.Effect<void, BackendError>
-  readonly renameDirectory?: (from: string, to: string) => Effect.Effect<void, BackendError>
-  readonly stream?: (path: string) => Stream.Stream<Uint8Array, BackendError>
-  readonly resolve?: (path: string) => Effect.Effect<string, BackendError>
+  readonly renameDirectory?: ((from: string, to: string) => Effect.Effect<void, BackendError>) | undefined
+  readonly stream?: ((path: string) => Stream.Stream<Uint8Array, BackendError>) | undefined
+  readonly resolve?: ((path: string) => Effect.Effect<string, BackendError>) | undefined
 }
 
 /**
@@ -105,8 +105,8 @@ export interface Primitives {
  * is how many files a search reads at once, for what is far away (default 1).
  */
 export interface Options {
-  readonly maxFileSize?: number
-  readonly concurrency?: number
+  readonly maxFileSize?: number | undefined
+  readonly concurrency?: number | undefined
 }
 
 /** The bytes of a content. */

@@ -55,10 +55,10 @@ export interface E2bMachine {
  * - `create`: what else the SDK is told. E2B ends a sandbox after five minutes unless `timeoutMs` says otherwise
  */
 export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
-  readonly apiKey?: Redacted.Redacted
-  readonly domain?: string
-  readonly template?: string
-  readonly create?: Omit<SandboxOpts, "apiKey" | "domain" | "template">
+  readonly apiKey?: Redacted.Redacted | undefined
+  readonly domain?: string | undefined
+  readonly template?: string | undefined
+  readonly create?: Omit<SandboxOpts, "apiKey" | "domain" | "template"> | undefined
 }
 
 const service = (machine: E2bMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>

@@ -48,7 +48,7 @@ export {
  * edited.
  */
 export interface Options {
-  readonly only?: ReadonlyArray<Name>
+  readonly only?: ReadonlyArray<Name> | undefined
 }
 
 /**
@@ -56,8 +56,8 @@ export interface Options {
  * hour).
  */
 export interface ExecuteOptions {
-  readonly timeout?: Duration.Input
-  readonly maxTimeout?: Duration.Input
+  readonly timeout?: Duration.Input | undefined
+  readonly maxTimeout?: Duration.Input | undefined
 }
 
 /** A tool for files. */
@@ -84,7 +84,7 @@ const limitsOf = (options: ExecuteOptions) => {
 }
 
 const makeTools = (
-  options: Options & { readonly execute?: boolean | ExecuteOptions } = {}
+  options: Options & { readonly execute?: boolean | ExecuteOptions | undefined } = {}
 ): ReadonlyArray<SandboxTool> => {
   const wanted = new Set<Name>(options.only ?? names)
   if (wanted.has("edit_file")) wanted.add("read_file")
@@ -109,8 +109,8 @@ const makeTools = (
  * `{ output }`, at most twice a second.
  */
 export const make: {
-  (options?: Options & { readonly execute?: false }): ReadonlyArray<FileTool>
+  (options?: Options & { readonly execute?: false | undefined }): ReadonlyArray<FileTool>
   (options: Options & { readonly execute: true | ExecuteOptions }): ReadonlyArray<SandboxTool>
-} = (options?: Options & { readonly execute?: boolean | ExecuteOptions }): ReadonlyArray<FileTool> =>
+} = (options?: Options & { readonly execute?: boolean | ExecuteOptions | undefined }): ReadonlyArray<FileTool> =>
   // Without `execute` no tool needs a sandbox; with it, the second form says so.
   makeTools(options) as ReadonlyArray<FileTool>

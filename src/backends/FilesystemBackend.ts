@@ -47,8 +47,8 @@ import * as Files from "./internal/local/files.ts"
  */
 export interface Options {
   readonly root: string
-  readonly ripgrep?: string | false
-  readonly maxFileSize?: number
+  readonly ripgrep?: string | false | undefined
+  readonly maxFileSize?: number | undefined
 }
 
 /**

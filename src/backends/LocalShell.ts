@@ -43,9 +43,9 @@ import * as System from "./internal/local/system.ts"
  * from its beginning, half from its end. The rest as for `FilesystemBackend`.
  */
 export interface Options extends FilesystemBackend.Options {
-  readonly env?: { readonly [name: string]: string }
-  readonly shell?: string
-  readonly outputLimit?: number
+  readonly env?: { readonly [name: string]: string } | undefined
+  readonly shell?: string | undefined
+  readonly outputLimit?: number | undefined
 }
 
 const passedOn = ["PATH", "HOME", "LANG", "TMPDIR"]

@@ -43,8 +43,8 @@ export interface Files {
 
 /** `files` are there from the start. `maxFileSize` bounds every file, in bytes (default 10 MiB). */
 export interface Options {
-  readonly files?: Files
-  readonly maxFileSize?: number
+  readonly files?: Files | undefined
+  readonly maxFileSize?: number | undefined
 }
 
 /** Whether no path gets too long if a node is where the path has so many bytes. */

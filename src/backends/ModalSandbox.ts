@@ -52,12 +52,12 @@ export interface ModalMachine {
  * - `create`: what else the SDK is told (resources, volumes, how long it lives …)
  */
 export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
-  readonly tokenId?: Redacted.Redacted
-  readonly tokenSecret?: Redacted.Redacted
-  readonly environment?: string
-  readonly app?: string
-  readonly image?: string
-  readonly create?: SandboxCreateParams
+  readonly tokenId?: Redacted.Redacted | undefined
+  readonly tokenSecret?: Redacted.Redacted | undefined
+  readonly environment?: string | undefined
+  readonly app?: string | undefined
+  readonly image?: string | undefined
+  readonly create?: SandboxCreateParams | undefined
 }
 
 /** The SDK takes whole seconds only. */

@@ -77,7 +77,7 @@ export type Rule = FileRule | CommandRule
 /** Rules in order: the first one that covers what is to be done decides, else the default (`allow`). */
 export interface Options {
   readonly rules: ReadonlyArray<Rule>
-  readonly default?: "allow" | "deny"
+  readonly default?: "allow" | "deny" | undefined
 }
 
 /** Rules that can't be followed: `rule` is the index of the one that is wrong, `field` what is wrong about it. */
@@ -93,7 +93,7 @@ export interface Policy {
 /** What is decided, and the rule that it comes from; none if it is the default. */
 export interface Decision {
   readonly mode: Mode
-  readonly rule?: Rule
+  readonly rule?: Rule | undefined
 }
 
 /** Checks rules and makes them ready to decide. */
@@ -120,7 +120,7 @@ export const overlaps = (policy: Policy, operation: FileOperation, path: string)
 
 /** An operation with all that it was given. Paths are normal ones, but for those of `grep`, `upload` and `download`. */
 export type Action =
-  | { readonly operation: "read"; readonly path: string; readonly window?: Backend.Window }
+  | { readonly operation: "read"; readonly path: string; readonly window?: Backend.Window | undefined }
   | { readonly operation: "write"; readonly path: string; readonly content: string }
   | { readonly operation: "edit"; readonly path: string; readonly replacements: ReadonlyArray<Backend.Replacement> }
   | { readonly operation: "delete"; readonly path: string; readonly recursive: boolean }
@@ -132,12 +132,12 @@ export type Action =
     }
   | { readonly operation: "download"; readonly paths: ReadonlyArray<string> }
   | { readonly operation: "patch"; readonly plan: Backend.Plan }
-  | { readonly operation: "execute"; readonly command: string; readonly options?: Sandbox.ExecuteOptions }
+  | { readonly operation: "execute"; readonly command: string; readonly options?: Sandbox.ExecuteOptions | undefined }
 
 /** What has to be allowed: what is done at a path (the one that it really is, if it was given as a link), by which rule. */
 export interface Access {
   readonly operation: "read" | "write" | "execute"
-  readonly path?: string
+  readonly path?: string | undefined
   readonly rule: Rule
 }
 

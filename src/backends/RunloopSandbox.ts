@@ -49,9 +49,9 @@ export interface RunloopMachine {
  * - `sandboxId`: a devbox that is there already; it is resumed if it is suspended
  */
 export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
-  readonly apiKey?: Redacted.Redacted
-  readonly baseURL?: string
-  readonly create?: Omit<DevboxCreateParams, "gateways" | "mcp" | "mounts" | "secrets">
+  readonly apiKey?: Redacted.Redacted | undefined
+  readonly baseURL?: string | undefined
+  readonly create?: Omit<DevboxCreateParams, "gateways" | "mcp" | "mounts" | "secrets"> | undefined
 }
 
 const service = (machine: RunloopMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>

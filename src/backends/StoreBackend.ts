@@ -33,7 +33,7 @@ export type Namespace = string | ReadonlyArray<string>
  */
 export interface Options<R = never> {
   readonly namespace: Namespace | Effect.Effect<Namespace, BackendError, R>
-  readonly maxFileSize?: number
+  readonly maxFileSize?: number | undefined
 }
 
 /** How many files a search reads at once. */

@@ -59,10 +59,10 @@ export interface VercelMachine {
  * - `sandboxId`: the name of a sandbox that is there already
  */
 export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
-  readonly token?: Redacted.Redacted
-  readonly teamId?: string
-  readonly projectId?: string
-  readonly create?: NonNullable<Parameters<typeof VercelSdkSandbox.create>[0]>
+  readonly token?: Redacted.Redacted | undefined
+  readonly teamId?: string | undefined
+  readonly projectId?: string | undefined
+  readonly create?: NonNullable<Parameters<typeof VercelSdkSandbox.create>[0]> | undefined
 }
 
 const service = (machine: VercelMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>

@@ -93,9 +93,9 @@ export type Input = string | HumanMessage | ReadonlyArray<Message> | Checkpoint.
  * adds is stored step by step. `input` is always what is new.
  */
 export interface RunOptions {
-  readonly history?: ReadonlyArray<Message>
-  readonly state?: Snapshot
-  readonly threadId?: string
+  readonly history?: ReadonlyArray<Message> | undefined
+  readonly state?: Snapshot | undefined
+  readonly threadId?: string | undefined
 }
 
 /** What a run goes on from, and how. */
@@ -137,15 +137,15 @@ export const make = <
   PromptR = never
 >(options: {
   readonly name: string
-  readonly description?: string
+  readonly description?: string | undefined
   readonly prompt: string | Effect.Effect<string, PromptE, PromptR>
-  readonly tools?: Tools
-  readonly middleware?: Stack
-  readonly output?: Schema.ConstraintCodec<Output, unknown>
-  readonly maxIterations?: number
-  readonly toolConcurrency?: number
-  readonly stopWhen?: Stops
-  readonly parameters?: JsonObject
+  readonly tools?: Tools | undefined
+  readonly middleware?: Stack | undefined
+  readonly output?: Schema.ConstraintCodec<Output, unknown> | undefined
+  readonly maxIterations?: number | undefined
+  readonly toolConcurrency?: number | undefined
+  readonly stopWhen?: Stops | undefined
+  readonly parameters?: JsonObject | undefined
 }): Agent<
   Output | Middleware.Suspension<Stack[number]>,
   ModelError | Middleware.Error<Stack[number]> | StopWhen.Error<Stops[number]> | PromptE,
@@ -314,7 +314,11 @@ export const toToolResult: (result: AgentResult<unknown>) => Effect.Effect<strin
  */
 export const asTool = <O, E, R>(
   agent: Agent<O, E, R>,
-  options?: { readonly name?: string; readonly description?: string; readonly annotations?: Tool.Annotations }
+  options?: {
+    readonly name?: string | undefined
+    readonly description?: string | undefined
+    readonly annotations?: Tool.Annotations | undefined
+  }
 ): Tool.Tool<R | ToolContext> =>
   Tool.make(options?.name ?? agent.name, {
     description: options?.description ?? agent.description,

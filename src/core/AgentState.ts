@@ -53,7 +53,7 @@ export type AnySlot = Pick<Slot<never>, "name" | "origin"> & {
 export interface SlotOptions<A, I> {
   readonly schema: Schema.Codec<A, I>
   readonly initial: NoInfer<A>
-  readonly shared?: { readonly merge: (current: NoInfer<A>, incoming: NoInfer<A>) => NoInfer<A> }
+  readonly shared?: { readonly merge: (current: NoInfer<A>, incoming: NoInfer<A>) => NoInfer<A> } | undefined
 }
 
 /** Makes a slot. Its schema must encode to JSON. */

@@ -55,10 +55,10 @@ export type Decision = typeof Decision.Type
 type Of = Pick<Request, "id">
 
 /** Lets the call run. */
-export const approve = ({ id }: Of, options?: { readonly always?: boolean }): Decision => ({
+export const approve = ({ id }: Of, options?: { readonly always?: boolean | undefined }): Decision => ({
   _tag: "Approve",
   id,
-  ...options
+  ...(options?.always === undefined ? {} : { always: options.always })
 })
 
 /** Runs the call with other arguments, which are decoded like the model's. */

@@ -24,14 +24,14 @@ import type { BackendError } from "./BackendError.ts"
 export interface Entry {
   readonly path: string
   readonly kind: "file" | "directory" | "link"
-  readonly size?: number
-  readonly modifiedAt?: number
+  readonly size?: number | undefined
+  readonly modifiedAt?: number | undefined
 }
 
 /** Some of what there is; `truncated` says why it is not all, and is not there if it is. */
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
-  readonly truncated?: Truncation
+  readonly truncated?: Truncation | undefined
 }
 
 /** Why a result is not complete: as many as were asked for, or the time was up. */
@@ -43,9 +43,9 @@ export type Truncation = "limit" | "time"
  * through a line that is longer than a window.
  */
 export interface Window {
-  readonly offset?: number
-  readonly limit?: number
-  readonly column?: number
+  readonly offset?: number | undefined
+  readonly limit?: number | undefined
+  readonly column?: number | undefined
 }
 
 /**
@@ -61,8 +61,8 @@ export interface TextFile {
   readonly startLine: number
   readonly endLine: number
   readonly totalLines: number
-  readonly nextColumn?: number
-  readonly crlf?: boolean
+  readonly nextColumn?: number | undefined
+  readonly crlf?: boolean | undefined
   readonly size: number
   readonly version: string
 }
@@ -87,7 +87,7 @@ export interface Written {
 export interface Replacement {
   readonly old: string
   readonly new: string
-  readonly replaceAll?: boolean
+  readonly replaceAll?: boolean | undefined
 }
 
 /** What an edit did: how many places were replaced, and the lines of the new file at which they begin. */
@@ -107,14 +107,14 @@ export interface Edited {
  */
 export interface GrepQuery {
   readonly pattern: string
-  readonly regex?: boolean
-  readonly ignoreCase?: boolean
-  readonly path?: string
-  readonly glob?: string
-  readonly mode?: "content" | "count" | "files"
-  readonly context?: number
-  readonly limit?: number
-  readonly ignored?: boolean
+  readonly regex?: boolean | undefined
+  readonly ignoreCase?: boolean | undefined
+  readonly path?: string | undefined
+  readonly glob?: string | undefined
+  readonly mode?: "content" | "count" | "files" | undefined
+  readonly context?: number | undefined
+  readonly limit?: number | undefined
+  readonly ignored?: boolean | undefined
 }
 
 /** A line that matches, counted from 1, and its surroundings. Very long lines are cut around the match. */
@@ -135,7 +135,7 @@ export interface GrepFile {
 /** What was found, by path. Binary files are not looked into; neither are links followed. */
 export interface GrepResult {
   readonly files: ReadonlyArray<GrepFile>
-  readonly truncated?: Truncation
+  readonly truncated?: Truncation | undefined
 }
 
 /**
@@ -144,9 +144,9 @@ export interface GrepResult {
  */
 export interface GlobQuery {
   readonly pattern: string
-  readonly path?: string
-  readonly limit?: number
-  readonly ignored?: boolean
+  readonly path?: string | undefined
+  readonly limit?: number | undefined
+  readonly ignored?: boolean | undefined
 }
 
 /** The outcome for one of several files: each has its own, in the order of the request. */
@@ -189,14 +189,17 @@ export interface Service {
   readonly write: (
     path: string,
     content: string,
-    options?: { readonly create?: boolean; readonly version?: string }
+    options?: { readonly create?: boolean | undefined; readonly version?: string | undefined }
   ) => Effect.Effect<Written, BackendError>
   readonly edit: (
     path: string,
     replacements: ReadonlyArray<Replacement>,
-    options?: { readonly version?: string }
+    options?: { readonly version?: string | undefined }
   ) => Effect.Effect<Edited, BackendError>
-  readonly delete: (path: string, options?: { readonly recursive?: boolean }) => Effect.Effect<void, BackendError>
+  readonly delete: (
+    path: string,
+    options?: { readonly recursive?: boolean | undefined }
+  ) => Effect.Effect<void, BackendError>
   readonly move: (from: string, to: string) => Effect.Effect<void, BackendError>
   readonly grep: (query: GrepQuery) => Effect.Effect<GrepResult, BackendError>
   readonly glob: (query: GlobQuery) => Effect.Effect<Listing, BackendError>
@@ -209,15 +212,17 @@ export interface Service {
    * kept as it is; `undefined` for one that leads out of the root, or in circles. Names come as they are stored, where
    * the backend folds case. Rules for paths are held against both. A backend without it has no links and folds nothing.
    */
-  readonly realPaths?: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string | undefined>, BackendError>
+  readonly realPaths?:
+    | ((paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string | undefined>, BackendError>)
+    | undefined
   /**
    * Asks about several changes at once, before the first of them is made; fails if one of them may not be made. The work
    * that is run by what it gives is not asked about them again, not even to take them back. A backend without it asks
    * nobody.
    */
-  readonly permit?: (plan: Plan) => Effect.Effect<Permit, BackendError>
+  readonly permit?: ((plan: Plan) => Effect.Effect<Permit, BackendError>) | undefined
   /** Whether the files lie in the file system of this machine, and the commands (of a sandbox) run there unconfined. */
-  readonly onHost?: boolean
+  readonly onHost?: boolean | undefined
 }
 
 /** The files of an agent. */

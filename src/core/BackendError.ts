@@ -113,8 +113,15 @@ export const make = (
   operation: string,
   path: string,
   reason: Reason,
-  more?: { readonly detail?: string; readonly cause?: unknown }
-): BackendError => new BackendError({ operation, path, reason, ...more })
+  more?: { readonly detail?: string | undefined; readonly cause?: unknown }
+): BackendError =>
+  new BackendError({
+    operation,
+    path,
+    reason,
+    ...(more?.detail === undefined ? {} : { detail: more.detail }),
+    ...(more?.cause === undefined ? {} : { cause: more.cause })
+  })
 
 /** Whether a value is a {@link BackendError}. */
 export const isBackendError = (value: unknown): value is BackendError => value instanceof BackendError

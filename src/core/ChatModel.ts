@@ -41,11 +41,11 @@ export interface ModelRequest {
   readonly systemPrompt: string
   readonly tools: ReadonlyArray<ToolDefinition>
   readonly toolChoice: ToolChoice
-  readonly outputSchema?: JsonObject
+  readonly outputSchema?: JsonObject | undefined
   readonly parameters: JsonObject
   readonly cacheHints: ReadonlyArray<number>
   readonly purpose: string
-  readonly session?: ModelSession
+  readonly session?: ModelSession | undefined
 }
 
 /** The purpose of a request that is a turn of the conversation. */
@@ -85,8 +85,8 @@ export class ChatModel extends Context.Service<
     readonly provider: string
     readonly supportsVision: boolean
     readonly contextWindowTokens: number | undefined
-    readonly structuredOutput?: "native" | "tool"
-    readonly prices?: Prices
+    readonly structuredOutput?: "native" | "tool" | undefined
+    readonly prices?: Prices | undefined
     readonly makeSession: Effect.Effect<ModelSession, ModelError, Scope.Scope>
   }
 >()("effect-deepagents/ChatModel") {}

@@ -88,8 +88,8 @@ export interface Resume {
 
 /** What was decided since a run stopped, and what is done about calls of which nobody knows whether they took effect. */
 export interface Decided {
-  readonly decisions?: ReadonlyArray<Decision>
-  readonly unknownOutcome?: UnknownOutcome
+  readonly decisions?: ReadonlyArray<Decision> | undefined
+  readonly unknownOutcome?: UnknownOutcome | undefined
 }
 
 /**

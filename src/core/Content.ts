@@ -66,7 +66,7 @@ export const file = (
     | { readonly url: string }
     | { readonly base64: string; readonly mimeType: string }
     | { readonly fileId: string }
-  ) & { readonly name?: string }
+  ) & { readonly name?: string | undefined }
 ): FileBlock => ({
   type: "file",
   source: toSource(source),

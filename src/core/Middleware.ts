@@ -48,7 +48,7 @@ export interface PreparedCall {
  * message of the middleware's own (after a turn that called tools, its calls are answered as not executed first).
  */
 export type Directive =
-  | { readonly _tag: "End"; readonly stopReason: StopReason; readonly answer?: AiMessage }
+  | { readonly _tag: "End"; readonly stopReason: StopReason; readonly answer?: AiMessage | undefined }
   | { readonly _tag: "ForceFinalAnswer"; readonly stopReason: StopReason }
   | { readonly _tag: "GoOn"; readonly message: HumanMessage }
 
@@ -72,15 +72,15 @@ export const goOn = (message: HumanMessage): Directive => ({ _tag: "GoOn", messa
  * `expiresAt` is in milliseconds since the epoch; `onDecision` is told what was.
  */
 export type Gate =
-  | { readonly _tag: "Allow"; readonly decided?: boolean }
+  | { readonly _tag: "Allow"; readonly decided?: boolean | undefined }
   | { readonly _tag: "Answer"; readonly output: ToolOutput }
   | { readonly _tag: "Edit"; readonly arguments: JsonObject }
   | {
       readonly _tag: "Suspend"
       readonly description: string
-      readonly allow?: ReadonlyArray<Choice>
-      readonly expiresAt?: number
-      readonly onDecision?: (decision: Decision) => Effect.Effect<void>
+      readonly allow?: ReadonlyArray<Choice> | undefined
+      readonly expiresAt?: number | undefined
+      readonly onDecision?: ((decision: Decision) => Effect.Effect<void>) | undefined
     }
 
 /** The gate that lets a call run, as far as this middleware goes: a tool with `needsApproval` asks. */
@@ -111,26 +111,34 @@ export interface Outcome {
  */
 export interface Parts<out E = never, out R = never> {
   readonly name: string
-  readonly inherit?: boolean
-  readonly check?: (tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => string | undefined
-  readonly state?: ReadonlyArray<AnySlot>
-  readonly tools?: ReadonlyArray<Tool<R>>
-  readonly prompt?: string | ((run: Run) => Effect.Effect<string, E, R>)
-  readonly beforeAgent?: (run: Run) => Effect.Effect<Directive | void, E, R>
-  readonly afterAgent?: (run: Run, outcome: Outcome) => Effect.Effect<void, E, R>
-  readonly beforeModel?: (run: Run) => Effect.Effect<Directive | void, E, R>
-  readonly afterModel?: (run: Run, message: AiMessage) => Effect.Effect<Directive | void, E, R>
-  readonly gateToolCalls?: (run: Run, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<ReadonlyArray<Gate>, E, R>
-  readonly wrapModelCall?: (
-    request: ModelRequest,
-    next: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>,
-    run: Run
-  ) => Stream.Stream<TurnPart, ModelError | E, R>
-  readonly wrapToolCall?: (
-    call: PreparedCall,
-    next: (call: PreparedCall) => Effect.Effect<ToolOutput, ToolError>,
-    run: Run
-  ) => Effect.Effect<ToolOutput, ToolError | E, R>
+  readonly inherit?: boolean | undefined
+  readonly check?:
+    | ((tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => string | undefined)
+    | undefined
+  readonly state?: ReadonlyArray<AnySlot> | undefined
+  readonly tools?: ReadonlyArray<Tool<R>> | undefined
+  readonly prompt?: string | ((run: Run) => Effect.Effect<string, E, R>) | undefined
+  readonly beforeAgent?: ((run: Run) => Effect.Effect<Directive | void, E, R>) | undefined
+  readonly afterAgent?: ((run: Run, outcome: Outcome) => Effect.Effect<void, E, R>) | undefined
+  readonly beforeModel?: ((run: Run) => Effect.Effect<Directive | void, E, R>) | undefined
+  readonly afterModel?: ((run: Run, message: AiMessage) => Effect.Effect<Directive | void, E, R>) | undefined
+  readonly gateToolCalls?:
+    | ((run: Run, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<ReadonlyArray<Gate>, E, R>)
+    | undefined
+  readonly wrapModelCall?:
+    | ((
+        request: ModelRequest,
+        next: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>,
+        run: Run
+      ) => Stream.Stream<TurnPart, ModelError | E, R>)
+    | undefined
+  readonly wrapToolCall?:
+    | ((
+        call: PreparedCall,
+        next: (call: PreparedCall) => Effect.Effect<ToolOutput, ToolError>,
+        run: Run
+      ) => Effect.Effect<ToolOutput, ToolError | E, R>)
+    | undefined
 }
 
 const TypeId = "~effect-deepagents/Middleware"

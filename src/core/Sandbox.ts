@@ -27,10 +27,10 @@ import type { BackendError } from "./BackendError.ts"
  * added to the little that the layer passes on; `stdin` is what the command reads (default nothing, closed).
  */
 export interface ExecuteOptions {
-  readonly timeout?: Duration.Input
-  readonly cwd?: string
-  readonly env?: { readonly [name: string]: string }
-  readonly stdin?: string
+  readonly timeout?: Duration.Input | undefined
+  readonly cwd?: string | undefined
+  readonly env?: { readonly [name: string]: string } | undefined
+  readonly stdin?: string | undefined
 }
 
 /**

@@ -78,17 +78,17 @@ export interface Hit {
 
 /** What may follow: a part of a list, of threads that are archived or not (default: not). */
 interface Query {
-  readonly archived?: boolean
-  readonly limit?: number
-  readonly cursor?: string
+  readonly archived?: boolean | undefined
+  readonly limit?: number | undefined
+  readonly cursor?: string | undefined
 }
 
 /** See {@link SessionStore}. */
 export interface Service {
   /** Makes a thread; without an id, of a random one. Fails with `AlreadyExists`, `InvalidId`, `InvalidEntry` (metadata). */
   readonly create: (options?: {
-    readonly threadId?: string
-    readonly metadata?: JsonObject
+    readonly threadId?: string | undefined
+    readonly metadata?: JsonObject | undefined
   }) => Effect.Effect<Thread, SessionError>
 
   /** What is known of a thread. */
@@ -109,7 +109,7 @@ export interface Service {
     threadId: string,
     batch: {
       readonly leaf: string | null
-      readonly behind?: string | null
+      readonly behind?: string | null | undefined
       readonly entries: ReadonlyArray<NewEntry>
     }
   ) => Effect.Effect<Leaf, SessionError>
@@ -120,7 +120,7 @@ export interface Service {
    */
   readonly load: (
     threadId: string,
-    options?: { readonly from?: string; readonly limit?: number }
+    options?: { readonly from?: string | undefined; readonly limit?: number | undefined }
   ) => Effect.Effect<Page, SessionError>
 
   /**
@@ -130,7 +130,11 @@ export interface Service {
    */
   readonly fork: (
     threadId: string,
-    options?: { readonly at?: string | null; readonly threadId?: string; readonly metadata?: JsonObject }
+    options?: {
+      readonly at?: string | null | undefined
+      readonly threadId?: string | undefined
+      readonly metadata?: JsonObject | undefined
+    }
   ) => Effect.Effect<Thread, SessionError>
 
   /**
@@ -149,7 +153,9 @@ export interface Service {
    * Threads, the one that changed last first. `where` are metadata that a thread must have, equal as JSON. `limit` is 50
    * by default, and at most 1,000.
    */
-  readonly list: (options?: Query & { readonly where?: JsonObject }) => Effect.Effect<Listing<Thread>, SessionError>
+  readonly list: (
+    options?: Query & { readonly where?: JsonObject | undefined }
+  ) => Effect.Effect<Listing<Thread>, SessionError>
 
   /**
    * Messages that have all words of a text, each as it is or as a beginning, in any case; the newest first, those on
@@ -157,7 +163,7 @@ export interface Service {
    */
   readonly search: (
     text: string,
-    options?: Query & { readonly threadId?: string }
+    options?: Query & { readonly threadId?: string | undefined }
   ) => Effect.Effect<Listing<Hit>, SessionError>
 
   /** Takes a thread out of lists and searches, and has it refuse entries (`Archived`) until it is unarchived. */
@@ -173,7 +179,7 @@ export interface Service {
   /** Makes a thread of exported lines, all or nothing, with the id that it had or another one. */
   readonly import: <E, R>(
     lines: Stream.Stream<string, E, R>,
-    options?: { readonly threadId?: string }
+    options?: { readonly threadId?: string | undefined }
   ) => Effect.Effect<Thread, SessionError | E, R>
 }
 

@@ -34,12 +34,12 @@ import { fromResult, type ToolOutput } from "./ToolOutput.ts"
  * test run), so a model that makes it again does not go in circles. What is not said counts as not so.
  */
 export interface Annotations {
-  readonly readOnly?: boolean
-  readonly destructive?: boolean
-  readonly idempotent?: boolean
-  readonly openWorld?: boolean
-  readonly paged?: boolean
-  readonly volatile?: boolean
+  readonly readOnly?: boolean | undefined
+  readonly destructive?: boolean | undefined
+  readonly idempotent?: boolean | undefined
+  readonly openWorld?: boolean | undefined
+  readonly paged?: boolean | undefined
+  readonly volatile?: boolean | undefined
 }
 
 /**
@@ -121,8 +121,8 @@ export type Arguments<P> =
  */
 export interface Options {
   readonly description: string
-  readonly annotations?: Annotations
-  readonly outputLimit?: number
+  readonly annotations?: Annotations | undefined
+  readonly outputLimit?: number | undefined
   readonly reaches?: ReadonlySet<string> | undefined
 }
 

@@ -14,7 +14,7 @@ import { fromUnknown, isObject, type Json } from "./Json.ts"
  */
 export interface ToolOutput {
   readonly content: ReadonlyArray<Content.Block>
-  readonly details?: Json
+  readonly details?: Json | undefined
   readonly isError: boolean
   readonly returnDirect: boolean
   readonly state: ReadonlyArray<Update>
@@ -24,10 +24,10 @@ export interface ToolOutput {
 export const make = (
   content: Content.Input,
   options?: {
-    readonly details?: Json
-    readonly isError?: boolean
-    readonly returnDirect?: boolean
-    readonly state?: ReadonlyArray<Update>
+    readonly details?: Json | undefined
+    readonly isError?: boolean | undefined
+    readonly returnDirect?: boolean | undefined
+    readonly state?: ReadonlyArray<Update> | undefined
   }
 ): ToolOutput => ({
   content: Content.fromInput(content),

@@ -21,8 +21,8 @@ export type Usage = typeof Usage.Type
 export interface Prices {
   readonly input: number
   readonly output: number
-  readonly cacheRead?: number
-  readonly cacheWrite?: number
+  readonly cacheRead?: number | undefined
+  readonly cacheWrite?: number | undefined
 }
 
 /** Nothing used. */

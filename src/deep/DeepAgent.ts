@@ -53,7 +53,7 @@ export interface SummaryOptions extends Pick<
   Summarization.Options,
   "trigger" | "tail" | "contextWindowTokens" | "counter"
 > {
-  readonly model?: Layer.Layer<ChatModel, unknown, unknown>
+  readonly model?: Layer.Layer<ChatModel, unknown, unknown> | undefined
 }
 
 /**
@@ -76,24 +76,24 @@ export interface SummaryOptions extends Pick<
  */
 export interface SubagentOptions {
   readonly name: string
-  readonly description?: string
+  readonly description?: string | undefined
   readonly prompt: string | Effect.Effect<string, unknown, unknown>
-  readonly tools?: ReadonlyArray<Tool.Tool<unknown>>
-  readonly files?: ReadonlyArray<FileTools.Name>
-  readonly execute?: boolean | FileTools.ExecuteOptions
-  readonly middleware?: ReadonlyArray<Middleware.Middleware<unknown, unknown>>
-  readonly todos?: boolean
-  readonly memory?: ReadonlyArray<string>
-  readonly skills?: ReadonlyArray<string>
-  readonly agentId?: string
-  readonly summarization?: SummaryOptions | false
-  readonly largeResults?: Filesystem.Options | false
-  readonly profiles?: ReadonlyArray<HarnessProfile>
-  readonly output?: Schema.ConstraintCodec<unknown, unknown>
-  readonly parameters?: JsonObject
-  readonly maxIterations?: number
-  readonly toolConcurrency?: number
-  readonly stopWhen?: ReadonlyArray<StopWhen.StopWhen<unknown, unknown>>
+  readonly tools?: ReadonlyArray<Tool.Tool<unknown>> | undefined
+  readonly files?: ReadonlyArray<FileTools.Name> | undefined
+  readonly execute?: boolean | FileTools.ExecuteOptions | undefined
+  readonly middleware?: ReadonlyArray<Middleware.Middleware<unknown, unknown>> | undefined
+  readonly todos?: boolean | undefined
+  readonly memory?: ReadonlyArray<string> | undefined
+  readonly skills?: ReadonlyArray<string> | undefined
+  readonly agentId?: string | undefined
+  readonly summarization?: SummaryOptions | false | undefined
+  readonly largeResults?: Filesystem.Options | false | undefined
+  readonly profiles?: ReadonlyArray<HarnessProfile> | undefined
+  readonly output?: Schema.ConstraintCodec<unknown, unknown> | undefined
+  readonly parameters?: JsonObject | undefined
+  readonly maxIterations?: number | undefined
+  readonly toolConcurrency?: number | undefined
+  readonly stopWhen?: ReadonlyArray<StopWhen.StopWhen<unknown, unknown>> | undefined
 }
 
 /**
@@ -115,11 +115,14 @@ export interface ApprovalOptions extends HumanInTheLoop.Options {
  * - `approvals`: which calls a person is asked about, in sub-agents too
  */
 export interface Options extends SubagentOptions {
-  readonly subagents?: Parameters<typeof Subagents.make>[0]["agents"]
-  readonly backgroundSubagents?: Parameters<typeof BackgroundSubagents.make>[0]["agents"]
-  readonly generalPurpose?: false | { readonly description?: string; readonly prompt?: string }
-  readonly maxDepth?: number
-  readonly approvals?: ApprovalOptions
+  readonly subagents?: Parameters<typeof Subagents.make>[0]["agents"] | undefined
+  readonly backgroundSubagents?: Parameters<typeof BackgroundSubagents.make>[0]["agents"] | undefined
+  readonly generalPurpose?:
+    | false
+    | { readonly description?: string | undefined; readonly prompt?: string | undefined }
+    | undefined
+  readonly maxDepth?: number | undefined
+  readonly approvals?: ApprovalOptions | undefined
 }
 
 type At<O, Key> = Key extends keyof O ? O[Key] : undefined
@@ -181,15 +184,17 @@ export type Only<O, Known> = Agent.Only<O, Known> & {
   readonly [Key in keyof O & keyof Nested]?:
     | Extract<O[Key], boolean | undefined>
     | (Agent.Only<O[Key], Nested[Key], `${Key}.`> & {
-        readonly tools?: {
-          readonly [Name in keyof Rules<O[Key]>]?:
-            | Extract<Rules<O[Key]>[Name], boolean | undefined | ((...args: never) => unknown)>
-            | Agent.Only<
-                Exclude<Rules<O[Key]>[Name], (...args: never) => unknown>,
-                HumanInTheLoop.Rule,
-                `${Key}.tools.${Name & string}.`
-              >
-        }
+        readonly tools?:
+          | {
+              readonly [Name in keyof Rules<O[Key]>]?:
+                | Extract<Rules<O[Key]>[Name], boolean | undefined | ((...args: never) => unknown)>
+                | Agent.Only<
+                    Exclude<Rules<O[Key]>[Name], (...args: never) => unknown>,
+                    HumanInTheLoop.Rule,
+                    `${Key}.tools.${Name & string}.`
+                  >
+            }
+          | undefined
       })
 }
 

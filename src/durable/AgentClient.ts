@@ -58,7 +58,7 @@ export type Failure<E> = E | ModelError | AgentError | Conflict | SessionError |
  * (`InvalidId`).
  */
 export interface Identified {
-  readonly id?: string
+  readonly id?: string | undefined
 }
 
 /**
@@ -80,7 +80,7 @@ export interface AgentClient<out Output, out E> {
   readonly send: (input: Input, options?: Identified) => Effect.Effect<Outcome<Output | undefined>, E>
   readonly post: (
     input: Input,
-    options?: Identified & { readonly at?: DateTime.DateTime }
+    options?: Identified & { readonly at?: DateTime.DateTime | undefined }
   ) => Effect.Effect<void, SessionError | ClusterFailure>
   readonly decide: (
     decisions: ReadonlyArray<Decision>,
@@ -89,7 +89,9 @@ export interface AgentClient<out Output, out E> {
   readonly steer: (input: Input) => Effect.Effect<void, NotRunning | SessionError | ClusterFailure>
   readonly interrupt: Effect.Effect<boolean, ClusterFailure>
   readonly history: Effect.Effect<ReadonlyArray<Message>, SessionError | ClusterFailure>
-  readonly events: (options?: { readonly after?: number }) => Stream.Stream<ThreadEvent, SessionError | ClusterFailure>
+  readonly events: (options?: {
+    readonly after?: number | undefined
+  }) => Stream.Stream<ThreadEvent, SessionError | ClusterFailure>
 }
 
 const pageSize = 1_000

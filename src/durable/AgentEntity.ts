@@ -69,7 +69,7 @@ export const make = <O, E, R>(
 
 /** `maxIdleTime` is how long a thread without work stays in memory (default: as the cluster is configured, a minute). */
 export interface Options {
-  readonly maxIdleTime?: Duration.Input
+  readonly maxIdleTime?: Duration.Input | undefined
 }
 
 /** When the waits of an outcome are over. */

@@ -50,7 +50,7 @@ export interface Options {
   readonly cron: EffectCron.Cron
   readonly threadId: string | ((at: DateTime.Utc) => string)
   readonly input: Input | ((at: DateTime.Utc) => Input)
-  readonly missed?: "skip" | "once" | "all"
+  readonly missed?: "skip" | "once" | "all" | undefined
 }
 
 /** While the storage is not there: the run must not be lost for that. */

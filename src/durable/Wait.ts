@@ -31,7 +31,7 @@ const defaultMax = Duration.days(30)
 
 /** `max` (30 days) is the longest that an agent may wait at once: a second or more. */
 export interface Options {
-  readonly max?: Duration.Input
+  readonly max?: Duration.Input | undefined
 }
 
 const secondsOf = (args: Request["arguments"]): number => {

@@ -70,7 +70,7 @@ const workerOf = (entry: Entry): Worker<unknown> => ("open" in entry ? entry : l
  */
 export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   readonly agents: Agents
-  readonly maxDepth?: number
+  readonly maxDepth?: number | undefined
 }): Middleware.Middleware<never, Services<Agents[number]> | BackgroundTasks | ToolContext> => {
   type R = Services<Agents[number]> | BackgroundTasks | ToolContext
   const workers = options.agents.map(workerOf)

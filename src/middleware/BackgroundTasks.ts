@@ -102,7 +102,7 @@ export type Ask =
 export interface Ending {
   readonly status: Exclude<Status, "running">
   readonly text: string
-  readonly pending?: ReadonlyArray<Request>
+  readonly pending?: ReadonlyArray<Request> | undefined
 }
 
 /**
@@ -163,10 +163,10 @@ export class BackgroundTasks extends Context.Service<BackgroundTasks, Service>()
  * - `keep`: how many that do not run are kept, the oldest go first (64)
  */
 export interface Options {
-  readonly maxRunning?: number
-  readonly maxTotal?: number
-  readonly maxDuration?: Duration.Input
-  readonly keep?: number
+  readonly maxRunning?: number | undefined
+  readonly maxTotal?: number | undefined
+  readonly maxDuration?: Duration.Input | undefined
+  readonly keep?: number | undefined
 }
 
 /**

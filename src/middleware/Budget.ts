@@ -61,11 +61,11 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("Budget
  * through. `rounds` are the turns of all agents, forced final answers not counted. `time` is since the run began.
  */
 export interface Limits {
-  readonly tokens?: number
-  readonly cost?: number
-  readonly toolCalls?: number
-  readonly rounds?: number
-  readonly time?: Duration.Input
+  readonly tokens?: number | undefined
+  readonly cost?: number | undefined
+  readonly toolCalls?: number | undefined
+  readonly rounds?: number | undefined
+  readonly time?: Duration.Input | undefined
 }
 
 const late = (time: number): ToolError =>

@@ -44,10 +44,10 @@ const preview = { lines: 5, characters: 1_000 } as const
  * them stay there: the oldest go first. Other files of the folder are left alone.
  */
 export interface Options {
-  readonly toolResults?: number
-  readonly userMessages?: number
-  readonly folder?: string
-  readonly keep?: number
+  readonly toolResults?: number | undefined
+  readonly userMessages?: number | undefined
+  readonly folder?: string | undefined
+  readonly keep?: number | undefined
 }
 
 const cutLine = (line: string): string => cut(line, preview.characters, " […]")

@@ -67,7 +67,7 @@ export type Tripping<T> = "fail" extends T ? GuardrailTripped : never
 export interface Options<Subject, E, R, T> {
   readonly name: string
   readonly check: (subject: Subject) => Effect.Effect<Verdict, E, R>
-  readonly onTrip?: T
+  readonly onTrip?: T | undefined
 }
 
 /** T is what it is by default when nothing was given to infer it from. */
@@ -140,7 +140,7 @@ const inTurn =
  * off when the check trips. Put it before the middleware that asks again (`ModelRetry`) or rewrites what is said.
  */
 export const input = <E = never, R = never, const T extends OnTrip = "fail">(
-  options: Options<Input, E, R, T> & { readonly mode?: Mode }
+  options: Options<Input, E, R, T> & { readonly mode?: Mode | undefined }
 ): Middleware.Middleware<E | Tripping<T>, R> => {
   const { check, mode = "before", name } = options
   const onTrip = options.onTrip ?? byDefault<T>("fail")
@@ -193,7 +193,7 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
  * middleware that changes what the model says.
  */
 export const output = <E = never, R = never, const T extends OnTrip = "fail">(
-  options: Options<Output, E, R, T> & { readonly mode?: Mode }
+  options: Options<Output, E, R, T> & { readonly mode?: Mode | undefined }
 ): Middleware.Middleware<E | Tripping<T>, R> => {
   const { check, mode = "before", name } = options
   const onTrip = options.onTrip ?? byDefault<T>("fail")

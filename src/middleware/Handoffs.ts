@@ -122,7 +122,7 @@ const takeOver = Effect.fnUntraced(function* (settings: Settings, first: string,
   const end = (
     text: string,
     to: string | null,
-    options: { readonly isError?: boolean; readonly returnDirect?: boolean }
+    options: { readonly isError?: boolean | undefined; readonly returnDirect?: boolean | undefined }
   ) =>
     ToolOutput.make(text, {
       ...options,
@@ -235,8 +235,8 @@ const handOver = (agent: string): Effect.Effect<TurnPart> =>
  */
 export const make = <const Agents extends ReadonlyArray<AnyAgent>>(options: {
   readonly agents: Agents
-  readonly filter?: (history: ReadonlyArray<Message.Message>) => ReadonlyArray<Message.Message>
-  readonly maxTransfers?: number
+  readonly filter?: ((history: ReadonlyArray<Message.Message>) => ReadonlyArray<Message.Message>) | undefined
+  readonly maxTransfers?: number | undefined
 }): Middleware.Middleware<never, Agent.Services<Agents[number]> | ToolContext> => {
   type R = Agent.Services<Agents[number]>
   const settings: Settings = {

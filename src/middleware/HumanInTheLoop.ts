@@ -43,10 +43,10 @@ import { timeOf, timeProblem } from "./internal/limits.ts"
  * an "always" covers: those with the same text (default: all calls of the tool).
  */
 export interface Rule {
-  readonly when?: (args: JsonObject) => boolean
-  readonly allow?: ReadonlyArray<Approval.Choice>
-  readonly describe?: (args: JsonObject) => string
-  readonly likeness?: (args: JsonObject) => string
+  readonly when?: ((args: JsonObject) => boolean) | undefined
+  readonly allow?: ReadonlyArray<Approval.Choice> | undefined
+  readonly describe?: ((args: JsonObject) => string) | undefined
+  readonly likeness?: ((args: JsonObject) => string) | undefined
 }
 
 /**
@@ -61,10 +61,10 @@ export interface Rule {
  * A rule for a tool (`false` too) takes the place of its own `needsApproval`, and what was decided holds for it.
  */
 export interface Options {
-  readonly tools?: { readonly [name: string]: boolean | ((args: JsonObject) => boolean) | Rule }
-  readonly destructive?: boolean
-  readonly expiresIn?: Duration.Input
-  readonly inherit?: boolean
+  readonly tools?: { readonly [name: string]: boolean | ((args: JsonObject) => boolean) | Rule } | undefined
+  readonly destructive?: boolean | undefined
+  readonly expiresIn?: Duration.Input | undefined
+  readonly inherit?: boolean | undefined
 }
 
 /** What was approved for good, in this thread: by tool and likeness. The whole tree of agents knows of it. */

@@ -40,7 +40,7 @@ const fullFiles = 2
  */
 export interface Options {
   readonly sources: ReadonlyArray<string>
-  readonly maxBytes?: number
+  readonly maxBytes?: number | undefined
 }
 
 /** A file as it was read. */

@@ -114,7 +114,7 @@ const fallBack = <E, R>(
  */
 export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel.ChatModel, unknown, unknown>>>(
   layers: Layers,
-  options?: { readonly when?: (error: ModelError) => boolean }
+  options?: { readonly when?: ((error: ModelError) => boolean) | undefined }
 ): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> =>
   fallBack(
     // Each layer's own error and needs are among those of all of them.

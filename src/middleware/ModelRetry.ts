@@ -42,8 +42,8 @@ type Step<E, R> = (now: number, error: ModelError) => Pull.Pull<readonly [unknow
  * more, the call fails at once with the provider's error.
  */
 export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(options?: {
-  readonly schedule?: S
-  readonly within?: Duration.Input
+  readonly schedule?: S | undefined
+  readonly within?: Duration.Input | undefined
 }): Middleware.Middleware<Schedule.Error<S>, Schedule.Env<S>> => {
   type E = Schedule.Error<S>
   type R = Schedule.Env<S>

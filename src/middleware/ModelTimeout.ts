@@ -33,8 +33,8 @@ const timedOut = (run: Run, detail: string): ModelError =>
  * of the call. Time in which the reader of the parts is busy is not idle. `"Infinity"` sets no limit.
  */
 export const make = (options?: {
-  readonly idle?: Duration.Input
-  readonly total?: Duration.Input
+  readonly idle?: Duration.Input | undefined
+  readonly total?: Duration.Input | undefined
 }): Middleware.Middleware => {
   const idle = timeOf(options?.idle ?? "120 seconds")
   const total = timeOf(options?.total ?? "60 minutes")

@@ -51,11 +51,11 @@ export interface Options {
   readonly description: string
   readonly url: string
   readonly agentId: string
-  readonly protocol?: Protocol
-  readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>>
-  readonly pollInterval?: Duration.Input
-  readonly timeout?: Duration.Input
-  readonly maxBytes?: number
+  readonly protocol?: Protocol | undefined
+  readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>> | undefined
+  readonly pollInterval?: Duration.Input | undefined
+  readonly timeout?: Duration.Input | undefined
+  readonly maxBytes?: number | undefined
 }
 
 const millis = (input: Duration.Input): number => Duration.toMillis(timeOf(input))

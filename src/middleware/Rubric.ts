@@ -108,7 +108,7 @@ const byModel = (criteria: string) =>
  */
 export const graded = <E = never, R = never>(options: {
   readonly grade: (subject: Subject) => Effect.Effect<Verdict, E, R>
-  readonly maxRevisions?: number
+  readonly maxRevisions?: number | undefined
 }): Middleware.Middleware<E, R> => {
   const { grade } = options
   const most = options.maxRevisions ?? 3
@@ -150,5 +150,5 @@ export const graded = <E = never, R = never>(options: {
 /** Has the agent's own model grade its answer against criteria. With a verdict that can't be read the answer stands. */
 export const make = (options: {
   readonly criteria: string
-  readonly maxRevisions?: number
+  readonly maxRevisions?: number | undefined
 }): Middleware.Middleware<ModelError> => graded({ ...options, grade: byModel(options.criteria) })

@@ -66,14 +66,14 @@ export const compactTool = "compact_conversation"
  * - `tool`: whether the model gets `compact_conversation`
  */
 export interface Options {
-  readonly trigger?: Amount | ReadonlyArray<Amount>
-  readonly tail?: Amount
-  readonly contextWindowTokens?: number
-  readonly counter?: Counter
-  readonly model?: Layer.Layer<ChatModel, unknown, unknown>
-  readonly keep?: (run: Run) => Effect.Effect<string, unknown, unknown>
-  readonly offload?: boolean
-  readonly tool?: boolean
+  readonly trigger?: Amount | ReadonlyArray<Amount> | undefined
+  readonly tail?: Amount | undefined
+  readonly contextWindowTokens?: number | undefined
+  readonly counter?: Counter | undefined
+  readonly model?: Layer.Layer<ChatModel, unknown, unknown> | undefined
+  readonly keep?: ((run: Run) => Effect.Effect<string, unknown, unknown>) | undefined
+  readonly offload?: boolean | undefined
+  readonly tool?: boolean | undefined
 }
 
 type At<O, Key> = Key extends keyof O ? O[Key] : undefined

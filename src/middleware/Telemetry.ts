@@ -84,11 +84,11 @@ const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOpti
  * First in the stack, a `chat` span covers a call with all its retries, and a tool's span its retries; last, there is a
  * span for each try.
  */
-export const make = (options?: { readonly captureContent?: boolean }): Middleware.Middleware => {
+export const make = (options?: { readonly captureContent?: boolean | undefined }): Middleware.Middleware => {
   const capture = options?.captureContent ?? false
   const runs = new WeakMap<Run, Tracer.Span>()
 
-  const parentOf = (run: Run): { readonly parent?: Tracer.Span } => {
+  const parentOf = (run: Run): { readonly parent?: Tracer.Span | undefined } => {
     const parent = runs.get(run)
     return parent === undefined ? {} : { parent }
   }

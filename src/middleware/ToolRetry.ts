@@ -43,8 +43,8 @@ export const make = <
   const Tools extends { readonly [name: string]: Policy<unknown, unknown> | false } = {},
   S extends Policy<unknown, unknown> = Policy<never, never>
 >(options?: {
-  readonly schedule?: S
-  readonly tools?: Tools
+  readonly schedule?: S | undefined
+  readonly tools?: Tools | undefined
 }): Middleware.Middleware<
   Schedule.Error<S> | Schedule.Error<Tools[keyof Tools]>,
   Schedule.Env<S> | Schedule.Env<Tools[keyof Tools]>

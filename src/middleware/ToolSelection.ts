@@ -72,9 +72,9 @@ const report = (found: ReadonlyArray<ToolDefinition>): string =>
  * It works on what the agent and its middleware bring. Put it after middleware that takes tools away.
  */
 export const make = (options?: {
-  readonly alwaysOffer?: ReadonlyArray<string>
-  readonly limit?: number
-  readonly preselect?: number
+  readonly alwaysOffer?: ReadonlyArray<string> | undefined
+  readonly limit?: number | undefined
+  readonly preselect?: number | undefined
 }): Middleware.Middleware<never, ToolContext> => {
   const limit = options?.limit ?? 5
   const preselect = options?.preselect ?? 0

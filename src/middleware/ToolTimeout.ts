@@ -34,8 +34,8 @@ const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, 
  * the tool's name; `"Infinity"` is none. Outside of `ToolRetry` a limit holds for all tries together, inside for each.
  */
 export const make = (options: {
-  readonly default?: Duration.Input
-  readonly tools?: { readonly [name: string]: Duration.Input }
+  readonly default?: Duration.Input | undefined
+  readonly tools?: { readonly [name: string]: Duration.Input } | undefined
 }): Middleware.Middleware => {
   const fallback = timeOf(options.default ?? "Infinity")
   const limits = new Map(Object.entries(options.tools ?? {}).map(([name, limit]) => [name, timeOf(limit)]))

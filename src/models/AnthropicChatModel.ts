@@ -50,13 +50,13 @@ import { numberOf, objectOf } from "./internal/read.ts"
  */
 export interface Options extends Settings, Overrides {
   readonly model: string
-  readonly apiKey?: Redacted.Redacted
-  readonly baseURL?: string
-  readonly headers?: Headers
-  readonly betas?: ReadonlyArray<string>
-  readonly fetch?: typeof globalThis.fetch
-  readonly timeout?: Duration.Input
-  readonly serviceTier?: "auto" | "standard_only"
+  readonly apiKey?: Redacted.Redacted | undefined
+  readonly baseURL?: string | undefined
+  readonly headers?: Headers | undefined
+  readonly betas?: ReadonlyArray<string> | undefined
+  readonly fetch?: typeof globalThis.fetch | undefined
+  readonly timeout?: Duration.Input | undefined
+  readonly serviceTier?: "auto" | "standard_only" | undefined
 }
 
 const provider = "anthropic"

@@ -44,14 +44,14 @@ import { timeoutOf } from "./internal/guardedFetch.ts"
  */
 export interface Options extends Settings, Overrides {
   readonly model: string
-  readonly region?: string
-  readonly bearerToken?: Redacted.Redacted
-  readonly credentials?: transport.Credentials
-  readonly baseURL?: string
-  readonly headers?: Headers
-  readonly betas?: ReadonlyArray<string>
-  readonly fetch?: typeof globalThis.fetch
-  readonly timeout?: Duration.Input
+  readonly region?: string | undefined
+  readonly bearerToken?: Redacted.Redacted | undefined
+  readonly credentials?: transport.Credentials | undefined
+  readonly baseURL?: string | undefined
+  readonly headers?: Headers | undefined
+  readonly betas?: ReadonlyArray<string> | undefined
+  readonly fetch?: typeof globalThis.fetch | undefined
+  readonly timeout?: Duration.Input | undefined
 }
 
 const provider = "bedrock"

@@ -135,7 +135,7 @@ export const providers: ReadonlyArray<Provider> = [
  */
 export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknown>> = ReadonlyArray<Provider<never>>>(
   spec: string,
-  options?: { readonly providers?: Own; readonly profiles?: ReadonlyArray<ProviderProfile> }
+  options?: { readonly providers?: Own | undefined; readonly profiles?: ReadonlyArray<ProviderProfile> | undefined }
 ): Layer.Layer<
   ChatModel,
   UnknownProvider | ModelError | Config.ConfigError | ErrorOf<Own[number]>,

@@ -44,12 +44,12 @@ import { wellFormed } from "./internal/wellFormed.ts"
  * `hostedTools` are tools that the provider runs itself (its web search …), offered beside the agent's own.
  */
 export interface Options {
-  readonly modelId?: string
-  readonly provider?: string
-  readonly supportsVision?: boolean
-  readonly contextWindowTokens?: number
-  readonly prices?: Prices
-  readonly hostedTools?: ReadonlyArray<AiTool.AnyProviderDefined>
+  readonly modelId?: string | undefined
+  readonly provider?: string | undefined
+  readonly supportsVision?: boolean | undefined
+  readonly contextWindowTokens?: number | undefined
+  readonly prices?: Prices | undefined
+  readonly hostedTools?: ReadonlyArray<AiTool.AnyProviderDefined> | undefined
 }
 
 /** A tool that a model is told about and that nobody calls through `effect/ai`. */

@@ -49,7 +49,7 @@ export interface ApprovalRequest {
  * the toolkit's gate can't be walked around.
  */
 export interface Options<out R = never> {
-  readonly approve?: (request: ApprovalRequest) => Effect.Effect<boolean, never, R>
+  readonly approve?: ((request: ApprovalRequest) => Effect.Effect<boolean, never, R>) | undefined
 }
 
 const adapt = <R>(tool: AiTool.Any, handled: Effect.Effect<Handled, never, R>, options: Options<R>): Tool.Tool<R> =>

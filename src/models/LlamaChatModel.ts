@@ -42,9 +42,9 @@ import { makeWrapperTurns } from "./internal/llama/wrapperTurn.ts"
  * `thinking`, over those of the layer.
  */
 export interface Options extends Source, Settings {
-  readonly contextSize?: number
-  readonly sequences?: number
-  readonly codec?: CodecChoice
+  readonly contextSize?: number | undefined
+  readonly sequences?: number | undefined
+  readonly codec?: CodecChoice | undefined
 }
 
 const provider = "llama"

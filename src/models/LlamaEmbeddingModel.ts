@@ -28,7 +28,7 @@ import { loadError } from "./internal/llama/errors.ts"
  * for, but at most 8,192, by default. A longer text fails with `InvalidRequestError`.
  */
 export interface Options extends Source {
-  readonly contextSize?: number
+  readonly contextSize?: number | undefined
 }
 
 const contextLimit = 8192

@@ -40,22 +40,24 @@ export interface Options extends Connection, Parameters {
   /** The model's id, as the API knows it. */
   readonly model: string
   /** How hard the model thinks, and whether it tells in a summary what it thought. */
-  readonly reasoning?: {
-    readonly effort?: ReasoningEffort
-    readonly summary?: "auto" | "concise" | "detailed"
-  }
+  readonly reasoning?:
+    | {
+        readonly effort?: ReasoningEffort | undefined
+        readonly summary?: "auto" | "concise" | "detailed" | undefined
+      }
+    | undefined
   /** Whether OpenAI keeps the responses (for its dashboard, 30 days). `false` by default. */
-  readonly store?: boolean
+  readonly store?: boolean | undefined
   /** Parameters of the API that have no option here, by the API's names. */
-  readonly parameters?: JsonObject
+  readonly parameters?: JsonObject | undefined
   /** In tokens. By default what is known of the model. */
-  readonly contextWindowTokens?: number
+  readonly contextWindowTokens?: number | undefined
   /** By default what is known of the model; `true` for an unknown one. */
-  readonly supportsVision?: boolean
+  readonly supportsVision?: boolean | undefined
   /** For a million tokens. By default what is known of the model. */
-  readonly prices?: Prices
+  readonly prices?: Prices | undefined
   /** `"native"` by default: an answer in a schema is had by the API's own means. */
-  readonly structuredOutput?: "native" | "tool"
+  readonly structuredOutput?: "native" | "tool" | undefined
 }
 
 const make = Effect.fnUntraced(function* (options: Options) {

@@ -41,27 +41,27 @@ export interface Options extends Connection, Parameters {
   /** The model's id, as the server knows it. */
   readonly model: string
   /** What the server is called in messages and errors; `"openai-compatible"` by default. */
-  readonly provider?: string
-  readonly reasoningEffort?: ReasoningEffort
+  readonly provider?: string | undefined
+  readonly reasoningEffort?: ReasoningEffort | undefined
   /** Texts at which the model stops. */
-  readonly stop?: ReadonlyArray<string>
+  readonly stop?: ReadonlyArray<string> | undefined
   /** Whether the server keeps the completion. */
-  readonly store?: boolean
+  readonly store?: boolean | undefined
   /**
    * `auto` (the default) takes `<think>…</think>` at the beginning of an answer as reasoning; `prefilled` is for a chat
    * template that writes the opening tag itself; `off` leaves the text alone.
    */
-  readonly thinkTags?: "auto" | "prefilled" | "off"
+  readonly thinkTags?: "auto" | "prefilled" | "off" | undefined
   /** Parameters of the API or the server that have no option here, by its names: `{ top_k: 20 }`. */
-  readonly parameters?: JsonObject
+  readonly parameters?: JsonObject | undefined
   /** In tokens. Unknown by default, unless the model is one of OpenAI's. */
-  readonly contextWindowTokens?: number
+  readonly contextWindowTokens?: number | undefined
   /** `false` by default, unless the model is one of OpenAI's that sees. */
-  readonly supportsVision?: boolean
+  readonly supportsVision?: boolean | undefined
   /** For a million tokens. */
-  readonly prices?: Prices
+  readonly prices?: Prices | undefined
   /** `"tool"` by default (the model calls a tool with its answer); `"native"` for a server that holds it to a schema. */
-  readonly structuredOutput?: "native" | "tool"
+  readonly structuredOutput?: "native" | "tool" | undefined
 }
 
 const tags = { auto: thinkTags, prefilled: { ...thinkTags, inside: true }, off: undefined }

@@ -33,7 +33,7 @@ import { make } from "./internal/store.ts"
  */
 export interface Options {
   readonly folder: string
-  readonly fsync?: boolean
+  readonly fsync?: boolean | undefined
 }
 
 /** A store in a folder. A folder that can't be made fails with `Unavailable`. */

@@ -36,7 +36,7 @@ import { make } from "./internal/store.ts"
  * cluster, which scripts need.
  */
 export interface Options {
-  readonly prefix?: string
+  readonly prefix?: string | undefined
 }
 
 /** A store in the server of the `Redis` service. */

@@ -43,9 +43,9 @@ import { inMemory, open } from "./internal/sqlite/connection.ts"
  */
 export interface Options {
   readonly file: string
-  readonly synchronous?: "normal" | "full"
-  readonly transformQueryNames?: (name: string) => string
-  readonly transformResultNames?: (name: string) => string
+  readonly synchronous?: "normal" | "full" | undefined
+  readonly transformQueryNames?: ((name: string) => string) | undefined
+  readonly transformResultNames?: ((name: string) => string) | undefined
 }
 
 /** A client of one file. */

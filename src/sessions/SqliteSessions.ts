@@ -32,7 +32,7 @@ import * as SqlSessions from "./SqlSessions.ts"
  */
 export interface Options {
   readonly file: string
-  readonly synchronous?: "normal" | "full"
+  readonly synchronous?: "normal" | "full" | undefined
 }
 
 /** A store in a file. A file that can't be opened fails with `Unavailable` or `Corrupt`. */

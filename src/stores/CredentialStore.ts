@@ -69,7 +69,7 @@ export type Credential = typeof Credential.Type
  */
 export interface Refresh<E, R> {
   readonly refresh: (credential: Credential) => Effect.Effect<Credential, E, R>
-  readonly isExpired?: (credential: Credential) => boolean
+  readonly isExpired?: ((credential: Credential) => boolean) | undefined
 }
 
 /** See {@link CredentialStore}. */

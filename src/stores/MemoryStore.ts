@@ -61,15 +61,15 @@ export type Fact = typeof Fact.Type
 /** A fact to add: of category `general`, if none is given. `vector` is its place in a space of meanings. */
 export interface NewFact {
   readonly text: string
-  readonly category?: string
-  readonly metadata?: JsonObject
-  readonly vector?: ReadonlyArray<number>
+  readonly category?: string | undefined
+  readonly metadata?: JsonObject | undefined
+  readonly vector?: ReadonlyArray<number> | undefined
 }
 
 /** What to find: facts of one category, if it is given; at most `limit` of them (10; at most 100). */
 export interface Query {
-  readonly category?: string
-  readonly limit?: number
+  readonly category?: string | undefined
+  readonly limit?: number | undefined
 }
 
 /** A fact, and how near it is to what was looked for: the cosine of the angle between the two, from -1 to 1. */
@@ -91,7 +91,7 @@ export interface Service {
    */
   readonly search: (
     namespace: string,
-    query: Query & { readonly text?: string }
+    query: Query & { readonly text?: string | undefined }
   ) => Effect.Effect<ReadonlyArray<Fact>, StoreError>
   /**
    * Facts by their meaning, the nearest to a vector first. It compares all vectors of the namespace. Those of another
@@ -212,7 +212,10 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
       return found
     })
 
-    const search = Effect.fnUntraced(function* (namespace: string, query: Query & { readonly text?: string }) {
+    const search = Effect.fnUntraced(function* (
+      namespace: string,
+      query: Query & { readonly text?: string | undefined }
+    ) {
       const wanted = [...new Set(Words.words(query.text ?? ""))].slice(0, 64)
       const hits: Array<{ readonly item: Fact; readonly found: ReadonlyArray<number> }> = []
       let searched = 0

@@ -41,9 +41,9 @@ export interface Fault {
 
 /** Part of a space: at most `limit` rows behind the key `after`, in the order of keys (by code points) or backwards. */
 export interface Scan {
-  readonly after?: string
+  readonly after?: string | undefined
   readonly limit: number
-  readonly reverse?: boolean
+  readonly reverse?: boolean | undefined
 }
 
 /**
@@ -100,7 +100,7 @@ export const layerMemory: Layer.Layer<Storage> = Layer.effect(
  */
 export const layerFile = (options: {
   readonly folder: string
-  readonly fsync?: boolean
+  readonly fsync?: boolean | undefined
 }): Layer.Layer<Storage, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(
     Storage,

@@ -45,20 +45,20 @@ export type Run = typeof Run.Type
 
 /** Runs of one agent or thread, that began at `since` or later, and before `until`, the latest first. */
 export interface RunQuery {
-  readonly agent?: string
-  readonly threadId?: string
-  readonly since?: number
-  readonly until?: number
-  readonly limit?: number
-  readonly cursor?: string
+  readonly agent?: string | undefined
+  readonly threadId?: string | undefined
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  readonly limit?: number | undefined
+  readonly cursor?: string | undefined
 }
 
 /** Events of a run and its sub-agents: of some tags, of one agent, of a time. */
 export interface EventQuery {
-  readonly tags?: ReadonlyArray<AgentEvent.AgentEvent["_tag"]>
-  readonly agent?: string
-  readonly since?: number
-  readonly until?: number
+  readonly tags?: ReadonlyArray<AgentEvent.AgentEvent["_tag"]> | undefined
+  readonly agent?: string | undefined
+  readonly since?: number | undefined
+  readonly until?: number | undefined
 }
 
 /** Part of what was asked for. `next` goes on with it; `undefined` at the end. */
@@ -80,7 +80,7 @@ export interface Service {
    */
   readonly events: (
     runId: string,
-    query?: EventQuery & { readonly from?: number; readonly limit?: number }
+    query?: EventQuery & { readonly from?: number | undefined; readonly limit?: number | undefined }
   ) => Effect.Effect<Page<AgentEvent.AgentEvent, number>, StoreError>
   /** All events that are asked for, read as they are taken. */
   readonly stream: (runId: string, query?: EventQuery) => Stream.Stream<AgentEvent.AgentEvent, StoreError>
@@ -192,7 +192,7 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
 
     const page = Effect.fnUntraced(function* (
       runId: string,
-      query: EventQuery & { readonly from?: number; readonly limit?: number }
+      query: EventQuery & { readonly from?: number | undefined; readonly limit?: number | undefined }
     ): Effect.fn.Return<Page<AgentEvent.AgentEvent, number>, Fault> {
       const most = bounded(query.limit, 100)
       const after = query.from === undefined || query.from <= 0 ? undefined : seqKey(Math.ceil(query.from) - 1)
@@ -258,7 +258,7 @@ const deltas: ReadonlySet<string> = new Set(["TextDelta", "ReasoningDelta", "Too
  * come again as a whole, unless `deltas` is set. When the store fails, so does the stream, with `StoreError`.
  */
 export const record =
-  (options?: { readonly deltas?: boolean }) =>
+  (options?: { readonly deltas?: boolean | undefined }) =>
   <E, R>(
     events: Stream.Stream<AgentEvent.AgentEvent, E, R>
   ): Stream.Stream<AgentEvent.AgentEvent, E | StoreError, R | TraceStore> =>

@@ -104,7 +104,7 @@ export interface SandboxSubject<E, R> {
  */
 export interface Check<out E, out R> {
   readonly name: string
-  readonly absent?: string
+  readonly absent?: string | undefined
   readonly run: Effect.Effect<void, E | BackendError | NotConformant, R>
 }
 

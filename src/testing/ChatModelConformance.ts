@@ -47,13 +47,13 @@ export type Scenario =
   | { readonly _tag: "Empty" }
   | { readonly _tag: "Cut"; readonly text: string }
   | { readonly _tag: "Hang"; readonly text: string }
-  | { readonly _tag: "Status"; readonly status: number; readonly retryAfter?: number }
+  | { readonly _tag: "Status"; readonly status: number; readonly retryAfter?: number | undefined }
 
 /** A model under test. `layer` answers the n-th request by the n-th scenario; it is built anew for each check. */
 export interface Subject<out E, out R> {
   readonly layer: (scenarios: ReadonlyArray<Scenario>) => Layer.Layer<ChatModel, E, R>
   /** Says whether the other side has seen the connection close; asked within a second of an interruption. */
-  readonly closed?: Effect.Effect<boolean>
+  readonly closed?: Effect.Effect<boolean> | undefined
 }
 
 /** One check: run it under any test runner. It needs a live clock where the subject does. */

@@ -42,15 +42,19 @@ export type Request =
       readonly operation: "write"
       readonly path: string
       readonly content: string
-      readonly options: { readonly create?: boolean; readonly version?: string }
+      readonly options: { readonly create?: boolean | undefined; readonly version?: string | undefined }
     }
   | {
       readonly operation: "edit"
       readonly path: string
       readonly replacements: ReadonlyArray<Backend.Replacement>
-      readonly options: { readonly version?: string }
+      readonly options: { readonly version?: string | undefined }
     }
-  | { readonly operation: "delete"; readonly path: string; readonly options: { readonly recursive?: boolean } }
+  | {
+      readonly operation: "delete"
+      readonly path: string
+      readonly options: { readonly recursive?: boolean | undefined }
+    }
   | { readonly operation: "move"; readonly path: string; readonly to: string }
   | { readonly operation: "grep"; readonly path: string; readonly query: Backend.GrepQuery }
   | { readonly operation: "glob"; readonly path: string; readonly query: Backend.GlobQuery }
@@ -60,11 +64,11 @@ export type Request =
 /** What the files of a test are. */
 export interface Options {
   /** What there is at the beginning, by path. A path that is not valid is a defect. */
-  readonly files?: Readonly<Record<string, string | Uint8Array>>
+  readonly files?: Readonly<Record<string, string | Uint8Array>> | undefined
   /** Is given each request before it is done, and the file of an upload or a download; a reason makes it fail. */
-  readonly fail?: (request: Request) => Reason | undefined
+  readonly fail?: ((request: Request) => Reason | undefined) | undefined
   /** How many bytes a file may have; 10 MiB by default. */
-  readonly maxFileSize?: number
+  readonly maxFileSize?: number | undefined
 }
 
 /** What a {@link layer} was asked for, and what is in it. */

@@ -52,13 +52,13 @@ export type Turn =
 
 /** How a turn is timed: `delay` comes before its first part, `chunkDelay` between parts. Both are of the `Clock`. */
 export interface Pacing {
-  readonly delay?: Duration.Input
-  readonly chunkDelay?: Duration.Input
+  readonly delay?: Duration.Input | undefined
+  readonly chunkDelay?: Duration.Input | undefined
 }
 
 /** How a turn is cut: at most `chunkSize` characters a delta, of texts and of tool arguments. Uncut by default. */
 export interface Chunking extends Pacing {
-  readonly chunkSize?: number
+  readonly chunkSize?: number | undefined
 }
 
 /**
@@ -66,26 +66,26 @@ export interface Chunking extends Pacing {
  * that are left out of `usage` are zero, and without it the turn has no usage.
  */
 export interface AnswerOptions extends Chunking {
-  readonly reasoning?: string
-  readonly stopReason?: Message.TurnStop
-  readonly usage?: Partial<Usage>
-  readonly providerData?: JsonObject
+  readonly reasoning?: string | undefined
+  readonly stopReason?: Message.TurnStop | undefined
+  readonly usage?: Partial<Usage> | undefined
+  readonly providerData?: JsonObject | undefined
 }
 
 /** A call that a model gets right. */
 export interface GoodCall {
   readonly name: string
-  readonly arguments?: JsonObject
-  readonly id?: string
-  readonly providerExecuted?: boolean
+  readonly arguments?: JsonObject | undefined
+  readonly id?: string | undefined
+  readonly providerExecuted?: boolean | undefined
 }
 
 /** A call that can't be read: `raw` is what the model wrote. */
 export interface BadCall {
   readonly raw: string
-  readonly name?: string
-  readonly id?: string
-  readonly problem?: string
+  readonly name?: string | undefined
+  readonly id?: string | undefined
+  readonly problem?: string | undefined
 }
 
 /**
@@ -105,13 +105,17 @@ export const text = (value: string | ReadonlyArray<string>, options?: AnswerOpti
 /** A turn that calls tools, with a text before the calls if one is given. */
 export const calls = (
   value: ReadonlyArray<Call>,
-  options?: AnswerOptions & { readonly text?: string | ReadonlyArray<string> }
+  options?: AnswerOptions & { readonly text?: string | ReadonlyArray<string> | undefined }
 ): Turn => ({ _tag: "Answer", text: options?.text ?? "", calls: value, options: options ?? {} })
 
 /** A turn with one tool call that does not parse: `raw` is what the model wrote. */
 export const malformed = (
   raw: string,
-  options?: AnswerOptions & { readonly name?: string; readonly id?: string; readonly problem?: string }
+  options?: AnswerOptions & {
+    readonly name?: string | undefined
+    readonly id?: string | undefined
+    readonly problem?: string | undefined
+  }
 ): Turn => {
   const { id, name, problem, ...rest } = options ?? {}
   const call = {
@@ -147,7 +151,7 @@ const said = (after: string | ReadonlyArray<TurnPart> | undefined): ReadonlyArra
  */
 export const fail = (
   error: ModelError | Reason,
-  options?: Pacing & { readonly after?: string | ReadonlyArray<TurnPart> }
+  options?: Pacing & { readonly after?: string | ReadonlyArray<TurnPart> | undefined }
 ): Turn => ({ _tag: "Parts", parts: said(options?.after), end: error, options: options ?? {} })
 
 /** A turn that streams this and then goes on forever. */
@@ -164,15 +168,15 @@ export const hang: Turn = hangAfter([])
 /** What the model says of itself. */
 export interface Options {
   /** `"scripted"` by default. */
-  readonly modelId?: string
+  readonly modelId?: string | undefined
   /** `"test"` by default. */
-  readonly provider?: string
+  readonly provider?: string | undefined
   /** `true` by default. */
-  readonly supportsVision?: boolean
-  readonly contextWindowTokens?: number
+  readonly supportsVision?: boolean | undefined
+  readonly contextWindowTokens?: number | undefined
   /** `"native"` by default: the model is asked for JSON. `"tool"` has it call `final_answer`. */
-  readonly structuredOutput?: "native" | "tool"
-  readonly prices?: Prices
+  readonly structuredOutput?: "native" | "tool" | undefined
+  readonly prices?: Prices | undefined
 }
 
 /** What the scripted model was asked so far, in order, and how many turns of its script nobody asked for. */
@@ -250,7 +254,7 @@ const make = (options: Options, next: (request: ModelRequest, index: number) => 
  */
 export const script = (
   value: ReadonlyArray<Turn>,
-  options?: Options & { readonly exhaustive?: boolean }
+  options?: Options & { readonly exhaustive?: boolean | undefined }
 ): Layer.Layer<ChatModel | TestModel> =>
   Layer.effectContext(
     Effect.gen(function* () {

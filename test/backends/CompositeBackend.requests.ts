@@ -18,7 +18,7 @@ const perform = (
   request: TestBackend.Request,
   version: string
 ): Effect.Effect<unknown, BackendError.BackendError> => {
-  const at = <O extends { readonly version?: string }>(options: O): O =>
+  const at = <O extends { readonly version?: string | undefined }>(options: O): O =>
     options.version === current ? { ...options, version } : options
   switch (request.operation) {
     case "ls":

@@ -214,7 +214,7 @@ describe("FileTools", () => {
             ...file,
             version: `${file.path} ${file.version}`
           })
-          const plain = <A extends { readonly version?: string }>(options: A | undefined): A | undefined =>
+          const plain = <A extends { readonly version?: string | undefined }>(options: A | undefined): A | undefined =>
             options?.version === undefined ? options : { ...options, version: options.version.split(" ")[1] ?? "" }
           const files: Backend.Service = {
             ...backend,

@@ -16,13 +16,13 @@ import { emit, type Live, type OpenCall } from "./live.ts"
 export interface Call extends OpenCall {
   readonly tool: Tool<unknown> | undefined
   /** Whether it has its answer without being run, and is not told of. */
-  readonly wasDone?: boolean
+  readonly wasDone?: boolean | undefined
   prepared: Prepared<unknown> | undefined
 }
 
 /** A call that nothing was done about in this run. */
 export const untouched = (
-  call: { readonly id: string; readonly name?: string },
+  call: { readonly id: string; readonly name?: string | undefined },
   left?: ReadonlyMap<string, OpenCall["left"]>
 ): OpenCall => ({
   id: call.id,

@@ -6,7 +6,7 @@ interface Unanswered {
   readonly id: string
   readonly name: string
   /** Whether it could not be read, and so never ran. */
-  readonly isMalformed?: true
+  readonly isMalformed?: true | undefined
 }
 
 const callsOf = (message: AiMessage): ReadonlyArray<Unanswered> =>

@@ -51,9 +51,9 @@ export interface Place {
   readonly control: Control | undefined
   readonly parent: Live | undefined
   /** Whether it is the first thing of a fiber that can't be interrupted until it is under way. */
-  readonly isFresh?: boolean
+  readonly isFresh?: boolean | undefined
   /** Told of the run as soon as it exists. */
-  readonly onLive?: (live: Live) => void
+  readonly onLive?: ((live: Live) => void) | undefined
 }
 
 const prompted = Effect.fnUntraced(function* (live: Live) {

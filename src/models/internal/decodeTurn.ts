@@ -24,7 +24,7 @@ export interface Sink {
 export interface TurnDecoder<Event> {
   readonly take: (event: Event, sink: Sink) => ModelError | undefined
   readonly end: (sink: Sink) => ModelError | undefined
-  readonly isWhole?: () => boolean
+  readonly isWhole?: (() => boolean) | undefined
 }
 
 /** How long a server may take to close behind the end marker. Waiting lets the connection be used again. */

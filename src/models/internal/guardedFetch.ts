@@ -180,7 +180,10 @@ export const guardedFetch =
   (
     fetch: Fetch,
     origin: Origin,
-    options: { readonly timeout?: Duration.Input | undefined; readonly readError?: (text: string) => string }
+    options: {
+      readonly timeout?: Duration.Input | undefined
+      readonly readError?: ((text: string) => string) | undefined
+    }
   ): Fetch =>
   async (input, init) => {
     const response = await sent(fetch, input, init ?? {}, mostRedirects)

@@ -20,7 +20,7 @@ export type Shown = TextBlock | ImageBlock | FileBlock
 export interface Answer {
   readonly content: ReadonlyArray<Shown>
   readonly isError: boolean
-  readonly index?: number
+  readonly index?: number | undefined
 }
 
 /** A call and its answer. `raw` is there when the call was malformed: its arguments are then `{}`. */
@@ -28,9 +28,9 @@ export interface AnsweredCall {
   readonly id: string
   readonly name: string
   readonly arguments: JsonObject
-  readonly raw?: string
+  readonly raw?: string | undefined
   /** What this provider attached to the call. */
-  readonly data?: JsonObject
+  readonly data?: JsonObject | undefined
   readonly answer: Answer
 }
 
@@ -52,7 +52,7 @@ export interface AiTurn {
   readonly calls: ReadonlyArray<AnsweredCall>
   readonly stopReason: TurnStop
   /** What this provider attached to the message. */
-  readonly data?: JsonObject
+  readonly data?: JsonObject | undefined
   readonly index: number
 }
 

@@ -15,7 +15,7 @@ export interface StreamedCall {
   readonly name: string
   readonly raw: string
   readonly cut: boolean
-  readonly providerData?: JsonObject
+  readonly providerData?: JsonObject | undefined
 }
 
 const problemOf = (raw: string, cut: boolean): string =>

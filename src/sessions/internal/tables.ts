@@ -23,7 +23,7 @@ export interface NewThread {
  */
 export type Appended =
   | { readonly _tag: "Done"; readonly step: number }
-  | { readonly _tag: "Refused"; readonly thread: Thread | undefined; readonly taken?: string }
+  | { readonly _tag: "Refused"; readonly thread: Thread | undefined; readonly taken?: string | undefined }
 
 /** Where a list goes on: behind this thread. */
 export interface ListCursor {

@@ -6,9 +6,9 @@ export interface Rows<A> {
 }
 
 export interface Slice {
-  readonly after?: string
+  readonly after?: string | undefined
   readonly limit: number
-  readonly reverse?: boolean
+  readonly reverse?: boolean | undefined
 }
 
 export const empty = <A>(): Rows<A> => ({ map: new Map(), keys: [] })

@@ -2,7 +2,7 @@
  * Contents of files, as just-bash gives and takes them.
  */
 
-type Options = { readonly encoding?: string | null } | string | undefined
+type Options = { readonly encoding?: string | null | undefined } | string | undefined
 
 const encodingOf = (options: Options): string => {
   const name = typeof options === "string" ? options : options?.encoding

@@ -26,11 +26,11 @@ export type Call =
 
 /** What an operation gives: the one that it is for. */
 export interface Reply {
-  readonly bytes?: Uint8Array
-  readonly status?: Status
-  readonly exists?: boolean
-  readonly names?: ReadonlyArray<{ readonly name: string; readonly kind: Status["kind"] }>
-  readonly path?: string
+  readonly bytes?: Uint8Array | undefined
+  readonly status?: Status | undefined
+  readonly exists?: boolean | undefined
+  readonly names?: ReadonlyArray<{ readonly name: string; readonly kind: Status["kind"] }> | undefined
+  readonly path?: string | undefined
 }
 
 /** A command line. `limit` is how many milliseconds it has. */

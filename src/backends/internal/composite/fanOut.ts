@@ -20,7 +20,7 @@ interface Span<Q> {
 }
 
 /** Runs a search where it looks, and in all that is mounted below; the failure of one is that of the whole. */
-export const everywhere = <Q extends { readonly path?: string }, A extends object>(
+export const everywhere = <Q extends { readonly path?: string | undefined }, A extends object>(
   routes: Routes,
   operation: "grep" | "glob",
   query: Q,
@@ -66,7 +66,7 @@ export const everywhere = <Q extends { readonly path?: string }, A extends objec
 
 /** How a search looks into a mounted backend for the files that a glob of the whole path means. */
 export const spanning =
-  <Q extends { readonly path?: string }>(
+  <Q extends { readonly path?: string | undefined }>(
     pattern: string | undefined,
     inside: Q
   ): ((from: Place, to: Place) => Result.Result<Span<Q> | undefined, BackendError.Reason>) =>

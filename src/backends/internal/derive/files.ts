@@ -123,8 +123,8 @@ export const read =
     )
 
 interface WriteOptions {
-  readonly create?: boolean
-  readonly version?: string
+  readonly create?: boolean | undefined
+  readonly version?: string | undefined
 }
 
 /** The version of the file that is there, which is read for it if nobody else knows. */

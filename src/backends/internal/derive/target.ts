@@ -16,7 +16,7 @@ export interface Searched {
   readonly maxFileSize: number
   readonly concurrency: number
   /** What is in a file, if that is known without reading: a small one is searched at once then. */
-  readonly atHand?: (path: string) => Content | undefined
+  readonly atHand?: ((path: string) => Content | undefined) | undefined
 }
 
 /** Changes of one path, one at a time. */

@@ -136,11 +136,11 @@ const typesByExtension: { readonly [extension: string]: string } = {
 
 /** Bytes at a place, as Latin-1 text. */
 interface Magic {
-  readonly at?: number
+  readonly at?: number | undefined
   readonly bytes: string
   readonly type: string
   /** These are containers: the extension may say more exactly what is in them. */
-  readonly container?: true
+  readonly container?: true | undefined
 }
 
 const magics: ReadonlyArray<Magic> = [

@@ -41,7 +41,10 @@ const using = <A>(path: string, flags: number, use: (fd: number) => A): A | unde
 }
 
 /** The size of a regular file, and what is in it if that is at most `room` bytes. */
-const readSmall = (fd: number, room: number): { readonly size: number; readonly content?: Uint8Array } | undefined => {
+const readSmall = (
+  fd: number,
+  room: number
+): { readonly size: number; readonly content?: Uint8Array | undefined } | undefined => {
   const stats = NodeFs.fstatSync(fd)
   if (!stats.isFile()) return undefined
   if (stats.size > room) return { size: stats.size }

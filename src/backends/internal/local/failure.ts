@@ -5,7 +5,7 @@ import { type BackendError, make, type Reason } from "../../../core/BackendError
 /** A failure before it is known which operation of which path it belongs to. */
 export interface Fault {
   readonly reason: Reason
-  readonly detail?: string
+  readonly detail?: string | undefined
   readonly cause?: unknown
 }
 

@@ -20,19 +20,19 @@ export interface Need {
   readonly given: string
   readonly path: string
   /** The operation is on a link itself, not only on what it leads to. */
-  readonly entry?: boolean
+  readonly entry?: boolean | undefined
   /**
    * What is looked for below a directory, which need not be allowed itself if something below it could be. Nobody is
    * asked about `names`.
    */
-  readonly looking?: "names" | "contents"
+  readonly looking?: "names" | "contents" | undefined
 }
 
 /** What is allowed as one, or not. */
 export interface Subject {
   readonly needs: ReadonlyArray<Need>
   /** If there is a directory at this path, all that could be below the paths is needed too. */
-  readonly tree?: string
+  readonly tree?: string | undefined
 }
 
 /** What was let through. */
@@ -58,8 +58,8 @@ export interface Guard {
 /** An operation, and how to ask about it. `alone` is for one that changes where paths lead. */
 export interface Operation {
   readonly name: string
-  readonly action?: Action
-  readonly alone?: boolean
+  readonly action?: Action | undefined
+  readonly alone?: boolean | undefined
 }
 
 interface Finding {

@@ -89,7 +89,7 @@ echo "${end}"`
 /** A script: the body of a shell function. `large` is for results that may be. */
 export interface Script {
   readonly body: string
-  readonly large?: boolean
+  readonly large?: boolean | undefined
 }
 
 /** The script as a command line, with the root, a name for temporary files, and its arguments. */

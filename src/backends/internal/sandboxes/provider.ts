@@ -15,8 +15,8 @@ import type { Settings } from "../../BaseSandbox.ts"
  * leaves a machine that was made here, to come back to by its id (`Sandbox.id`), or ends one that was not.
  */
 export interface Lifetime {
-  readonly sandboxId?: string
-  readonly keep?: boolean
+  readonly sandboxId?: string | undefined
+  readonly keep?: boolean | undefined
 }
 
 /** The settings that were given, and nothing that was not. */

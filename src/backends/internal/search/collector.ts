@@ -18,8 +18,8 @@ export interface TextWindow {
   readonly startLine: number
   readonly endLine: number
   readonly totalLines: number
-  readonly nextColumn?: number
-  readonly crlf?: boolean
+  readonly nextColumn?: number | undefined
+  readonly crlf?: boolean | undefined
 }
 
 /** A whole number within bounds, whatever was given. */

@@ -27,7 +27,7 @@ const failureOf = (needle: string): Int32Array => {
 export const forEachOccurrence = (
   text: string,
   needle: string,
-  options: { readonly from?: number; readonly overlapping: boolean },
+  options: { readonly from?: number | undefined; readonly overlapping: boolean },
   visit: (at: number) => boolean
 ): void => {
   const step = options.overlapping ? 1 : needle.length

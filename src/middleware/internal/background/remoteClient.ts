@@ -30,7 +30,7 @@ export interface Target {
 export interface Failure {
   readonly problem: string
   readonly isPassing: boolean
-  readonly status?: number
+  readonly status?: number | undefined
 }
 
 /** A run on a server. */

@@ -72,7 +72,7 @@ export const look = Effect.fnUntraced(function* (
   settings: Settings,
   group: string,
   record: Record,
-  options?: { readonly wait?: number; readonly revive?: boolean }
+  options?: { readonly wait?: number | undefined; readonly revive?: boolean | undefined }
 ) {
   const tasks = yield* BackgroundTasks
   const revive = options?.revive === true

@@ -47,10 +47,10 @@ const Frontmatter = Schema.Struct({
 export interface Manifest {
   readonly name: string
   readonly description: string
-  readonly license?: string
-  readonly compatibility?: string
-  readonly metadata?: { readonly [key: string]: unknown }
-  readonly allowedTools?: ReadonlyArray<string>
+  readonly license?: string | undefined
+  readonly compatibility?: string | undefined
+  readonly metadata?: { readonly [key: string]: unknown } | undefined
+  readonly allowedTools?: ReadonlyArray<string> | undefined
 }
 
 const decode = Schema.decodeUnknownResult(Frontmatter, { errors: "all" })

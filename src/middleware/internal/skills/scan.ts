@@ -34,7 +34,7 @@ export interface Found {
 }
 
 /** What came of one place. */
-type One = { readonly skill?: Skill; readonly problems: ReadonlyArray<Problem> }
+type One = { readonly skill?: Skill | undefined; readonly problems: ReadonlyArray<Problem> }
 
 const nothing: One = { problems: [] }
 

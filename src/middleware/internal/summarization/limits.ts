@@ -7,9 +7,9 @@
  * together: `{ tokens: 50_000, messages: 20 }` is both.
  */
 export interface Amount {
-  readonly fraction?: number
-  readonly tokens?: number
-  readonly messages?: number
+  readonly fraction?: number | undefined
+  readonly tokens?: number | undefined
+  readonly messages?: number | undefined
 }
 
 /** How long a request is: all of its tokens, and its messages. */

@@ -11,11 +11,11 @@ export type Headers = { readonly [name: string]: string | Redacted.Redacted }
 
 /** How a server is reached. */
 export interface Connection {
-  readonly baseURL?: string
-  readonly headers?: Headers
-  readonly betas?: ReadonlyArray<string>
-  readonly fetch?: typeof globalThis.fetch
-  readonly timeout?: Duration.Input
+  readonly baseURL?: string | undefined
+  readonly headers?: Headers | undefined
+  readonly betas?: ReadonlyArray<string> | undefined
+  readonly fetch?: typeof globalThis.fetch | undefined
+  readonly timeout?: Duration.Input | undefined
 }
 
 const valueOf = (value: string | Redacted.Redacted): string =>

@@ -92,7 +92,7 @@ const told = (
   failure: {
     readonly status: number | undefined
     readonly type: string
-    readonly code?: string
+    readonly code?: string | undefined
     readonly message: string
     readonly headers?: HeaderReader | undefined
   }

@@ -12,7 +12,7 @@ export interface Rates {
   readonly output: number
   readonly cacheRead: number
   /** Rates of requests that read more than this many tokens. */
-  readonly long?: Rates & { readonly above: number }
+  readonly long?: (Rates & { readonly above: number }) | undefined
 }
 
 /**
@@ -29,7 +29,7 @@ export interface Profile {
   readonly structuredOutput: "native" | "tool"
   readonly forcedTools: boolean
   readonly thinkingOff: "disabled" | "between_tools"
-  readonly rates?: Rates
+  readonly rates?: Rates | undefined
 }
 
 const current: Profile = {

@@ -14,8 +14,8 @@ const rules: SchemaRules = {
 
 /** How an answer in a schema is asked for: with a format, or with a text in the system prompt. */
 export interface OutputRequest {
-  readonly format?: { readonly type: "json_schema"; readonly schema: JsonObject }
-  readonly plea?: string
+  readonly format?: { readonly type: "json_schema"; readonly schema: JsonObject } | undefined
+  readonly plea?: string | undefined
   /** What the API will not enforce, as `path: keyword`. */
   readonly removed: ReadonlyArray<string>
 }

@@ -86,7 +86,7 @@ const choiceOf = (
   request: ModelRequest,
   thinking: Thinking | undefined,
   names: ToolNames
-): { readonly choice?: ToolChoice; readonly plea?: string } => {
+): { readonly choice?: ToolChoice | undefined; readonly plea?: string | undefined } => {
   const { toolChoice, tools } = request
   if (toolChoice === "none" || tools.length === 0) return { choice: { type: "none" } }
   if (toolChoice === "auto") return {}

@@ -8,7 +8,10 @@ import type { Prices } from "../../../core/Usage.ts"
  * How a model thinks before it answers: as much as it finds right, within a budget (tokens, at least 1,024; models up
  * to Claude 4.6), or not at all. `interleaved` lets those models think between tool calls too; adaptive ones always do.
  */
-export type Thinking = "adaptive" | "off" | { readonly budgetTokens: number; readonly interleaved?: boolean }
+export type Thinking =
+  | "adaptive"
+  | "off"
+  | { readonly budgetTokens: number; readonly interleaved?: boolean | undefined }
 
 /**
  * Settings of requests. Only what is set is sent, except `maxTokens`, which the API insists on.
@@ -24,18 +27,18 @@ export type Thinking = "adaptive" | "off" | { readonly budgetTokens: number; rea
  *   all of these; a `null` there takes one out
  */
 export interface Settings {
-  readonly maxTokens?: number
-  readonly temperature?: number
-  readonly topP?: number
-  readonly topK?: number
-  readonly stopSequences?: ReadonlyArray<string>
-  readonly thinking?: Thinking
-  readonly showThinking?: boolean
-  readonly effort?: "low" | "medium" | "high" | "xhigh" | "max"
-  readonly cache?: "off" | { readonly ttl: "5m" | "1h" }
-  readonly serverTools?: ReadonlyArray<JsonObject>
-  readonly metadata?: { readonly userId: string }
-  readonly parameters?: JsonObject
+  readonly maxTokens?: number | undefined
+  readonly temperature?: number | undefined
+  readonly topP?: number | undefined
+  readonly topK?: number | undefined
+  readonly stopSequences?: ReadonlyArray<string> | undefined
+  readonly thinking?: Thinking | undefined
+  readonly showThinking?: boolean | undefined
+  readonly effort?: "low" | "medium" | "high" | "xhigh" | "max" | undefined
+  readonly cache?: "off" | { readonly ttl: "5m" | "1h" } | undefined
+  readonly serverTools?: ReadonlyArray<JsonObject> | undefined
+  readonly metadata?: { readonly userId: string } | undefined
+  readonly parameters?: JsonObject | undefined
 }
 
 /**
@@ -44,10 +47,10 @@ export interface Settings {
  * means or by a tool call.
  */
 export interface Overrides {
-  readonly contextWindowTokens?: number
-  readonly supportsVision?: boolean
-  readonly prices?: Prices
-  readonly structuredOutput?: "native" | "tool"
+  readonly contextWindowTokens?: number | undefined
+  readonly supportsVision?: boolean | undefined
+  readonly prices?: Prices | undefined
+  readonly structuredOutput?: "native" | "tool" | undefined
 }
 
 /** How long a prompt stays cached; `undefined` when caching is off. */

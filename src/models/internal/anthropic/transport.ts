@@ -26,7 +26,7 @@ const versionHeader = (body: Prompt): Record<string, string> =>
 
 /** Loads the SDK and makes a client. */
 export const make = Effect.fnUntraced(function* (
-  connection: Connection & { readonly apiKey?: Redacted.Redacted },
+  connection: Connection & { readonly apiKey?: Redacted.Redacted | undefined },
   origin: Origin
 ): Effect.fn.Return<Transport, ModelError> {
   const { Anthropic } = yield* loadPeer(origin, "@anthropic-ai/sdk", () => import("@anthropic-ai/sdk"))

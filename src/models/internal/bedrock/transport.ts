@@ -14,15 +14,15 @@ import { loadPeer } from "../peer.ts"
 export interface Credentials {
   readonly accessKeyId: string
   readonly secretAccessKey: Redacted.Redacted
-  readonly sessionToken?: Redacted.Redacted
+  readonly sessionToken?: Redacted.Redacted | undefined
 }
 
 /** Loads the SDK and makes a client. */
 export const make = Effect.fnUntraced(function* (
   connection: Connection & {
-    readonly region?: string
-    readonly bearerToken?: Redacted.Redacted
-    readonly credentials?: Credentials
+    readonly region?: string | undefined
+    readonly bearerToken?: Redacted.Redacted | undefined
+    readonly credentials?: Credentials | undefined
   },
   origin: Origin
 ): Effect.fn.Return<Send, ModelError> {

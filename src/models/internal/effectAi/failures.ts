@@ -8,9 +8,9 @@ import type { Reason } from "../../../core/ModelError.ts"
 import { longestSaid } from "../secrets.ts"
 
 interface Http {
-  readonly status?: number
-  readonly requestId?: string
-  readonly retryAfter?: Duration.Duration
+  readonly status?: number | undefined
+  readonly requestId?: string | undefined
+  readonly retryAfter?: Duration.Duration | undefined
 }
 
 const requestIdHeaders = ["x-request-id", "request-id", "x-amzn-requestid", "x-goog-request-id"]

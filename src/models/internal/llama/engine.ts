@@ -29,10 +29,10 @@ export type Progress =
  */
 export interface Source {
   readonly model: string
-  readonly directory?: string
-  readonly gpu?: "auto" | "metal" | "cuda" | "vulkan" | false
-  readonly threads?: number
-  readonly onProgress?: (progress: Progress) => Effect.Effect<void>
+  readonly directory?: string | undefined
+  readonly gpu?: "auto" | "metal" | "cuda" | "vulkan" | false | undefined
+  readonly threads?: number | undefined
+  readonly onProgress?: ((progress: Progress) => Effect.Effect<void>) | undefined
 }
 
 export interface Engine {

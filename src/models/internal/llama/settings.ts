@@ -15,14 +15,14 @@ import { errorOf, type Origin } from "./errors.ts"
  * - `thinking`: whether a model that can think before it answers does; by default as its template has it
  */
 export interface Settings {
-  readonly temperature?: number
-  readonly topK?: number
-  readonly topP?: number
-  readonly minP?: number
-  readonly seed?: number
-  readonly repeatPenalty?: number
-  readonly maxTokens?: number
-  readonly thinking?: boolean
+  readonly temperature?: number | undefined
+  readonly topK?: number | undefined
+  readonly topP?: number | undefined
+  readonly minP?: number | undefined
+  readonly seed?: number | undefined
+  readonly repeatPenalty?: number | undefined
+  readonly maxTokens?: number | undefined
+  readonly thinking?: boolean | undefined
 }
 
 const number = Schema.optionalKey(Schema.Finite)

@@ -19,29 +19,31 @@ import { errorBody, failureOf } from "./failure.ts"
 /** How a server is reached. */
 export interface Connection {
   /** Without a key, `baseURL` and `azure`, the key is read from `OPENAI_API_KEY`; with `azure` from `AZURE_OPENAI_API_KEY`. */
-  readonly apiKey?: Redacted.Redacted<string>
+  readonly apiKey?: Redacted.Redacted<string> | undefined
   /** Where the API is, its version included: `http://localhost:11434/v1`. OpenAI by default. */
-  readonly baseURL?: string
+  readonly baseURL?: string | undefined
   /**
    * An Azure OpenAI resource. Without `apiVersion` its v1 API is used; with one, the dated API, whose chat completions
    * are addressed by `deployment` (the model's name by default).
    */
-  readonly azure?: {
-    readonly endpoint: string
-    readonly apiVersion?: string
-    readonly deployment?: string
-  }
+  readonly azure?:
+    | {
+        readonly endpoint: string
+        readonly apiVersion?: string | undefined
+        readonly deployment?: string | undefined
+      }
+    | undefined
   /** Sent with every request. */
-  readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>>
+  readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>> | undefined
   /** Used in the place of the global `fetch` (which goes through a proxy when node runs with `NODE_USE_ENV_PROXY=1`). */
-  readonly fetch?: typeof globalThis.fetch
+  readonly fetch?: typeof globalThis.fetch | undefined
   /**
    * How long to wait for an answer to begin, and then for each next thing that it says; 10 minutes by default.
    * `ModelTimeout` limits a whole turn.
    */
-  readonly timeout?: Duration.Input
-  readonly organization?: string
-  readonly project?: string
+  readonly timeout?: Duration.Input | undefined
+  readonly organization?: string | undefined
+  readonly project?: string | undefined
 }
 
 const home = "https://api.openai.com/v1"

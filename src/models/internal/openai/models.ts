@@ -17,7 +17,7 @@ export interface ModelInfo {
 
 const model = (
   contextWindowTokens: number,
-  kind: { readonly vision?: boolean; readonly reasoning?: boolean },
+  kind: { readonly vision?: boolean | undefined; readonly reasoning?: boolean | undefined },
   input: number,
   output: number,
   cacheRead?: number,

@@ -11,21 +11,21 @@ export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "
 
 /** What both of OpenAI's APIs take. Only what is set is sent. */
 export interface Parameters {
-  readonly temperature?: number
-  readonly topP?: number
+  readonly temperature?: number | undefined
+  readonly topP?: number | undefined
   /** The most tokens that an answer may have, its reasoning included. */
-  readonly maxOutputTokens?: number
-  readonly verbosity?: "low" | "medium" | "high"
+  readonly maxOutputTokens?: number | undefined
+  readonly verbosity?: "low" | "medium" | "high" | undefined
   /** Whether the model may ask for several tools in one turn. */
-  readonly parallelToolCalls?: boolean
-  readonly serviceTier?: "auto" | "default" | "flex" | "scale" | "priority" | "fast"
+  readonly parallelToolCalls?: boolean | undefined
+  readonly serviceTier?: "auto" | "default" | "flex" | "scale" | "priority" | "fast" | undefined
   /** Requests with the same key are sent to the same cache. */
-  readonly promptCacheKey?: string
-  readonly promptCacheRetention?: "in_memory" | "24h"
+  readonly promptCacheKey?: string | undefined
+  readonly promptCacheRetention?: "in_memory" | "24h" | undefined
   /** A stable id of the person at the other end, hashed. */
-  readonly safetyIdentifier?: string
-  readonly user?: string
-  readonly metadata?: Readonly<Record<string, string>>
+  readonly safetyIdentifier?: string | undefined
+  readonly user?: string | undefined
+  readonly metadata?: Readonly<Record<string, string>> | undefined
 }
 
 /** Names that differ on the wire; a dot leads into an object. */

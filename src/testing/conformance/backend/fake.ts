@@ -73,7 +73,7 @@ export const fakeOf = (maxFileSize: number) => {
   const write = (
     given: string,
     bytes: Uint8Array,
-    options: { readonly create?: boolean; readonly version?: string } = {}
+    options: { readonly create?: boolean | undefined; readonly version?: string | undefined } = {}
   ): Outcome<Backend.Written> =>
     Result.gen(function* () {
       const path = yield* normalize(given)
@@ -135,7 +135,7 @@ export const fakeOf = (maxFileSize: number) => {
     edit: (
       given: string,
       replacements: ReadonlyArray<Backend.Replacement>,
-      options: { readonly version?: string }
+      options: { readonly version?: string | undefined }
     ): Outcome<Backend.Edited> =>
       Result.gen(function* () {
         const [path, { bytes, version }] = yield* fileAt(given)

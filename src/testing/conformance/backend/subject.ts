@@ -52,7 +52,7 @@ export type FillDisk<out H> = () => Effect.Effect<void, never, H | Scope.Scope>
  */
 export interface ManyFiles<out H> {
   readonly count: number
-  readonly plant?: (files: Readonly<Record<string, string>>) => Effect.Effect<void, never, H>
+  readonly plant?: ((files: Readonly<Record<string, string>>) => Effect.Effect<void, never, H>) | undefined
 }
 
 /** Another backend over the same files, as a second layer of this process has it, until the scope is closed. */

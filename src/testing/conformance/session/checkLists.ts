@@ -40,7 +40,7 @@ const hostileIds = Effect.fnUntraced(function* (store: Service) {
 })
 
 const pagesOf = Effect.fnUntraced(function* <A>(
-  page: (cursor: { readonly cursor?: string }) => Effect.Effect<Listing<A>, SessionError>
+  page: (cursor: { readonly cursor?: string | undefined }) => Effect.Effect<Listing<A>, SessionError>
 ): Effect.fn.Return<ReadonlyArray<A>, SessionError> {
   const items: Array<A> = []
   let next: string | null = null

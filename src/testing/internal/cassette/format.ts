@@ -19,8 +19,8 @@ const ModelLine = Schema.Struct({
     Schema.Struct({
       input: Schema.Finite,
       output: Schema.Finite,
-      cacheRead: Schema.optionalKey(Schema.Finite),
-      cacheWrite: Schema.optionalKey(Schema.Finite)
+      cacheRead: Schema.optional(Schema.Finite),
+      cacheWrite: Schema.optional(Schema.Finite)
     })
   )
 })

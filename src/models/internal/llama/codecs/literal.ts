@@ -6,7 +6,7 @@ import { type Out, quoted, tagged } from "./strings.ts"
 
 /** A notation: its tag around strings if it has one, and whether a bare word is a string. */
 export interface Notation {
-  readonly quote?: string
+  readonly quote?: string | undefined
   readonly bareStrings: boolean
 }
 
