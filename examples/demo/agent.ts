@@ -14,7 +14,7 @@ const researcher = DeepAgent.subagent({
   prompt: "You answer one question about the code in this folder. Search, read what you found, name your sources.",
   files: ["ls", "read_file", "glob", "grep"],
   todos: false,
-  maxIterations: 10
+  maxRounds: 10
 })
 
 /** Its type says all that it needs: `Agent<string, ModelError, ChatModel | Backend | Approvals>`. */
@@ -35,5 +35,5 @@ export const reporter = DeepAgent.make({
   // Much smaller than the defaults, so that short work shows what long work needs.
   summarization: { contextWindowTokens: 14_000 },
   largeResults: { toolResults: 4_000 },
-  maxIterations: 30
+  maxRounds: 30
 })

@@ -18,7 +18,7 @@ export const makeAnalyst = <
     middleware: [...options.middleware, Budget.make({ rounds: 100, onExhausted: "finalAnswer" })]
   })
 
-export const makeWith = <O extends DeepAgent.SubagentOptions>(options: O) => ({ ...options, maxIterations: 10 })
+export const makeWith = <O extends DeepAgent.SubagentOptions>(options: O) => ({ ...options, maxRounds: 10 })
 
 export const runner = <O, E, R>(agent: Agent.Agent<O, E, R>) => ({
   run: (input: string) => Agent.run(agent, input),

@@ -124,7 +124,7 @@ export type Needs<Options> = Options extends { readonly threadId: string } ? Jou
  *
  * `prompt` is the system prompt (or an effect that makes it, once a run). `output` makes the answer typed: by the
  * model's JSON-schema mode where it has one, else by a `final_answer` tool; an answer that does not decode goes back to
- * the model at most twice. `maxIterations` (50) bounds the rounds, after which the model answers once more without
+ * the model at most twice. `maxRounds` (50) bounds the rounds, after which the model answers once more without
  * tools. `toolConcurrency` (8) bounds the tools that run at once. `stopWhen` ends the run after a round of tools.
  * `parameters` go to the provider with each request.
  */
@@ -142,7 +142,7 @@ export const make = <
   readonly tools?: Tools | undefined
   readonly middleware?: Stack | undefined
   readonly output?: Schema.ConstraintCodec<Output, unknown> | undefined
-  readonly maxIterations?: number | undefined
+  readonly maxRounds?: number | undefined
   readonly toolConcurrency?: number | undefined
   readonly stopWhen?: Stops | undefined
   readonly parameters?: JsonObject | undefined
@@ -166,7 +166,7 @@ export const make = <
     middleware: options.middleware ?? [],
     inherited: [],
     output: options.output === undefined ? undefined : outputFromSchema(options.output),
-    maxIterations: options.maxIterations ?? 50,
+    maxRounds: options.maxRounds ?? 50,
     toolConcurrency: options.toolConcurrency ?? 8,
     stopWhen: options.stopWhen ?? [],
     parameters: options.parameters ?? {},

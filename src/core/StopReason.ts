@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 /**
  * - `completed`: the model gave its answer (or a tool gave it by `returnDirect`)
  * - `stopCondition`: `stopWhen`, or a middleware, said so
- * - `maxIterations`, `duplicateRounds`, `budget:…`: a limit; the answer was forced without tools
+ * - `maxRounds`, `duplicateRounds`, `budget:…`: a limit; the answer was forced without tools
  * - `suspended`: a gate wants a decision; `pending` says which
  * - `refused`: the model or its provider's filter refused, or a guardrail answered instead
  * - `length`: the answer was cut by the model's output limit
@@ -14,7 +14,7 @@ import * as Schema from "effect/Schema"
 export const StopReason = Schema.Literals([
   "completed",
   "stopCondition",
-  "maxIterations",
+  "maxRounds",
   "duplicateRounds",
   "budget:tokens",
   "budget:cost",

@@ -16,7 +16,7 @@ export type Error<S> = S extends StopWhen<infer E, infer _R> ? E : never
 /** What a condition needs. */
 export type Services<S> = S extends StopWhen<infer _E, infer R> ? R : never
 
-/** After that many rounds. Unlike `maxIterations` it asks for no final answer. */
+/** After that many rounds. Unlike `maxRounds` it asks for no final answer. */
 export const rounds =
   (count: number): StopWhen =>
   (run) =>

@@ -71,7 +71,7 @@ export interface SummaryOptions extends Pick<
  * - `summarization`, `largeResults`: options, or `false` for none
  * - `profiles`: what fits the agent to its model, the built-in ones by default
  * - `output`: the schema of the answer, if it is no text
- * - `maxIterations`: 200 by default
+ * - `maxRounds`: 200 by default
  * - `toolConcurrency`, `stopWhen`, `parameters`: as for `Agent.make`
  */
 export interface SubagentOptions {
@@ -91,7 +91,7 @@ export interface SubagentOptions {
   readonly profiles?: ReadonlyArray<HarnessProfile> | undefined
   readonly output?: Schema.ConstraintCodec<unknown, unknown> | undefined
   readonly parameters?: JsonObject | undefined
-  readonly maxIterations?: number | undefined
+  readonly maxRounds?: number | undefined
   readonly toolConcurrency?: number | undefined
   readonly stopWhen?: ReadonlyArray<StopWhen.StopWhen<unknown, unknown>> | undefined
 }

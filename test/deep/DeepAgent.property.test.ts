@@ -28,7 +28,7 @@ const firstOf = (messages: ReadonlyArray<Message.Message>) => Message.text(messa
 describe("parallel sub-agents (invariants 1, 4, 10)", { timeout: 60_000 }, () => {
   const broken = Tool.make("broken", { description: "", parameters: {}, execute: () => Effect.die("broken") })
   const own = (name: string, turns: (index: number) => TestChatModel.Turn) =>
-    DeepAgent.subagent({ name, description: name, prompt: name, tools: [broken], maxIterations: 3 }).pipe(
+    DeepAgent.subagent({ name, description: name, prompt: name, tools: [broken], maxRounds: 3 }).pipe(
       Agent.provide(TestChatModel.reactive((request) => turns(turnsOf(request.messages))))
     )
   const agents = [

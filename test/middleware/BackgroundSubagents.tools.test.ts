@@ -136,7 +136,7 @@ describe("The tools of BackgroundSubagents", () => {
     Effect.gen(function* () {
       const nothing = Tool.make("nothing", { description: "", parameters: {}, execute: () => Effect.succeed("") })
       const short = Agent.provide(
-        Agent.make({ name: "short", prompt: "", tools: [nothing], maxIterations: 1 }),
+        Agent.make({ name: "short", prompt: "", tools: [nothing], maxRounds: 1 }),
         TestChatModel.reactive(({ messages, tools }) =>
           tools.length > 0 && messages.length === 1
             ? calls([{ name: "nothing", arguments: {} }])

@@ -254,7 +254,7 @@ describe("Memory", () => {
         name: "agent",
         prompt: "BASE",
         tools: [look],
-        maxIterations: 1,
+        maxRounds: 1,
         middleware: [aside, Memory.make({ sources: [user] })]
       })
       yield* Agent.run(agent, "go")

@@ -53,7 +53,7 @@ describe("in company", () => {
         prompt: "",
         tools: [reads(700)],
         middleware: [hints, Summarization.make()],
-        maxIterations: 100
+        maxRounds: 100
       })
       yield* Agent.run(agent, "Read")
       const { turns } = yield* asked
@@ -73,11 +73,11 @@ describe("in company", () => {
         tools: [reads(700)],
         middleware: [Summarization.make()],
         output: Schema.Struct({ count: Schema.Int }),
-        maxIterations: 40
+        maxRounds: 40
       })
       const result = yield* Agent.run(agent, "Read")
       assert.deepStrictEqual(result.output, { count: 7 })
-      assert.strictEqual(result.stopReason, "maxIterations")
+      assert.strictEqual(result.stopReason, "maxRounds")
       const { turns } = yield* asked
       assert.isDefined(turns.at(-1)?.outputSchema)
       assert.strictEqual(turns.at(-1)?.messages.at(-1)?.source, "final-answer")
@@ -96,7 +96,7 @@ describe("in company", () => {
         prompt: "",
         tools: [reads(2_000)],
         middleware: [Summarization.make({ trigger: { messages: 10 }, tail: { messages: 1 } })],
-        maxIterations: 4
+        maxRounds: 4
       })
       yield* Agent.run(agent, "Read")
       const last = (yield* asked).turns.at(-1)?.messages ?? []
@@ -145,7 +145,7 @@ describe("in company", () => {
         prompt: "You are the child.",
         tools: [reads(700)],
         middleware: [summarization],
-        maxIterations: 100
+        maxRounds: 100
       })
       const parent = Agent.make({
         name: "parent",

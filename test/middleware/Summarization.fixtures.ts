@@ -49,7 +49,7 @@ export const reader = (rounds: number) => (n: number) => (n <= rounds ? readCall
 export const agentWith = <E, R>(
   middleware: Middleware.Middleware<E, R>,
   tools: ReadonlyArray<Tool.Tool> = [reads(700), writeFile]
-) => Agent.make({ name: "agent", prompt: "You are tested.", tools, middleware: [middleware], maxIterations: 500 })
+) => Agent.make({ name: "agent", prompt: "You are tested.", tools, middleware: [middleware], maxRounds: 500 })
 
 /** What the model was asked in the conversation, and for summaries. */
 export const asked = Effect.map(TestChatModel.requests, (requests) => ({

@@ -217,7 +217,7 @@ describe("offload", () => {
         prompt: "child",
         tools: [reads(700)],
         middleware: [summarization],
-        maxIterations: 100
+        maxRounds: 100
       })
       const parent = Agent.make({
         name: "parent",

@@ -184,7 +184,7 @@ describe("the summary", () => {
         prompt: "",
         tools: [reads(700)],
         middleware: [watch, summarization],
-        maxIterations: 100
+        maxRounds: 100
       })
       const result = yield* Agent.run(agent, "Read")
       const { summaries, turns } = yield* asked

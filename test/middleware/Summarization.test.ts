@@ -123,7 +123,7 @@ describe("where it can't help", () => {
         prompt: filler("You are told a lot", 30_000),
         tools: [reads(300)],
         middleware: [Summarization.make()],
-        maxIterations: 100
+        maxRounds: 100
       })
       const events = yield* AgentTest.events(agent, "Read")
       assert.strictEqual(events.at(-1)?._tag, "RunCompleted")
@@ -391,7 +391,7 @@ describe("the trigger", () => {
         prompt: "",
         tools: [reads(700)],
         middleware: [observe, Summarization.make({ counter })],
-        maxIterations: 300
+        maxRounds: 300
       })
       const events = yield* AgentTest.events(agent, "Read")
       assert.strictEqual(eventsOf(events, "Compacted").length, 0)

@@ -28,7 +28,7 @@ export interface Definition {
   /** What a run that outlives the call which began it takes along from its parents. */
   readonly inherited: ReadonlyArray<Middleware<unknown, unknown>>
   readonly output: Output | undefined
-  readonly maxIterations: number
+  readonly maxRounds: number
   readonly toolConcurrency: number
   readonly stopWhen: ReadonlyArray<StopWhen<unknown, unknown>>
   readonly parameters: JsonObject
@@ -97,8 +97,8 @@ const findProblem = (
       return `two state slots are named "${slot.name}"; rename one of them`
     byName.set(slot.name, slot)
   }
-  if (!Number.isInteger(definition.maxIterations) || definition.maxIterations < 1) {
-    return `maxIterations must be a whole number of at least 1, not ${definition.maxIterations}`
+  if (!Number.isInteger(definition.maxRounds) || definition.maxRounds < 1) {
+    return `maxRounds must be a whole number of at least 1, not ${definition.maxRounds}`
   }
   if (!Number.isInteger(definition.toolConcurrency) || definition.toolConcurrency < 1) {
     return `toolConcurrency must be a whole number of at least 1, not ${definition.toolConcurrency}`

@@ -26,7 +26,7 @@ export interface Ending {
 /** What the loop remembers from round to round. */
 interface Memory {
   /** Rounds since the last input. */
-  iteration: number
+  round: number
   repairs: number
   repeats: number
   /** The calls of the last round that was executed: all in one, one by one, and the ids of those that failed. */
@@ -201,7 +201,7 @@ const more = Effect.fnUntraced(function* (live: Live, memory: Memory, end: Step)
   const steered = live.control !== undefined && live.control.steering.length > 0
   const follows = steered || (yield* admit(live, "followUp"))
   if (!follows) return end
-  memory.iteration = 0
+  memory.round = 0
   memory.repairs = 0
   memory.asked = ""
   return next
@@ -350,9 +350,9 @@ export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | 
     if (step._tag === "End") return step.ending
     if (step._tag === "Final") return yield* finalAnswer(live, step.stopReason)
   }
-  const { maxIterations } = compiled.definition
+  const { maxRounds } = compiled.definition
   const memory: Memory = {
-    iteration: 0,
+    round: 0,
     repairs: 0,
     repeats: 0,
     asked: "",
@@ -375,8 +375,8 @@ export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | 
       // Somebody said something new: doing the same again may be what they want.
       memory.asked = ""
     }
-    if (memory.iteration >= maxIterations) return yield* finalAnswer(live, "maxIterations")
-    memory.iteration++
+    if (memory.round >= maxRounds) return yield* finalAnswer(live, "maxRounds")
+    memory.round++
     const instead = before.length === 0 ? undefined : yield* directed(before)
     // Something new was said, as by one who steers.
     if (instead?._tag === "GoOn") memory.asked = ""

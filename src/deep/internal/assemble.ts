@@ -70,7 +70,7 @@ export const assemble = (options: SubagentOptions, middleware: ReadonlyArray<Any
     prompt: options.prompt,
     tools: toolsOf(options) ?? [],
     middleware,
-    maxIterations: options.maxIterations ?? 200,
+    maxRounds: options.maxRounds ?? 200,
     stopWhen: options.stopWhen ?? [],
     ...(options.description === undefined ? {} : { description: options.description }),
     ...(options.parameters === undefined ? {} : { parameters: options.parameters }),

@@ -16,7 +16,7 @@ const contextWindowTokens = 200_000
 const surroundings = (model) =>
   Layer.merge(MemoryBackend.layer(), Layer.succeed(ChatModel.ChatModel, { ...model, contextWindowTokens }))
 
-const agentOf = (tools, more) => DeepAgent.make({ name: "bench", prompt, tools, maxIterations: 100_000, ...more })
+const agentOf = (tools, more) => DeepAgent.make({ name: "bench", prompt, tools, maxRounds: 100_000, ...more })
 
 const run = (agent, model, before = []) =>
   Effect.runPromise(Effect.provide(consume(Agent.stream(agent, "go", { history: before })), surroundings(model)))

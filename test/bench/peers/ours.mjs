@@ -102,7 +102,7 @@ export const consume = (events) => {
 export const make = (script) => {
   const model = modelOf(script)
   const tools = [stepOf(script)]
-  const agent = Agent.make({ name: "bench", prompt, tools, maxIterations: 100_000, toolConcurrency: 50 })
+  const agent = Agent.make({ name: "bench", prompt, tools, maxRounds: 100_000, toolConcurrency: 50 })
 
   return (before = []) =>
     Effect.runPromise(

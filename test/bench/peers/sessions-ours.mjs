@@ -38,7 +38,7 @@ export const open = async (kind, folder) => {
   const runtime = ManagedRuntime.make(layer)
   await runtime.context()
   const use = (body) => runtime.runPromise(SessionStore.SessionStore.use(body))
-  const bare = Agent.make({ name: "bench", prompt, maxIterations: 100_000 })
+  const bare = Agent.make({ name: "bench", prompt, maxRounds: 100_000 })
 
   return {
     /** Makes a thread, with so many messages before it. Without a store, they are given to each run. */
@@ -50,7 +50,7 @@ export const open = async (kind, folder) => {
     },
     make: (script) => {
       const tools = [stepOf(script)]
-      const agent = Agent.make({ name: "bench", prompt, tools, maxIterations: 100_000 })
+      const agent = Agent.make({ name: "bench", prompt, tools, maxRounds: 100_000 })
       const model = modelOf(script)
       const before = history(script.before)
       return (threadId) => {

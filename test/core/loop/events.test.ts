@@ -67,7 +67,7 @@ describe("invariant 3: order", () => {
         Effect.runSync(Ref.set(said, index))
         return index < 500 ? stepCall(index) : TestChatModel.text("done")
       })
-      const agent = Agent.make({ name: "a", prompt: "", tools: [step], maxIterations: 1000 })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [step], maxRounds: 1000 })
       const reading = yield* Agent.stream(agent, "go").pipe(
         Stream.rechunk(1),
         Stream.runForEach((event) =>
@@ -357,7 +357,7 @@ describe("invariant 9: interruption", () => {
   it.effect("in a sub-agent, while a reader does not read", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const child = Agent.make({ name: "child", description: "", prompt: "c", tools: [step], maxIterations: 1000 })
+        const child = Agent.make({ name: "child", description: "", prompt: "c", tools: [step], maxRounds: 1000 })
         const agent = Agent.make({ name: "parent", prompt: "p", tools: [Agent.asTool(child)] })
         const handle = yield* Agent.start(agent, "go")
         yield* handle.events.pipe(
@@ -382,7 +382,7 @@ describe("invariant 9: interruption", () => {
   it.effect("while the run waits for a reader that does not read", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const agent = Agent.make({ name: "a", prompt: "", tools: [step], maxIterations: 1000 })
+        const agent = Agent.make({ name: "a", prompt: "", tools: [step], maxRounds: 1000 })
         const handle = yield* Agent.start(agent, "go")
         yield* handle.events.pipe(
           Stream.runForEach(() => Effect.never),
@@ -561,12 +561,12 @@ describe("the transcript and the usage can be rebuilt from the events alone", ()
       return mode
     })
   })
-  const child = Agent.make({ name: "child", description: "", prompt: "child", tools: [noisy], maxIterations: 2 })
+  const child = Agent.make({ name: "child", description: "", prompt: "child", tools: [noisy], maxRounds: 2 })
   const parent = Agent.make({
     name: "parent",
     prompt: "parent",
     tools: [noisy, Agent.asTool(child)],
-    maxIterations: 3
+    maxRounds: 3
   })
 
   const call = fc.oneof(

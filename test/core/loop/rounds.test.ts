@@ -195,7 +195,7 @@ describe("invariant 2: one door", () => {
         prompt: "",
         tools: [Agent.asTool(child)],
         middleware: [watching, asking],
-        maxIterations: 1
+        maxRounds: 1
       })
       const { events } = yield* AgentTest.collect(agent, "go")
       assert.deepStrictEqual(purposes, ["parent turn 1", "child turn 0", "parent turn 0", "parent grade 0"])
@@ -203,7 +203,7 @@ describe("invariant 2: one door", () => {
       assert.isTrue(last?._tag === "RunCompleted")
       if (last?._tag !== "RunCompleted") return
       assert.strictEqual(Usage.totalTokens(last.usage), 4 * 11)
-      assert.strictEqual(last.stopReason, "maxIterations")
+      assert.strictEqual(last.stopReason, "maxRounds")
     }).pipe(
       Effect.provide(
         TestChatModel.reactive((request, index) =>
@@ -219,9 +219,9 @@ describe("invariant 2: one door", () => {
 })
 
 describe("invariant 7: iteration cap", () => {
-  it.effect("at maxIterations the model is called once more with no tools, so the answer is never empty", () =>
+  it.effect("at maxRounds the model is called once more with no tools, so the answer is never empty", () =>
     Effect.gen(function* () {
-      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "p", tools: [step], maxIterations: 2 }), "go")
+      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "p", tools: [step], maxRounds: 2 }), "go")
       const requests = yield* TestChatModel.requests
       assert.deepStrictEqual(
         requests.map((request) => request.tools.length),
@@ -232,17 +232,14 @@ describe("invariant 7: iteration cap", () => {
       assert.include(asked === undefined ? "" : Message.text(asked), "no more tools")
       assert.strictEqual(requests[2]?.systemPrompt, "p")
       assert.notInclude(result.messages.map(Message.text).join(), "no more tools")
-      assert.deepStrictEqual(
-        [result.text, result.stopReason, result.rounds],
-        ["that is all I know", "maxIterations", 3]
-      )
+      assert.deepStrictEqual([result.text, result.stopReason, result.rounds], ["that is all I know", "maxRounds", 3])
     }).pipe(Effect.provide(TestChatModel.script([stepCall(1), stepCall(2), "that is all I know"])))
   )
 
   it.effect("a model that calls tools even then is answered, and what it said before is the answer", () =>
     Effect.gen(function* () {
-      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [step], maxIterations: 1 }), "go")
-      assert.deepStrictEqual([result.text, result.stopReason], ["thinking aloud", "maxIterations"])
+      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [step], maxRounds: 1 }), "go")
+      assert.deepStrictEqual([result.text, result.stopReason], ["thinking aloud", "maxRounds"])
       assert.strictEqual(result.output, "thinking aloud")
       assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
     }).pipe(
@@ -257,14 +254,14 @@ describe("invariant 7: iteration cap", () => {
 
   it.effect("an answer that the model never gave is said to be none", () =>
     Effect.gen(function* () {
-      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [step], maxIterations: 1 }), "go")
-      assert.deepStrictEqual([result.text, result.stopReason], ["The model gave no answer.", "maxIterations"])
+      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [step], maxRounds: 1 }), "go")
+      assert.deepStrictEqual([result.text, result.stopReason], ["The model gave no answer.", "maxRounds"])
     }).pipe(Effect.provide(TestChatModel.script([stepCall(1), ""])))
   )
 
   it.effect("two thousand rounds", () =>
     Effect.gen(function* () {
-      const agent = Agent.make({ name: "a", prompt: "", tools: [step], maxIterations: 10_000 })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [step], maxRounds: 10_000 })
       const result = yield* Agent.run(agent, "go")
       assert.strictEqual(result.rounds, 2001)
       assert.strictEqual(result.messages.length, 1 + 2000 * 2 + 1)
@@ -483,7 +480,7 @@ describe("structured output", () => {
 
     it.effect(`${structuredOutput}: a forced final answer still has the promised type`, () =>
       Effect.gen(function* () {
-        const limited = Agent.make({ name: "w", prompt: "", output: Weather, tools: [step], maxIterations: 1 })
+        const limited = Agent.make({ name: "w", prompt: "", output: Weather, tools: [step], maxRounds: 1 })
         const right =
           structuredOutput === "native"
             ? TestChatModel.text('{"city":"Bern","degrees":1}')
@@ -491,7 +488,7 @@ describe("structured output", () => {
         const result = yield* Agent.run(limited, "go").pipe(
           Effect.provide(TestChatModel.script([stepCall(1), right], { structuredOutput }))
         )
-        assert.deepStrictEqual([result.output.city, result.stopReason], ["Bern", "maxIterations"])
+        assert.deepStrictEqual([result.output.city, result.stopReason], ["Bern", "maxRounds"])
         assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
       })
     )
@@ -561,8 +558,8 @@ describe("input", () => {
         events.map((event) => event._tag),
         ["RunFailed"]
       )
-      const bad = Agent.make({ name: "bad", prompt: "", maxIterations: 0 })
-      assert.include(String(yield* Effect.flip(Agent.run(bad, "go"))), "maxIterations must be")
+      const bad = Agent.make({ name: "bad", prompt: "", maxRounds: 0 })
+      assert.include(String(yield* Effect.flip(Agent.run(bad, "go"))), "maxRounds must be")
     }).pipe(Effect.provide(TestChatModel.script([])))
   )
 })

@@ -272,7 +272,7 @@ describe("a run with a thread", () => {
 
   it.effect("the size of a step does not depend on the length of the thread (invariant 15)", () => {
     const threads: Record<string, TestJournal.Stored> = {}
-    const agent = Agent.make({ name: "a", prompt: "", tools: [did], maxIterations: 400 })
+    const agent = Agent.make({ name: "a", prompt: "", tools: [did], maxRounds: 400 })
     return Effect.gen(function* () {
       yield* Agent.run(agent, "go", { threadId: "t" })
       const sizes = threads["t"]?.appends.map((entries) => entries.length) ?? []

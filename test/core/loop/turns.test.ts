@@ -173,7 +173,7 @@ describe("calls that are declined", () => {
         "go"
       ).pipe(Effect.provide(TestChatModel.script([twice, "ok"])))
       assert.deepStrictEqual(results(messages), [["1", true]])
-      const capped = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [act], maxIterations: 1 }), "go").pipe(
+      const capped = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [act], maxRounds: 1 }), "go").pipe(
         Effect.provide(TestChatModel.script([twice, TestChatModel.calls([call("2")])]))
       )
       assert.deepStrictEqual(results(capped.messages), [

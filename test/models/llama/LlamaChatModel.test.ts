@@ -253,7 +253,7 @@ describe("LlamaChatModel", () => {
           parameters: { far: Schema.Boolean },
           execute: ({ far }) => Effect.sync(() => `seen ${++calls} ${far}`)
         })
-        const agent = Agent.make({ name: "looker", prompt: "Look.", tools: [look], maxIterations: 2 })
+        const agent = Agent.make({ name: "looker", prompt: "Look.", tools: [look], maxRounds: 2 })
         const result = yield* Agent.run(agent, "Look around").pipe(
           Effect.provide(layer({ model: caller, codec: "wrapper", contextSize: 4096, maxTokens: 400 }))
         )
