@@ -17,8 +17,8 @@
  * ```
  *
  * From the outside in: what fits the agent to its model (`HarnessProfile`), todos, skills, large results to files,
- * sub-agents (in the background too), summarization, your own middleware, cache marks, memory, approvals, retries and time-outs. One of yours
- * with the name of one of these takes its place.
+ * sub-agents (in the background too), summarization, your own middleware, cache marks, memory, approvals, retries and
+ * time-outs. One of yours with the name of a part takes its place (`parts`).
  */
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -37,18 +37,48 @@ import type * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import * as BackgroundSubagents from "../middleware/BackgroundSubagents.ts"
 import type { BackgroundTasks } from "../middleware/BackgroundTasks.ts"
-import type * as Filesystem from "../middleware/Filesystem.ts"
+import * as Filesystem from "../middleware/Filesystem.ts"
 import * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
+import * as Memory from "../middleware/Memory.ts"
+import * as ModelRetry from "../middleware/ModelRetry.ts"
+import * as ModelTimeout from "../middleware/ModelTimeout.ts"
+import * as PromptCaching from "../middleware/PromptCaching.ts"
+import * as Skills from "../middleware/Skills.ts"
 import * as Subagents from "../middleware/Subagents.ts"
-import type * as Summarization from "../middleware/Summarization.ts"
+import * as Summarization from "../middleware/Summarization.ts"
+import * as Todos from "../middleware/Todos.ts"
 import type { HarnessProfile } from "../profiles/HarnessProfile.ts"
 import { assemble, layers, skillsOf } from "./internal/assemble.ts"
+import * as Harness from "./internal/harness.ts"
 import { type AnyMiddleware, stack } from "./internal/stack.ts"
 
 /** The name of the sub-agent for whatever needs a context of its own. */
 export const generalPurpose = "general-purpose"
 
-/** What can be said of summaries: see `Summarization.Options`. */
+/**
+ * The names of the stack's parts, from the outside in; your own middleware comes before `PromptCaching`. One of yours with
+ * a part's name takes its place: `Middleware.make({ name: Memory.name, … })`, or the same module with other options
+ * (`ModelRetry.make({ schedule })`). One that is named almost like a part of the agent fails its runs with `InvalidAgent`.
+ */
+export const parts = [
+  Harness.name,
+  Todos.name,
+  Skills.name,
+  Filesystem.name,
+  Subagents.name,
+  BackgroundSubagents.name,
+  Summarization.name,
+  PromptCaching.name,
+  Memory.name,
+  HumanInTheLoop.name,
+  ModelRetry.name,
+  ModelTimeout.name
+] as const
+
+/** The name of a part of the stack. */
+export type Part = (typeof parts)[number]
+
+/** Options of summaries: see `Summarization.Options`. */
 export interface SummaryOptions extends Pick<
   Summarization.Options,
   "trigger" | "tail" | "contextWindowTokens" | "counter"
@@ -63,7 +93,7 @@ export interface SummaryOptions extends Pick<
  * - `tools`: beside the file tools
  * - `files`: which file tools (default: all)
  * - `execute`: also `execute`, which needs a `Sandbox`; how long a command may run, or `true`
- * - `middleware`: your own; one with the name of one of ours takes its place
+ * - `middleware`: your own; one with the name of one of the `parts` takes its place
  * - `todos`: whether there is a list of todos (default `true`)
  * - `memory`, `skills`: where they are read from, in the backend
  * - `agentId`: reads memory and skills from `/agent` (the user's own folder for this agent, where `AgentHome.layer` mounts
@@ -252,11 +282,10 @@ export const make = <const O extends Options>(
 ): Agent.Agent<Output<O>, Error<O>, Services<O>> => {
   const { first, last, summary, tail } = layers(options)
   const agents = [...generalOf(options), ...(options.subagents ?? [])]
-  const { backgroundSubagents = [] } = options
-  const depth = options.maxDepth === undefined ? {} : { maxDepth: options.maxDepth }
+  const { backgroundSubagents = [], maxDepth } = options
   const subagents = [
-    ...(agents.length === 0 ? [] : [Subagents.make({ agents, ...depth })]),
-    ...(backgroundSubagents.length === 0 ? [] : [BackgroundSubagents.make({ agents: backgroundSubagents, ...depth })])
+    ...(agents.length === 0 ? [] : [Subagents.make({ agents, maxDepth })]),
+    ...(backgroundSubagents.length === 0 ? [] : [BackgroundSubagents.make({ agents: backgroundSubagents, maxDepth })])
   ]
   // The parts were put together by names; the type sums up what they are made of.
   return assemble(

@@ -20,6 +20,9 @@ import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { escaped } from "../support/untrusted.ts"
 
+/** The name of this middleware. */
+export const name = "AskUser"
+
 /** The name of the tool. */
 export const toolName = "ask_user"
 
@@ -53,7 +56,7 @@ const gate = (calls: ReadonlyArray<Middleware.PreparedCall>): ReadonlyArray<Midd
 /** Asks the `Approvals` service while the run waits. */
 export const make = (): Middleware.Middleware<never, Approvals> =>
   Middleware.make({
-    name: "AskUser",
+    name,
     tools: [askUser],
     gateToolCalls: (_run, calls) => Effect.as(Approvals, gate(calls))
   })
@@ -61,7 +64,7 @@ export const make = (): Middleware.Middleware<never, Approvals> =>
 /** Ends the run until the user has answered. */
 export const suspending = (): Middleware.Suspending =>
   Middleware.suspending({
-    name: "AskUser",
+    name,
     tools: [askUser],
     gateToolCalls: (_run, calls) => Effect.succeed(gate(calls))
   })

@@ -50,6 +50,9 @@ export {
   toolNames
 }
 
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+export const name = "BackgroundSubagents"
+
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
 type Entry = AnyAgent | Fork<AnyAgent> | Worker<unknown>
@@ -82,7 +85,6 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
       options.agents.flatMap((one) => ("open" in one ? [] : [...Agent.toolNames("fork" in one ? one.fork : one)]))
     )
   }
-  const name = "BackgroundSubagents"
   // What the workers need is in the types of the agents, and is put back here.
   return workers.length === 0
     ? Middleware.make<never, R>({ name })
@@ -91,7 +93,7 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
         check: () =>
           twoOfOneName("sub-agents in the background", workers) ??
           workers.map(({ problem }) => problem).find((problem) => problem !== undefined) ??
-          countProblem("BackgroundSubagents", { maxDepth: options.maxDepth }),
+          countProblem(name, { maxDepth: options.maxDepth }),
         state: [known],
         prompt,
         tools: makeTools(settings),

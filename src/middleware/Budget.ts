@@ -26,6 +26,9 @@ import { totalTokens } from "../core/Usage.ts"
 import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
 
+/** The name of this middleware. */
+export const name = "Budget"
+
 /** Amounts as a person reads them. */
 const say: { readonly [K in Ledger.Kind]: (amount: number) => string } = {
   tokens: (amount) => `${amount} tokens`,
@@ -131,10 +134,9 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     })
 
   return Middleware.make<E>({
-    name: "Budget",
+    name,
     inherit: true,
-    check: () =>
-      amountProblem("Budget", { tokens, cost, rounds, toolCalls }) ?? timeProblem("Budget", { time: limits.time }),
+    check: () => amountProblem(name, { tokens, cost, rounds, toolCalls }) ?? timeProblem(name, { time: limits.time }),
     beforeAgent: Effect.fnUntraced(function* (run) {
       const ledger = yield* ledgers.of(run)
       if (ledger.owner === run) return undefined

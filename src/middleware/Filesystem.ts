@@ -31,6 +31,9 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import { cut } from "../support/text.ts"
 import { amountProblem, countProblem } from "./internal/limits.ts"
 
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+export const name = "Filesystem"
+
 /** What a token is taken to be, in characters. */
 const charactersPerToken = 4
 
@@ -197,9 +200,9 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
   })
 
   return Middleware.make<never, Backend>({
-    name: "Filesystem",
+    name,
     inherit: true,
-    check: () => amountProblem("Filesystem", { toolResults, userMessages }) ?? countProblem("Filesystem", { keep }),
+    check: () => amountProblem(name, { toolResults, userMessages }) ?? countProblem(name, { keep }),
     wrapModelCall: (request, next, run) => {
       if (request.purpose !== turnPurpose) return next(request)
       const view = viewOf(run, request.messages)

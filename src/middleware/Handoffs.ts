@@ -41,6 +41,12 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import { before, conversation, type Spoken, slotPrefix, spoken, turnsIn } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 
+/** The name of this middleware. */
+export const name = "Handoffs"
+
+/** The name of the middleware of {@link peers}. */
+export const peersName = "HandoffPeers"
+
 /** How often a conversation may be handed over in one run, by default. */
 export const defaultMaxTransfers = 8
 
@@ -246,8 +252,8 @@ export const make = <const Agents extends ReadonlyArray<AnyAgent>>(options: {
   }
   const tools = options.agents.map((agent) => makeTool<R>(settings, agent))
   return Middleware.make<never, R | ToolContext>({
-    name: "handoffs",
-    check: () => countProblem("Handoffs", { maxTransfers: settings.maxTransfers }),
+    name,
+    check: () => countProblem(name, { maxTransfers: settings.maxTransfers }),
     state: [active, transfers],
     tools,
     ...(tools.length === 0
@@ -290,7 +296,7 @@ const makePeer = (name: string, description: string): Tool.Tool<ToolContext> =>
 export const peers = (names: Readonly<Record<string, string>>): Middleware.Middleware<never, ToolContext> => {
   const tools = Object.entries(names).map(([name, description]) => makePeer(name, description))
   return Middleware.make<never, ToolContext>({
-    name: "handoff-peers",
+    name: peersName,
     state: [requested],
     tools,
     gateToolCalls: onlyOne(new Set(tools.map(({ name }) => name))),

@@ -37,6 +37,9 @@ import type { Run } from "../core/Run.ts"
 import { describeArguments } from "../core/ToolCall.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+export const name = "HumanInTheLoop"
+
 /**
  * When a tool is asked about, and how. `when` looks at the arguments as the tool will be given them (default: always).
  * `allow` is what may be decided (default: everything). `describe` is what the person reads. `likeness` tells which calls
@@ -138,7 +141,7 @@ const problemOf = (
 }
 
 const parts = (options: Options) => ({
-  name: "HumanInTheLoop",
+  name,
   check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => problemOf(options, reach, asks),
   inherit: options.inherit ?? true,
   state: [always]

@@ -28,6 +28,9 @@ import type { Run } from "../core/Run.ts"
 import { head, oneLine, quote, visible } from "../support/untrusted.ts"
 import { countProblem } from "./internal/limits.ts"
 
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+export const name = "Memory"
+
 /** How much of one file is told by default, in bytes. */
 export const defaultMaxBytes = 32_768
 
@@ -184,8 +187,8 @@ export const make = (options: Options): Middleware.Middleware<never, Backend> =>
   })
 
   return Middleware.make<never, Backend>({
-    name: "memory",
-    check: () => countProblem("Memory", { maxBytes }, 1),
+    name,
+    check: () => countProblem(name, { maxBytes }, 1),
     prompt: guidance(sources),
     wrapModelCall: (request, next, run) =>
       request.purpose === turnPurpose ? Stream.unwrap(Effect.map(remembering(run, request), next)) : next(request)

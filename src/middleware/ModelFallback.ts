@@ -27,6 +27,9 @@ import type { Run } from "../core/Run.ts"
 import { type Opened, openModel } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
 
+/** The name of this middleware. */
+export const name = "ModelFallback"
+
 type Opening<E, R> = Effect.Effect<Opened, ModelError | E, R>
 
 /** Opens a model the first time that it is needed, and keeps it open until the run ends. One that fails is closed. */
@@ -72,7 +75,7 @@ const fallBack = <E, R>(
     return made
   }
   return Middleware.make<E, R>({
-    name: "ModelFallback",
+    name,
     wrapModelCall: (request, next, run) =>
       Stream.suspend(() => {
         const failures: Array<ModelError | E> = []

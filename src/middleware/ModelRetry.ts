@@ -23,6 +23,9 @@ import type { ModelError } from "../core/ModelError.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { reissue } from "./internal/reissue.ts"
 
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+export const name = "ModelRetry"
+
 const patience = Schedule.exponential("500 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 4 }))
 
 type Policy<E, R> = Schedule.Schedule<unknown, ModelError, E, R>
@@ -51,8 +54,8 @@ export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(
   const schedule = (options?.schedule ?? patience) as Policy<E, R>
   const within = Duration.toMillis(timeOf(options?.within ?? "2 minutes"))
   return Middleware.make<E, R>({
-    name: "ModelRetry",
-    check: () => timeProblem("ModelRetry", { within: options?.within }),
+    name,
+    check: () => timeProblem(name, { within: options?.within }),
     wrapModelCall: (request, next, run) =>
       Stream.suspend(() => {
         let begun: { readonly at: number; readonly step: Step<E, R> } | undefined

@@ -24,6 +24,9 @@ import { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+export const name = "ModelTimeout"
+
 const timedOut = (run: Run, detail: string): ModelError =>
   new ModelError({ provider: run.model.provider, model: run.model.modelId, reason: { _tag: "Timeout" }, detail })
 
@@ -41,8 +44,8 @@ export const make = (options?: {
   const silent = `it said nothing for ${Duration.format(idle)}`
   const endless = `the turn was not complete after ${Duration.format(total)}`
   return Middleware.make({
-    name: "ModelTimeout",
-    check: () => timeProblem("ModelTimeout", { idle: options?.idle, total: options?.total }),
+    name,
+    check: () => timeProblem(name, { idle: options?.idle, total: options?.total }),
     wrapModelCall: (request, next, run) =>
       limited(next(request), Duration.toMillis(idle), Duration.toMillis(total), {
         silent: () => timedOut(run, silent),

@@ -15,6 +15,9 @@
 import { type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+export const name = "PromptCaching"
+
 /** The end of this request, which the next one reads, and the end of the last one, which this one reads. */
 const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
   const end = messages.length - 1
@@ -26,7 +29,7 @@ const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
 /** Adds the hints to every turn that has none. Register it inside of what rewrites the history, such as summarization. */
 export const make = (): Middleware.Middleware =>
   Middleware.make({
-    name: "PromptCaching",
+    name,
     inherit: true,
     wrapModelCall: (request, next) =>
       next(

@@ -23,6 +23,9 @@ import type { Run } from "../core/Run.ts"
 import { cut } from "../support/text.ts"
 import { countProblem } from "./internal/limits.ts"
 
+/** The name of this middleware. */
+export const name = "Rubric"
+
 /**
  * What a grader says. `feedback` is told to the agent. `Unknown` is a grader that came to nothing: the answer stands, with
  * a `Warning` event (`rubric-unreadable`).
@@ -113,8 +116,8 @@ export const graded = <E = never, R = never>(options: {
   const { grade } = options
   const most = options.maxRevisions ?? 3
   return Middleware.make<E, R>({
-    name: "Rubric",
-    check: () => countProblem("Rubric", { maxRevisions: most }),
+    name,
+    check: () => countProblem(name, { maxRevisions: most }),
     state: [revisions],
     afterModel: Effect.fnUntraced(function* (run: Run, message: Message.AiMessage) {
       const isAnswer =

@@ -42,6 +42,9 @@ export {
   type Skill
 } from "./internal/skills/scan.ts"
 
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+export const name = "Skills"
+
 /** The name of the tool that loads a skill. */
 export const useTool = "use_skill"
 
@@ -164,7 +167,7 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
   }
 
   return Middleware.make<never, Backend | ToolContext>({
-    name: "skills",
+    name,
     state: [narrowed],
     tools: [useSkill, leaveSkill],
     prompt: Effect.fnUntraced(function* (run: Run) {

@@ -29,6 +29,9 @@ import * as ToolError from "../core/ToolError.ts"
 import { countProblem } from "./internal/limits.ts"
 import { twoOfOneName } from "./internal/names.ts"
 
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+export const name = "Subagents"
+
 /** The name of the tool. */
 export const toolName = "task"
 
@@ -103,9 +106,8 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   readonly maxDepth?: number | undefined
 }): Middleware.Middleware<never, Services<Agents[number]> | ToolContext> =>
   Middleware.make<never, Services<Agents[number]> | ToolContext>({
-    name: "Subagents",
+    name,
     check: () =>
-      twoOfOneName("sub-agents", options.agents.map(agentOf)) ??
-      countProblem("Subagents", { maxDepth: options.maxDepth }),
+      twoOfOneName("sub-agents", options.agents.map(agentOf)) ?? countProblem(name, { maxDepth: options.maxDepth }),
     tools: options.agents.length === 0 ? [] : [makeTool(options.agents, options.maxDepth ?? defaultMaxDepth)]
   })

@@ -32,6 +32,9 @@ import { record as slot } from "./internal/summarization/record.ts"
 import { type Outside, type Situation, sizeOf } from "./internal/summarization/situation.ts"
 import { type Counter as AnyCounter, estimate } from "./internal/summarization/tokens.ts"
 
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+export const name = "Summarization"
+
 /**
  * A length of a conversation: a fraction of the model's context window, tokens, or messages as the model sees them. What
  * is given of one amount must hold together.
@@ -215,10 +218,10 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
   })
 
   return Middleware.make<E, R>({
-    name: "Summarization",
+    name,
     check: () => {
       const amounts = [{ contextWindowTokens: options.contextWindowTokens }, ...measure.clauses, measure.tail]
-      return amounts.map((one) => amountProblem("Summarization", { ...one })).find((problem) => problem !== undefined)
+      return amounts.map((one) => amountProblem(name, { ...one })).find((problem) => problem !== undefined)
     },
     state: [slot],
     ...(options.tool === true ? { tools: [tool] } : {}),

@@ -26,6 +26,9 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Usage from "../core/Usage.ts"
 import * as GenAi from "./internal/genAi.ts"
 
+/** The name of this middleware. */
+export const name = "Telemetry"
+
 type Attributes = Record<string, unknown>
 
 const setAll = (span: Tracer.Span, attributes: Attributes): void => {
@@ -143,7 +146,7 @@ export const make = (options?: { readonly captureContent?: boolean | undefined }
     })
 
   return Middleware.make({
-    name: "Telemetry",
+    name,
     inherit: true,
     beforeAgent: (run) => Effect.uninterruptible(beforeAgent(run)),
     wrapModelCall: (request, next, run) =>

@@ -21,6 +21,9 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as Given from "./internal/givenTodos.ts"
 
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+export const name = "Todos"
+
 /** What a todo can be. */
 export const Status = Given.Status
 export type Status = Given.Status
@@ -143,7 +146,7 @@ const writeTodos = { ...lenient, parameters: asked.parameters }
 /** Offers `write_todos`. When to use it is in its description, which goes where it goes. */
 export const make = (): Middleware.Middleware<never, ToolContext> =>
   Middleware.make({
-    name: "Todos",
+    name,
     state: [todos],
     tools: [writeTodos]
   })

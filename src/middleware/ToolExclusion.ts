@@ -19,6 +19,9 @@ import * as Effect from "effect/Effect"
 import * as Middleware from "../core/Middleware.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 
+/** The name of this middleware. */
+export const name = "ToolExclusion"
+
 /**
  * Excludes tools by their names, in any spelling that a model may use for them. A name that no tool has, of the agent or a
  * sub-agent, fails its runs with `InvalidAgent`. What is taken out of a request can't be dispatched in its round: the loop answers such
@@ -27,7 +30,7 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
   const excluded = { has: (name: string) => Middleware.names(names, name) }
   return Middleware.make({
-    name: "ToolExclusion",
+    name,
     check: (_tools, reach) => Middleware.unknownTool("the tools that are excluded name", names, reach),
     inherit: true,
     // Calls of a turn that an earlier run was given, before a crash, were offered by nobody here.

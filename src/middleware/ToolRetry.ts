@@ -20,6 +20,9 @@ import * as Middleware from "../core/Middleware.ts"
 import type { ToolError } from "../core/ToolError.ts"
 import { cut } from "../support/text.ts"
 
+/** The name of this middleware. */
+export const name = "ToolRetry"
+
 type Policy<E, R> = Schedule.Schedule<unknown, ToolError, E, R>
 
 const patience = Schedule.exponential("200 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 2 }))
@@ -55,7 +58,7 @@ export const make = <
   const general = (options?.schedule ?? patience) as Policy<E, R>
   const named = new Map(Object.entries(options?.tools ?? {})) as ReadonlyMap<string, Policy<E, R> | false>
   return Middleware.make<E, R>({
-    name: "ToolRetry",
+    name,
     wrapToolCall: (call, next, run) => {
       const { idempotent, readOnly } = call.annotations
       const policy = named.get(call.name) ?? (readOnly === true || idempotent === true ? general : false)

@@ -29,6 +29,9 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as Catalogue from "./internal/toolSelection/catalogue.ts"
 
+/** The name of this middleware. */
+export const name = "ToolSelection"
+
 /** The tool with which a model brings others in. */
 export const searchTool = "search_tools"
 
@@ -118,8 +121,8 @@ export const make = (options?: {
   })
 
   return Middleware.make<never, ToolContext>({
-    name: "ToolSelection",
-    check: () => countProblem("ToolSelection", { limit }, 1) ?? countProblem("ToolSelection", { preselect }),
+    name,
+    check: () => countProblem(name, { limit }, 1) ?? countProblem(name, { preselect }),
     state: [selection],
     tools: [search],
     prompt,

@@ -18,6 +18,9 @@ import * as Middleware from "../core/Middleware.ts"
 import { ToolError } from "../core/ToolError.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 
+/** The name of this middleware. */
+export const name = "ToolTimeout"
+
 const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, ToolError> =>
   Effect.fail(
     new ToolError({
@@ -40,8 +43,8 @@ export const make = (options: {
   const fallback = timeOf(options.default ?? "Infinity")
   const limits = new Map(Object.entries(options.tools ?? {}).map(([name, limit]) => [name, timeOf(limit)]))
   return Middleware.make({
-    name: "ToolTimeout",
-    check: () => timeProblem("ToolTimeout", { default: options.default, ...options.tools }),
+    name,
+    check: () => timeProblem(name, { default: options.default, ...options.tools }),
     wrapToolCall: (call, next) => {
       const duration = limits.get(call.name) ?? fallback
       if (!Duration.isFinite(duration)) return next(call)

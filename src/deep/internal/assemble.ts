@@ -1,3 +1,4 @@
+/** Makes the parts of a deep agent's stack, and the agent of them. */
 import * as Effect from "effect/Effect"
 import * as FileTools from "../../backends/FileTools.ts"
 import * as Agent from "../../core/Agent.ts"
@@ -12,7 +13,6 @@ import * as Todos from "../../middleware/Todos.ts"
 import { builtIn } from "../../profiles/HarnessProfile.ts"
 import type { SubagentOptions } from "../DeepAgent.ts"
 import { harness } from "./harness.ts"
-import { home } from "./home.ts"
 import type { AnyMiddleware } from "./stack.ts"
 
 /** What is still open of the todos is not lost in a summary. */
@@ -22,7 +22,16 @@ const keepTodos: NonNullable<Summarization.Options["keep"]> = (run) =>
     return open.length === 0 ? "" : `Todos that are open:\n${Todos.render(open)}`
   })
 
-/** Where an agent has its skills. */
+/** Paths of an agent with an id in its backend: the user's folder for it, and the project's. */
+const home = (agentId: string | undefined) =>
+  agentId === undefined
+    ? { memory: [], skills: [] }
+    : {
+        memory: ["/agent/agent.md", "/.deepagents/agent.md", "/AGENTS.md"],
+        skills: ["/agent/skills", "/.deepagents/skills"]
+      }
+
+/** Lists the places of an agent's skills. */
 export const skillsOf = (options: SubagentOptions): ReadonlyArray<string> => [
   ...home(options.agentId).skills,
   ...(options.skills ?? [])
@@ -44,24 +53,17 @@ export const layers = (options: SubagentOptions) => {
     summary:
       summarization === false
         ? []
-        : [
-            Summarization.make({
-              ...summarization,
-              offload: true,
-              tool: true,
-              ...(todos ? { keep: keepTodos } : {})
-            })
-          ],
+        : [Summarization.make({ ...summarization, offload: true, tool: true, keep: todos ? keepTodos : undefined })],
     tail: [PromptCaching.make(), ...(memory.length === 0 ? [] : [Memory.make({ sources: memory })])],
     // The limit is each try's own: what hangs is tried again, and waiting for the next try is no silence.
     last: [ModelRetry.make(), ModelTimeout.make()]
   }
 }
 
-const toolsOf = ({ execute = false, files, tools = [] }: SubagentOptions): SubagentOptions["tools"] => {
-  const only = files === undefined ? {} : { only: files }
-  return [...(execute === false ? FileTools.make(only) : FileTools.make({ ...only, execute })), ...tools]
-}
+const toolsOf = ({ execute = false, files: only, tools = [] }: SubagentOptions): SubagentOptions["tools"] => [
+  ...(execute === false ? FileTools.make({ only }) : FileTools.make({ only, execute })),
+  ...tools
+]
 
 /** Makes the agent of these options, but for its middleware. */
 export const assemble = (options: SubagentOptions, middleware: ReadonlyArray<AnyMiddleware>) =>
@@ -72,8 +74,8 @@ export const assemble = (options: SubagentOptions, middleware: ReadonlyArray<Any
     middleware,
     maxRounds: options.maxRounds ?? 200,
     stopWhen: options.stopWhen ?? [],
-    ...(options.description === undefined ? {} : { description: options.description }),
-    ...(options.parameters === undefined ? {} : { parameters: options.parameters }),
-    ...(options.toolConcurrency === undefined ? {} : { toolConcurrency: options.toolConcurrency }),
-    ...(options.output === undefined ? {} : { output: options.output })
+    description: options.description,
+    parameters: options.parameters,
+    toolConcurrency: options.toolConcurrency,
+    output: options.output
   })

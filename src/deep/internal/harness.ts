@@ -1,3 +1,4 @@
+/** Fits an agent to its model: the part of the stack that applies the profiles. */
 import * as Effect from "effect/Effect"
 import * as FileTools from "../../backends/FileTools.ts"
 import type { ModelRequest, ToolDefinition } from "../../core/ChatModel.ts"
@@ -11,6 +12,9 @@ import * as Subagents from "../../middleware/Subagents.ts"
 import * as Summarization from "../../middleware/Summarization.ts"
 import * as Todos from "../../middleware/Todos.ts"
 import { type HarnessProfile, resolve } from "../../profiles/HarnessProfile.ts"
+
+/** The name of the part. */
+export const name = "Harness"
 
 /** What was worked out for one list of tools: requests of a run carry the same list, and get the same one back. */
 type Views = WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<ToolDefinition>>
@@ -74,7 +78,7 @@ export const harness = (profiles: ReadonlyArray<HarnessProfile>): Middleware.Mid
     return tools === request.tools ? request : { ...request, tools }
   }
   return Middleware.make({
-    name: "Harness",
+    name,
     check: misspelt(profiles),
     prompt: (run) =>
       Effect.sync(() => {
