@@ -21,7 +21,7 @@ import type * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { AnySlot } from "./AgentState.ts"
-import type { Choice, Decision } from "./Approval.ts"
+import type { Approvals, Choice, Decision } from "./Approval.ts"
 import type { ModelRequest, TurnPart } from "./ChatModel.ts"
 import type { JsonObject } from "./Json.ts"
 import { foldName } from "./loop/names.ts"
@@ -32,7 +32,7 @@ import type { Run } from "./Run.ts"
 import type { StopReason } from "./StopReason.ts"
 import type { Annotations, Tool } from "./Tool.ts"
 import type { ToolError } from "./ToolError.ts"
-import type { ToolOutput } from "./ToolOutput.ts"
+import { make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
 
 /** A tool call that was resolved and decoded. `name` is the tool's own spelling, `arguments` what it will be given. */
 export interface PreparedCall {
@@ -63,31 +63,57 @@ export const forceFinalAnswer = (stopReason: StopReason): Directive => ({ _tag: 
 export const goOn = (message: HumanMessage): Directive => ({ _tag: "GoOn", message })
 
 /**
- * What a gate says of one call of a round, before any call of it runs: let it run; answer in its place (a refusal is an
- * answer with `isError`); run it with other arguments (which are decoded again); or wait until somebody has decided.
- *
- * `Suspend` of a {@link Suspending} middleware ends the run, unless the decision is there already (`Checkpoint.resume`);
- * of any other, the `Approvals` service is asked while the run waits (so say that you need it), and without one the call
- * is refused. Nothing of the round runs before all is decided. `allow` is what may be decided (default: everything);
- * `expiresAt` is in milliseconds since the epoch; `onDecision` is told what was.
+ * A gate's word on one call of a round, before any call of it runs: let it run (`decided`: as if somebody had decided
+ * so); answer in its place (a refusal is an answer with `isError`); or run it with other arguments, which are decoded
+ * again. Made by {@link allow}, {@link approve}, {@link answer}, {@link refuse} and {@link edit}.
  */
 export type Gate =
   | { readonly _tag: "Allow"; readonly decided?: boolean | undefined }
   | { readonly _tag: "Answer"; readonly output: ToolOutput }
   | { readonly _tag: "Edit"; readonly arguments: JsonObject }
-  | {
-      readonly _tag: "Suspend"
-      readonly description: string
-      readonly allow?: ReadonlyArray<Choice> | undefined
-      readonly expiresAt?: number | undefined
-      readonly onDecision?: ((decision: Decision) => Effect.Effect<void>) | undefined
-    }
+
+/**
+ * Terms of a question to a person: `allow` is what may be decided (default: everything), `expiresAt` the milliseconds
+ * since the epoch after which a decision counts no more, and `onDecision` is given what was decided.
+ */
+export interface Terms {
+  readonly allow?: ReadonlyArray<Choice> | undefined
+  readonly expiresAt?: number | undefined
+  readonly onDecision?: ((decision: Decision) => Effect.Effect<void>) | undefined
+}
+
+/** The word of a gate that waits until somebody has decided. Made by {@link suspend}. */
+export interface Suspend extends Terms {
+  readonly _tag: "Suspend"
+  readonly description: string
+}
+
+/**
+ * A word of a gate that may ask a person, as those of {@link asking} and {@link suspending} middleware do. Nothing of a
+ * round runs before all of it is decided.
+ */
+export type AskingGate = Gate | Suspend
 
 /** The gate that lets a call run, as far as this middleware goes: a tool with `needsApproval` asks. */
 export const allow: Gate = { _tag: "Allow" }
 
 /** The gate that lets a call run as if somebody had decided so: for rules that take the place of a tool's own question. */
 export const approve: Gate = { _tag: "Allow", decided: true }
+
+/** The gate that answers a call in its place. */
+export const answer = (output: ToolOutput | string): Gate => ({
+  _tag: "Answer",
+  output: typeof output === "string" ? makeOutput(output) : output
+})
+
+/** The gate that refuses a call: the model reads the reason as the call's failure. */
+export const refuse = (reason: string): Gate => ({ _tag: "Answer", output: makeOutput(reason, { isError: true }) })
+
+/** The gate that runs a call with other arguments. */
+export const edit = (args: JsonObject): Gate => ({ _tag: "Edit", arguments: args })
+
+/** The gate that waits until somebody has decided: for {@link asking} and {@link suspending} middleware. */
+export const suspend = (description: string, terms?: Terms): Suspend => ({ _tag: "Suspend", description, ...terms })
 
 /** How an agent's run ended, as `afterAgent` sees it. */
 export interface Outcome {
@@ -109,7 +135,7 @@ export interface Outcome {
  * takes out of the request can't be dispatched in that round. `next` fails with `ModelError` only: what inner middleware
  * fails with passes by outer middleware unseen and ends the run; the same holds for `wrapToolCall` and `ToolError`.
  */
-export interface Parts<out E = never, out R = never> {
+export interface Parts<out E = never, out R = never, out G extends AskingGate = Gate> {
   readonly name: string
   readonly inherit?: boolean | undefined
   readonly check?:
@@ -123,7 +149,7 @@ export interface Parts<out E = never, out R = never> {
   readonly beforeModel?: ((run: Run) => Effect.Effect<Directive | void, E, R>) | undefined
   readonly afterModel?: ((run: Run, message: AiMessage) => Effect.Effect<Directive | void, E, R>) | undefined
   readonly gateToolCalls?:
-    | ((run: Run, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<ReadonlyArray<Gate>, E, R>)
+    | ((run: Run, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<ReadonlyArray<G>, E, R>)
     | undefined
   readonly wrapModelCall?:
     | ((
@@ -143,14 +169,14 @@ export interface Parts<out E = never, out R = never> {
 
 const TypeId = "~effect-deepagents/Middleware"
 
-/** A middleware that can fail with `E` and needs `R`. Values of this type are made by `make` and `suspending`. */
-export interface Middleware<out E = never, out R = never> extends Parts<E, R> {
+/** A middleware that can fail with `E` and needs `R`. Values of this type are made by `make`, `asking` and `suspending`. */
+export interface Middleware<out E = never, out R = never> extends Parts<E, R, AskingGate> {
   readonly [TypeId]: typeof TypeId
 }
 
 /**
- * A middleware whose gate may say `Suspend`. An agent that has one may end without an answer, and its type says so:
- * `output` may be `undefined` (then `stopReason` is `"suspended"` and `pending` says what it waits for).
+ * A middleware whose gate may suspend the run. An agent that has one may end without an answer, and its type says so:
+ * `output` may be `undefined` (then `stopReason` is `"suspended"` and `pending` lists what it waits for).
  */
 export interface Suspending<out E = never, out R = never> extends Middleware<E, R> {
   readonly suspends: true
@@ -201,12 +227,21 @@ export const failureOf: (cause: Cause.Cause<unknown>) => { readonly error: unkno
 const mark = <M extends object>(parts: M): M & { readonly [TypeId]: typeof TypeId } => ({ ...parts, [TypeId]: TypeId })
 
 /**
- * Makes a middleware. (The first form is for one without hooks that fail or need something: written inside `Agent.make`,
- * it would otherwise be inferred from there.)
+ * Makes a middleware whose gate asks nobody. (The first form is for one without hooks that fail or need something:
+ * written inside `Agent.make`, it would otherwise be inferred from there.)
  */
 export const make: {
   (parts: Parts): Middleware
   <E = never, R = never>(parts: Parts<E, R>): Middleware<E, R>
+} = mark
+
+/**
+ * Makes a middleware whose gate may ask a person while the run waits: the agent needs the `Approvals` service, which
+ * decides on each {@link suspend}.
+ */
+export const asking: {
+  (parts: Parts<never, never, AskingGate>): Middleware<never, Approvals>
+  <E = never, R = never>(parts: Parts<E, R, AskingGate>): Middleware<E, R | Approvals>
 } = mark
 
 const markSuspending = <M extends object>(parts: M): M & Pick<Suspending, typeof TypeId | "suspends"> => ({
@@ -214,8 +249,11 @@ const markSuspending = <M extends object>(parts: M): M & Pick<Suspending, typeof
   suspends: true
 })
 
-/** Makes a middleware whose gate may suspend the run. */
+/**
+ * Makes a middleware whose gate may suspend the run: a {@link suspend} ends it, unless the decision is there already
+ * (`Agent.resume`).
+ */
 export const suspending: {
-  (parts: Parts): Suspending
-  <E = never, R = never>(parts: Parts<E, R>): Suspending<E, R>
+  (parts: Parts<never, never, AskingGate>): Suspending
+  <E = never, R = never>(parts: Parts<E, R, AskingGate>): Suspending<E, R>
 } = markSuspending

@@ -65,7 +65,7 @@ export const make = (options?: Options): Middleware.Suspending => {
       Effect.succeed(
         calls.map((call) =>
           call.name === toolName
-            ? ({ _tag: "Suspend", description: `Wait for ${secondsOf(call.arguments)} seconds` } as const)
+            ? Middleware.suspend(`Wait for ${secondsOf(call.arguments)} seconds`)
             : Middleware.allow
         )
       )

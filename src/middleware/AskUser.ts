@@ -14,7 +14,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { Approvals } from "../core/Approval.ts"
+import type { Approvals } from "../core/Approval.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
@@ -41,30 +41,26 @@ const askUser = Tool.make(toolName, {
   execute: () => Effect.fail(ToolError.make("The user did not answer."))
 })
 
-const gate = (calls: ReadonlyArray<Middleware.PreparedCall>): ReadonlyArray<Middleware.Gate> =>
-  calls.map((call) => {
-    const { question } = call.arguments
-    return call.name === toolName
-      ? {
-          _tag: "Suspend",
-          description: typeof question === "string" ? escaped(question) : toolName,
-          allow: ["respond", "reject"]
-        }
-      : Middleware.allow
-  })
+const describe = ({ arguments: { question } }: Middleware.PreparedCall): string =>
+  typeof question === "string" ? escaped(question) : toolName
+
+const parts: Middleware.Parts<never, never, Middleware.AskingGate> = {
+  name,
+  tools: [askUser],
+  gateToolCalls: (_run, calls) =>
+    Effect.succeed(
+      calls.map((call) =>
+        call.name === toolName
+          ? Middleware.suspend(describe(call), {
+              allow: ["respond", "reject"]
+            })
+          : Middleware.allow
+      )
+    )
+}
 
 /** Asks the `Approvals` service while the run waits. */
-export const make = (): Middleware.Middleware<never, Approvals> =>
-  Middleware.make({
-    name,
-    tools: [askUser],
-    gateToolCalls: (_run, calls) => Effect.as(Approvals, gate(calls))
-  })
+export const make = (): Middleware.Middleware<never, Approvals> => Middleware.asking(parts)
 
 /** Ends the run until the user has answered. */
-export const suspending = (): Middleware.Suspending =>
-  Middleware.suspending({
-    name,
-    tools: [askUser],
-    gateToolCalls: (_run, calls) => Effect.succeed(gate(calls))
-  })
+export const suspending = (): Middleware.Suspending => Middleware.suspending(parts)

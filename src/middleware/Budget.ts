@@ -21,7 +21,6 @@ import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import { ToolError } from "../core/ToolError.ts"
-import * as ToolOutput from "../core/ToolOutput.ts"
 import { totalTokens } from "../core/Usage.ts"
 import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
@@ -170,8 +169,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
           gates.push(Middleware.allow)
         } else {
           ledger.wantsCalls = true
-          const output = ToolOutput.make(`Not executed: ${isUsedUp(reached)}.`, { isError: true })
-          gates.push(yield* policy.at<Middleware.Gate>(run, reached, { _tag: "Answer", output }))
+          gates.push(yield* policy.at(run, reached, Middleware.refuse(`Not executed: ${isUsedUp(reached)}.`)))
         }
       }
       yield* watch(run)

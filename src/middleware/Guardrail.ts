@@ -239,8 +239,7 @@ export const toolCalls = <E = never, R = never, const T extends "answer" | "fail
       return yield* Effect.forEach(verdicts, (verdict) => {
         if (verdict._tag === "Pass") return Effect.succeed(Middleware.allow)
         const text = `Not executed: guardrail "${name}" does not allow it: ${verdict.reason}`
-        const answer: Middleware.Gate = { _tag: "Answer", output: ToolOutput.make(text, { isError: true }) }
-        return tripped(name, onTrip, "toolCall", run, verdict.reason, answer)
+        return tripped(name, onTrip, "toolCall", run, verdict.reason, Middleware.refuse(text))
       })
     })
   })

@@ -207,10 +207,7 @@ const onlyOne =
       calls.map((call) =>
         call === first || !tools.has(call.name)
           ? Middleware.allow
-          : {
-              _tag: "Answer",
-              output: ToolOutput.make("Not executed: a conversation can be handed over once a turn.", { isError: true })
-            }
+          : Middleware.refuse("Not executed: a conversation can be handed over once a turn.")
       )
     )
   }

@@ -30,7 +30,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../core/AgentState.ts"
-import * as Approval from "../core/Approval.ts"
+import type * as Approval from "../core/Approval.ts"
 import type { JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
@@ -96,14 +96,13 @@ const gateOf = (
   rule: Rule,
   call: Middleware.PreparedCall,
   expiresAt: number | undefined
-): Middleware.Gate => ({
-  _tag: "Suspend",
-  description: rule.describe?.(call.arguments) ?? `${call.name} ${describeArguments(call.arguments)}`,
-  ...(rule.allow === undefined ? {} : { allow: rule.allow }),
-  ...(expiresAt === undefined ? {} : { expiresAt }),
-  onDecision: (decision) =>
-    decision._tag === "Approve" && decision.always === true ? run.state.set(always, [keyOf(rule, call)]) : Effect.void
-})
+): Middleware.Suspend =>
+  Middleware.suspend(rule.describe?.(call.arguments) ?? `${call.name} ${describeArguments(call.arguments)}`, {
+    allow: rule.allow,
+    expiresAt,
+    onDecision: (decision) =>
+      decision._tag === "Approve" && decision.always === true ? run.state.set(always, [keyOf(rule, call)]) : Effect.void
+  })
 
 const gates = (options: Options) =>
   Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
@@ -148,13 +147,8 @@ const parts = (options: Options) => ({
 })
 
 /** Asks the `Approvals` service while the run waits. */
-export const make = (options: Options): Middleware.Middleware<never, Approval.Approvals> => {
-  const ask = gates(options)
-  return Middleware.make({
-    ...parts(options),
-    gateToolCalls: (run, calls) => Effect.flatMap(Approval.Approvals, () => ask(run, calls))
-  })
-}
+export const make = (options: Options): Middleware.Middleware<never, Approval.Approvals> =>
+  Middleware.asking({ ...parts(options), gateToolCalls: gates(options) })
 
 /** Ends the run until somebody has decided. */
 export const suspending = (options: Options): Middleware.Suspending =>

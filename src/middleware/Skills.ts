@@ -187,12 +187,13 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
     // A round that is taken up from a checkpoint was offered to the model in an earlier run.
     gateToolCalls: (run, calls) =>
       Effect.map(run.state.get(narrowed), (by) =>
-        calls.map(({ name }): Middleware.Gate => {
+        calls.map(({ name }) => {
           if (by === null || name === leaveTool || allows(by, name) || lastTurn(run.messages) === by.turn) {
             return Middleware.allow
           }
-          const text = `Not executed: "${name}" is not among the tools of the skill that is in use (${by.skills.join(", ")}). Call ${leaveTool} first, if the work with it is done.`
-          return { _tag: "Answer", output: ToolOutput.make(text, { isError: true }) }
+          return Middleware.refuse(
+            `Not executed: "${name}" is not among the tools of the skill that is in use (${by.skills.join(", ")}). Call ${leaveTool} first, if the work with it is done.`
+          )
         })
       )
   })

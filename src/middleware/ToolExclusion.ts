@@ -17,7 +17,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as Middleware from "../core/Middleware.ts"
-import * as ToolOutput from "../core/ToolOutput.ts"
 
 /** The name of this middleware. */
 export const name = "ToolExclusion"
@@ -36,10 +35,8 @@ export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
     // Calls of a turn that an earlier run was given, before a crash, were offered by nobody here.
     gateToolCalls: (_run, calls) =>
       Effect.succeed(
-        calls.map(({ name }): Middleware.Gate =>
-          excluded.has(name)
-            ? { _tag: "Answer", output: ToolOutput.make(`There is no tool "${name}" here.`, { isError: true }) }
-            : Middleware.allow
+        calls.map(({ name }) =>
+          excluded.has(name) ? Middleware.refuse(`There is no tool "${name}" here.`) : Middleware.allow
         )
       ),
     wrapModelCall: (request, next) => {

@@ -78,6 +78,32 @@ expectTypeOf(Agent.make({ name: "a", prompt: "", middleware: [approval] })).toEq
   Agent.Agent<string | undefined, ModelError.ModelError, ChatModel.ChatModel>
 >()
 
+// A gate that asks a person needs `Approvals`, or may leave the run without an answer: a plain middleware's can't ask.
+const maySuspend = (_run: unknown, calls: ReadonlyArray<unknown>) =>
+  Audit.use((audit) =>
+    Effect.as(
+      audit.note,
+      calls.map(() => Middleware.suspend("may I?"))
+    )
+  )
+const asking = Middleware.asking({ name: "asking", gateToolCalls: maySuspend })
+expectTypeOf(asking).toEqualTypeOf<Middleware.Middleware<never, Audit | Approval.Approvals>>()
+expectTypeOf(
+  Middleware.asking({ name: "asking", gateToolCalls: () => Effect.succeed([Middleware.suspend("may I?")]) })
+).toEqualTypeOf<Middleware.Middleware<never, Approval.Approvals>>()
+expectTypeOf(Agent.make({ name: "a", prompt: "", middleware: [asking] })).toEqualTypeOf<
+  Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Audit | Approval.Approvals>
+>()
+expectTypeOf(Middleware.suspending({ name: "suspending", gateToolCalls: maySuspend })).toEqualTypeOf<
+  Middleware.Suspending<never, Audit>
+>()
+// @ts-expect-error only `asking` and `suspending` middleware may suspend
+Middleware.make({ name: "plain", gateToolCalls: maySuspend })
+// @ts-expect-error nor does a gate without needs
+Middleware.make({ name: "plain", gateToolCalls: () => Effect.succeed([Middleware.suspend("may I?")]) })
+// @ts-expect-error nor a plain middleware that is made of an asking one
+Middleware.make({ ...asking, name: "plain" })
+
 expectTypeOf(Agent.asTool(support)).toEqualTypeOf<Tool.Tool<ChatModel.ChatModel | Orders | ToolContext.ToolContext>>()
 
 declare const needsOrders: Schema.Codec<string, string, Orders>

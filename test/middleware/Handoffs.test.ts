@@ -376,9 +376,7 @@ describe("Handoffs", () => {
         inherit: true,
         gateToolCalls: (_run, calls) =>
           Effect.succeed(
-            calls.map(({ name }): Middleware.Gate =>
-              name === "refund" ? { _tag: "Suspend", description: "refund?" } : Middleware.allow
-            )
+            calls.map(({ name }) => (name === "refund" ? Middleware.suspend("refund?") : Middleware.allow))
           )
       })
       const cashier = Agent.make({ name: "cashier", description: "", prompt: "CASHIER", tools: [refund] })
@@ -432,8 +430,7 @@ describe("Handoffs", () => {
   it.effect("what waits for a decision that nobody can give is told to the first agent", () => {
     const ask = Middleware.suspending({
       name: "ask",
-      gateToolCalls: (_run, calls) =>
-        Effect.succeed(calls.map((): Middleware.Gate => ({ _tag: "Suspend", description: "may it?" })))
+      gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("may it?")))
     })
     const waiting = Agent.make({ name: "waiting", prompt: "WAITING", tools: [lookup], middleware: [ask] })
     const agent = Agent.make({ name: "reception", prompt: "R", middleware: [Handoffs.make({ agents: [waiting] })] })

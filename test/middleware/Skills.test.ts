@@ -486,11 +486,7 @@ describe("Skills", () => {
     const ask = Middleware.suspending({
       name: "ask",
       gateToolCalls: (_run, calls) =>
-        Effect.succeed(
-          calls.map(({ name }): Middleware.Gate =>
-            name === "grep" ? { _tag: "Suspend", description: "may it?" } : Middleware.allow
-          )
-        )
+        Effect.succeed(calls.map(({ name }) => (name === "grep" ? Middleware.suspend("may it?") : Middleware.allow)))
     })
     const asking = Agent.make({
       name: "agent",

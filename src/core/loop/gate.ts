@@ -4,17 +4,22 @@ import type { Choice, Decision, Request } from "../Approval.ts"
 import { choiceOf } from "../Approval.ts"
 import { canonical, type JsonObject } from "../Json.ts"
 import type { AiMessage } from "../Message.ts"
-import { allow, type Gate, type PreparedCall } from "../Middleware.ts"
+import {
+  allow,
+  answer as answerWith,
+  type AskingGate,
+  type PreparedCall,
+  refuse as refuseWith,
+  suspend,
+  type Suspend
+} from "../Middleware.ts"
 import type { Tool } from "../Tool.ts"
 import { describeArguments } from "../ToolCall.ts"
 import { ToolError } from "../ToolError.ts"
-import * as ToolOutput from "../ToolOutput.ts"
 import { answer, type Call, needsDecision, prepare, toPrepared } from "./calls.ts"
 import { unknownOutcome } from "./history.ts"
 import { emit, type Live, note } from "./live.ts"
 import { decisionOn, requestFor, suspension, toGate } from "./suspension.ts"
-
-type Suspend = Extract<Gate, { readonly _tag: "Suspend" }>
 
 /** A call that a gate is asked about. */
 interface Asked {
@@ -25,10 +30,7 @@ interface Asked {
 
 const every: ReadonlyArray<Choice> = ["approve", "edit", "reject", "respond"]
 
-const forgotten: Gate = {
-  _tag: "Answer",
-  output: ToolOutput.make("This call was not allowed.", { isError: true })
-}
+const forgotten = refuseWith("This call was not allowed.")
 
 const refuse = (call: Call, message: string): void => {
   call.outcome = { error: new ToolError({ reason: "Rejected", message }) }
@@ -113,21 +115,20 @@ const isRepeatable = ({ annotations }: Tool<unknown>): boolean =>
   annotations.readOnly === true || annotations.idempotent === true
 
 /** What a gate that is not a middleware says of a round that was cut off by a crash. */
-const afterCrash = (live: Live, asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<Gate>> =>
-  Effect.forEach(asked, ({ call, prepared, tool }): Effect.Effect<Gate> => {
+const afterCrash = (live: Live, asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<AskingGate>> =>
+  Effect.forEach(asked, ({ call, prepared, tool }): Effect.Effect<AskingGate> => {
     const { unknownOutcome: look } = live
     if (isRepeatable(tool)) return Effect.succeed(allow)
     const wasAsked = requestFor(live.suspension, live.path, call.id, prepared.arguments) !== undefined
     if ((look === "ask" || wasAsked) && live.compiled.suspends) {
-      return Effect.succeed({
-        _tag: "Suspend",
-        description: `"${prepared.name}" may have taken effect before the run was cut off. Run it again?`
-      })
+      return Effect.succeed(
+        suspend(`"${prepared.name}" may have taken effect before the run was cut off. Run it again?`)
+      )
     }
     return Effect.map(typeof look === "function" ? look(prepared) : Effect.undefined, (output) => {
       // It is told what came of it.
       call.left = undefined
-      return { _tag: "Answer", output: output ?? ToolOutput.make(unknownOutcome, { isError: true }) }
+      return output === undefined ? refuseWith(unknownOutcome) : answerWith(output)
     })
   })
 
@@ -135,7 +136,7 @@ const afterCrash = (live: Live, asked: ReadonlyArray<Asked>): Effect.Effect<Read
 interface Gatekeeper {
   readonly suspends: boolean
   readonly isAfterCrash: boolean
-  readonly ask: (asked: ReadonlyArray<Asked>) => Effect.Effect<ReadonlyArray<Gate>, unknown, unknown>
+  readonly ask: (asked: ReadonlyArray<Asked>) => Effect.Effect<ReadonlyArray<AskingGate>, unknown, unknown>
   /** The arguments with which it let each call pass, or that it gave them. */
   readonly seen: Map<string, JsonObject>
 }
@@ -146,14 +147,14 @@ type DecidedOn = Map<string, JsonObject>
 /** The questions of tools themselves, about arguments that nobody decided on yet. */
 const toolQuestions =
   (live: Live, decidedOn: DecidedOn) =>
-  (asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<Gate>, never, unknown> =>
+  (asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<AskingGate>, never, unknown> =>
     Effect.forEach(asked, ({ call, prepared, tool }) => {
       const on = decidedOn.get(call.id)
       if (call.prepared === undefined || (on !== undefined && canonical(on) === canonical(prepared.arguments))) {
         return Effect.succeed(allow)
       }
-      return Effect.map(needsDecision(live, call, tool, call.prepared), (needed): Gate =>
-        needed ? { _tag: "Suspend", description: `${prepared.name} ${describeArguments(prepared.arguments)}` } : allow
+      return Effect.map(needsDecision(live, call, tool, call.prepared), (needed): AskingGate =>
+        needed ? suspend(`${prepared.name} ${describeArguments(prepared.arguments)}`) : allow
       )
     })
 
@@ -217,11 +218,11 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
         changed(one.call)
         edited.add(one.call)
       })
-    const gates: ReadonlyArray<Gate> = yield* keeper.ask(asked)
+    const gates: ReadonlyArray<AskingGate> = yield* keeper.ask(asked)
     const waiting: Array<Effect.Effect<void>> = []
     for (const [index, one] of asked.entries()) {
       // A gate that forgot a call has not allowed it.
-      const meant: Gate = gates[index] ?? forgotten
+      const meant: AskingGate = gates[index] ?? forgotten
       const { call, tool } = one
       if (meant._tag === "Edit") {
         prepare(call, tool, meant.arguments)

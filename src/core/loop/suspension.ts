@@ -5,8 +5,7 @@ import * as AgentState from "../AgentState.ts"
 import { choiceOf, Decision, Request } from "../Approval.ts"
 import { canonical, Json, type JsonObject } from "../Json.ts"
 import { Message, ToolMessage } from "../Message.ts"
-import type { Gate } from "../Middleware.ts"
-import { make as output } from "../ToolOutput.ts"
+import { allow, answer, edit, type Gate, refuse } from "../Middleware.ts"
 import { Usage } from "../Usage.ts"
 
 /** How far a sub-agent came inside a call that is open; one that was done is not run again. */
@@ -100,19 +99,15 @@ export const decisionOn = (current: Suspension | null, request: Request): Decisi
 export const toGate = (decision: Decision, wasBegun: boolean): Gate => {
   switch (decision._tag) {
     case "Approve":
-      return { _tag: "Allow" }
+      return allow
     case "Edit":
-      return { _tag: "Edit", arguments: decision.arguments }
+      return edit(decision.arguments)
     case "Reject":
-      return {
-        _tag: "Answer",
-        output: output(
-          `This call was refused${wasBegun ? "" : " and not executed"}${decision.reason === undefined ? "." : `: ${decision.reason}`}`,
-          { isError: true }
-        )
-      }
+      return refuse(
+        `This call was refused${wasBegun ? "" : " and not executed"}${decision.reason === undefined ? "." : `: ${decision.reason}`}`
+      )
     case "Respond":
-      return { _tag: "Answer", output: output(decision.text) }
+      return answer(decision.text)
   }
 }
 

@@ -4,7 +4,6 @@ import * as FileTools from "../../backends/FileTools.ts"
 import type { ModelRequest, ToolDefinition } from "../../core/ChatModel.ts"
 import * as Middleware from "../../core/Middleware.ts"
 import type { Run } from "../../core/Run.ts"
-import * as ToolOutput from "../../core/ToolOutput.ts"
 import * as AskUser from "../../middleware/AskUser.ts"
 import * as BackgroundSubagents from "../../middleware/BackgroundSubagents.ts"
 import * as Skills from "../../middleware/Skills.ts"
@@ -89,10 +88,8 @@ export const harness = (profiles: ReadonlyArray<HarnessProfile>): Middleware.Mid
     gateToolCalls: (run, calls) =>
       Effect.sync(() => {
         const { excludedTools = [] } = profileOf(run).profile
-        return calls.map(({ name }): Middleware.Gate =>
-          excludedTools.includes(name)
-            ? { _tag: "Answer", output: ToolOutput.make(`There is no tool "${name}" here.`, { isError: true }) }
-            : Middleware.allow
+        return calls.map(({ name }) =>
+          excludedTools.includes(name) ? Middleware.refuse(`There is no tool "${name}" here.`) : Middleware.allow
         )
       })
   })

@@ -5,12 +5,8 @@ import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 
-const ask = (allow?: ReadonlyArray<Approval.Choice>, expiresAt?: number): Middleware.Gate => ({
-  _tag: "Suspend",
-  description: "may I?",
-  ...(allow === undefined ? {} : { allow }),
-  ...(expiresAt === undefined ? {} : { expiresAt })
-})
+const ask = (allow?: ReadonlyArray<Approval.Choice>, expiresAt?: number): Middleware.Suspend =>
+  Middleware.suspend("may I?", { allow, expiresAt })
 
 /** Wants a decision on every call of `act` with a number below 100. */
 const gate = (inherit = false) =>
@@ -265,13 +261,9 @@ describe("a service that decides while the run waits", () => {
   it.effect("answers a gate of a middleware that does not suspend", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
-      const live = Middleware.make({
+      const live = Middleware.asking({
         name: "live",
-        gateToolCalls: (_run, calls) =>
-          Effect.as(
-            Approval.Approvals,
-            calls.map(() => ask())
-          )
+        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => ask()))
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [live] })
       const events = yield* AgentTest.events(agent, "go")
@@ -295,13 +287,10 @@ describe("a service that decides, beside a gate that suspends", () => {
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const asked: Array<unknown> = []
-      const live = Middleware.make({
+      const live = Middleware.asking({
         name: "live",
         gateToolCalls: (_run, calls) =>
-          Effect.as(
-            Approval.Approvals,
-            calls.map((call) => (call.arguments["n"] === 100 ? ask() : Middleware.allow))
-          )
+          Effect.succeed(calls.map((call) => (call.arguments["n"] === 100 ? ask() : Middleware.allow)))
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [live, gate()] })
       const approvals = {

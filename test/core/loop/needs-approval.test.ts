@@ -318,7 +318,7 @@ const layersOf = {
       Effect.succeed(
         calls.map((call): Middleware.Gate => {
           const n = Number(call.arguments["n"])
-          return n < 10 ? { _tag: "Edit", arguments: { n: n + 10 } } : Middleware.allow
+          return n < 10 ? Middleware.edit({ n: n + 10 }) : Middleware.allow
         })
       )
   }),

@@ -125,8 +125,7 @@ describe("a run with a thread", () => {
     const threads: Record<string, TestJournal.Stored> = {}
     const gate = Middleware.suspending({
       name: "gate",
-      gateToolCalls: (_run, calls) =>
-        Effect.succeed(calls.map(() => ({ _tag: "Suspend" as const, description: "may I?" })))
+      gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("may I?")))
     })
     const agent = Agent.make({ name: "a", prompt: "", tools: [did], middleware: [gate] })
     return Effect.gen(function* () {

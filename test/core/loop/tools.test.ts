@@ -272,9 +272,7 @@ describe("invariant 5: batch preflight", () => {
           Effect.sync(() => {
             log.push(`gate ${calls.map((call) => JSON.stringify(call.arguments)).join(" ")}`)
             return calls.map((call) =>
-              call.arguments["n"] === 2
-                ? { _tag: "Answer" as const, output: ToolOutput.make("not that one", { isError: true }) }
-                : Middleware.allow
+              call.arguments["n"] === 2 ? Middleware.refuse("not that one") : Middleware.allow
             )
           })
       })
@@ -352,9 +350,7 @@ describe("invariant 5: batch preflight", () => {
         name: "approval",
         gateToolCalls: (_run, calls) =>
           Effect.succeed(
-            calls.map((call) =>
-              call.arguments["n"] === 2 ? { _tag: "Suspend" as const, description: "may I?" } : Middleware.allow
-            )
+            calls.map((call) => (call.arguments["n"] === 2 ? Middleware.suspend("may I?") : Middleware.allow))
           )
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [approval] })
@@ -370,12 +366,14 @@ describe("invariant 5: batch preflight", () => {
         description: "may I?"
       })
       assert.strictEqual(result.pending.length, 1)
-      // A middleware that did not say that it suspends can't: the agent's type would be wrong.
+      // A middleware that did not say that it suspends can't, where a program without types has it try: the agent's
+      // type would be wrong.
       const quiet = Agent.make({
         name: "b",
         prompt: "",
         tools: [act],
-        middleware: [Middleware.make({ name: "quiet", gateToolCalls: approval.gateToolCalls! })]
+        // @ts-expect-error the gate of a plain middleware may not ask
+        middleware: [Middleware.make({ name: "quiet", gateToolCalls: approval.gateToolCalls })]
       })
       const other = yield* Agent.run(quiet, "go")
       assert.strictEqual(other.stopReason, "completed")
@@ -404,8 +402,7 @@ describe("two suspending gates", () => {
       const approval = (name: string) =>
         Middleware.suspending({
           name,
-          gateToolCalls: (_run, calls) =>
-            Effect.succeed(calls.map(() => ({ _tag: "Suspend" as const, description: name })))
+          gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend(name)))
         })
       const agent = Agent.make({
         name: "a",
@@ -639,11 +636,7 @@ describe("invariant 14: gates can't be walked around", () => {
         inherit: true,
         gateToolCalls: (_run, calls) =>
           Effect.succeed(
-            calls.map((call) =>
-              call.name === "danger"
-                ? { _tag: "Answer" as const, output: ToolOutput.make("forbidden", { isError: true }) }
-                : Middleware.allow
-            )
+            calls.map((call) => (call.name === "danger" ? Middleware.refuse("forbidden") : Middleware.allow))
           )
       })
       const grandchild = Agent.make({ name: "grandchild", description: "g", prompt: "", tools: [danger] })

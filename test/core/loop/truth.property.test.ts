@@ -78,9 +78,7 @@ const gate = Middleware.suspending({
   inherit: true,
   gateToolCalls: (_run, calls) =>
     Effect.succeed(
-      calls.map((call): Middleware.Gate =>
-        call.arguments["asks"] === true ? { _tag: "Suspend", description: "may I?" } : Middleware.allow
-      )
+      calls.map((call) => (call.arguments["asks"] === true ? Middleware.suspend("may I?") : Middleware.allow))
     )
 })
 

@@ -46,11 +46,7 @@ const gate = Middleware.suspending({
   name: "gate",
   inherit: true,
   gateToolCalls: (_run, calls) =>
-    Effect.succeed(
-      calls.map(({ name }): Middleware.Gate =>
-        name.startsWith("ask") ? { _tag: "Suspend", description: "may I?" } : Middleware.allow
-      )
-    )
+    Effect.succeed(calls.map(({ name }) => (name.startsWith("ask") ? Middleware.suspend("may I?") : Middleware.allow)))
 })
 
 const told = (messages: ReadonlyArray<Message.Message>) =>
@@ -323,10 +319,7 @@ describe("a turn that was cut off and is taken up", () => {
     const { ran, tool } = ledger()
     const forbids = Middleware.make({
       name: "forbids",
-      gateToolCalls: (_run, calls) =>
-        Effect.succeed(
-          calls.map(() => ({ _tag: "Answer" as const, output: ToolOutput.make("Forbidden.", { isError: true }) }))
-        )
+      gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.refuse("Forbidden.")))
     })
     // `send` is no tool any more.
     const agent = Agent.make({
@@ -619,17 +612,9 @@ describe("decisions", () => {
   )
 
   const live = (expiresAt?: number) =>
-    Middleware.make<never, Approval.Approvals>({
+    Middleware.asking({
       name: "live",
-      gateToolCalls: (_run, calls) =>
-        Effect.as(
-          Approval.Approvals,
-          calls.map(() => ({
-            _tag: "Suspend" as const,
-            description: "may I?",
-            ...(expiresAt === undefined ? {} : { expiresAt })
-          }))
-        )
+      gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("may I?", { expiresAt })))
     })
 
   it.effect("on another request, or too late, run nothing while the run waits either", () => {
@@ -676,15 +661,13 @@ describe("a person's edit", () => {
         Effect.sync(() =>
           calls.map(({ arguments: args }): Middleware.Gate => {
             seen.push(args["n"])
-            return Number(args["n"]) > 100
-              ? { _tag: "Answer", output: ToolOutput.make("Too much.", { isError: true }) }
-              : Middleware.allow
+            return Number(args["n"]) > 100 ? Middleware.refuse("Too much.") : Middleware.allow
           })
         )
     })
   const human = Middleware.suspending({
     name: "human",
-    gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => ({ _tag: "Suspend", description: "may I?" })))
+    gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("may I?")))
   })
   const call = (n: number) => TestChatModel.calls([{ id: `c${n}`, name: "act", arguments: { n } }])
 
@@ -727,8 +710,7 @@ describe("a person's edit", () => {
     const asks = (name: string) =>
       Middleware.suspending({
         name,
-        gateToolCalls: (_run, calls) =>
-          Effect.succeed(calls.map(() => ({ _tag: "Suspend", description: name }) as const))
+        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend(name)))
       })
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [asks("first"), asks("second")] })
     return Effect.gen(function* () {
@@ -750,13 +732,9 @@ describe("a person's edit", () => {
   it.effect("two services that change each other's arguments for ever are stopped", () => {
     const { ran, tool } = act()
     const asks = (name: string) =>
-      Middleware.make<never, Approval.Approvals>({
+      Middleware.asking({
         name,
-        gateToolCalls: (_run, calls) =>
-          Effect.as(
-            Approval.Approvals,
-            calls.map(() => ({ _tag: "Suspend" as const, description: name }))
-          )
+        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend(name)))
       })
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [asks("first"), asks("second")] })
     return Effect.gen(function* () {
