@@ -97,8 +97,7 @@ const executor = (backend: Backend.Service, options: Options, processes: Process
     const cwd = yield* Effect.fromResult(Path.normalize(operation, path))
     const refusal = refusalOf(path, command, given?.env)
     if (refusal !== undefined) return yield* Effect.fail(refusal)
-    if (cwd !== "/")
-      yield* Effect.mapError(backend.ls(cwd), (error) => BackendError.make(operation, path, error.reason))
+    if (cwd !== "/") yield* Effect.mapError(backend.ls(cwd), (error) => BackendError.at(error, operation, path))
     const limit = Math.max(0, Duration.toMillis(Duration.fromInputUnsafe(given?.timeout ?? defaultTimeout)))
     let last = ""
     const line = {
@@ -118,7 +117,7 @@ const executor = (backend: Backend.Service, options: Options, processes: Process
     }).pipe(Effect.catch((gone) => Effect.succeed<Execute.Ended>({ _tag: "Broken", problem: gone.problem })))
     const detail = endOfText(last, shownAtTimeout)
     const failing = (reason: BackendError.Reason, more: string) =>
-      Effect.fail(BackendError.make(operation, path, reason, more === "" ? {} : { detail: more }))
+      Effect.fail(BackendError.make(operation, path, reason, more === "" ? undefined : { detail: more }))
     switch (ended._tag) {
       case "Exited":
         return ended.exitCode

@@ -10,6 +10,7 @@
  * )
  * ```
  */
+import { dual } from "effect/Function"
 import * as Schema from "effect/Schema"
 
 /**
@@ -119,9 +120,20 @@ export const make = (
     operation,
     path,
     reason,
+    // The keys are optional, as errors are written as JSON: `undefined` would come back as `null`.
     ...(more?.detail === undefined ? {} : { detail: more.detail }),
     ...(more?.cause === undefined ? {} : { cause: more.cause })
   })
 
-/** Whether a value is a {@link BackendError}. */
+/**
+ * The same failure, reported by another operation or of another path: for a backend that stands before another one.
+ */
+export const at: {
+  (operation: string, path: string): (error: BackendError) => BackendError
+  (error: BackendError, operation: string, path: string): BackendError
+} = dual(3, (error: BackendError, operation: string, path: string): BackendError =>
+  error.operation === operation && error.path === path ? error : make(operation, path, error.reason, error)
+)
+
+/** Checks for a {@link BackendError}. */
 export const isBackendError = (value: unknown): value is BackendError => value instanceof BackendError

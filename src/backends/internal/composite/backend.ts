@@ -21,8 +21,7 @@ import {
   restoreError,
   type Routes,
   told,
-  toOuter,
-  withPath
+  toOuter
 } from "./routes.ts"
 import * as Search from "./search.ts"
 import { transfer } from "./transfer.ts"
@@ -75,7 +74,7 @@ export const backendOf = (routes: Routes): Backend.Service => {
       if (source.part === target.part && !isFolder(routes, target)) {
         return yield* Effect.mapError(source.part.backend.move(source.inner, target.inner), (error) =>
           error.path === target.inner && target.inner !== source.inner
-            ? withPath(error, target.given)
+            ? BackendError.at(error, error.operation, target.given)
             : restoreError(source)(error)
         )
       }
@@ -84,7 +83,7 @@ export const backendOf = (routes: Routes): Backend.Service => {
       const exists = Effect.catchReason(source.part.backend.ls(source.inner), "BackendError", "NotDirectory", () =>
         source.part.backend.read(source.inner, { limit: 0 })
       )
-      yield* Effect.mapError(exists, (error) => withPath(restoreError(source)(error), source.given, "move"))
+      yield* Effect.mapError(exists, (error) => BackendError.at(error, "move", source.given))
       return yield* fail("move", target, { _tag: "AlreadyExists" })
     })
 

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import * as Path from "../files/path.ts"
-import { toOuter, type Place, withPath } from "./routes.ts"
+import { toOuter, type Place } from "./routes.ts"
 
 /** What there is to move. Paths are relative; that of a single file is empty. Directories come before what is in them. */
 interface Survey {
@@ -20,13 +20,11 @@ const atOnce = 4
 
 /** Fails in the words of the backend of a place, as it would itself: {@link asMove} is for all of them. */
 const fail = (place: Place, relative: string, reason: BackendError.Reason, detail?: string) =>
-  Effect.fail(
-    BackendError.make("move", Path.join(place.inner, relative), reason, detail === undefined ? undefined : { detail })
-  )
+  Effect.fail(BackendError.make("move", Path.join(place.inner, relative), reason, { detail }))
 
 /** Tells a failure of any operation as one of the move. */
 const asMove = (place: Place) => (error: BackendError.BackendError) =>
-  withPath(error, error.path === place.inner ? place.given : toOuter(place.part, error.path), "move")
+  BackendError.at(error, "move", error.path === place.inner ? place.given : toOuter(place.part, error.path))
 
 /** A link can't be carried to another backend, and what is behind it is not a part of what is moved. */
 const refuseLinks = Effect.fnUntraced(function* (place: Place, relatives: ReadonlyArray<string>) {
@@ -143,7 +141,7 @@ const shownPaths = 5
 const telling = (error: BackendError.BackendError, words: string) =>
   BackendError.make(error.operation, error.path, error.reason, {
     detail: error.detail === undefined ? words : `${error.detail}; ${words}`,
-    ...(error.cause === undefined ? {} : { cause: error.cause })
+    cause: error.cause
   })
 
 /** Whether a failed delete may have deleted something: the answer of a machine can get lost when it is done. */

@@ -21,17 +21,6 @@ export const toInner = (part: Part, path: string): string =>
 /** What a backend calls a path, as the composite spells it. */
 export const toOuter = (part: Part, path: string): string => Path.join(part.mount, path.replace(/^\/+/, ""))
 
-/** The same failure, told of another path. */
-export const withPath = (
-  error: BackendError.BackendError,
-  path: string,
-  operation = error.operation
-): BackendError.BackendError =>
-  BackendError.make(operation, path, error.reason, {
-    ...(error.detail === undefined ? {} : { detail: error.detail }),
-    ...(error.cause === undefined ? {} : { cause: error.cause })
-  })
-
 /** The parts of a composite. */
 export interface Routes {
   readonly fallback: Part
@@ -96,7 +85,7 @@ export const locate = (
 export const restoreError =
   (place: Place) =>
   (error: BackendError.BackendError): BackendError.BackendError =>
-    withPath(error, error.path === place.inner ? place.given : toOuter(place.part, error.path))
+    BackendError.at(error, error.operation, error.path === place.inner ? place.given : toOuter(place.part, error.path))
 
 /** Tells a backend's failures at a place with the paths of the composite. */
 export const told =

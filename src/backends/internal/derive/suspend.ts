@@ -25,16 +25,11 @@ export const suspend = (
   ): Effect.Effect<ReadonlyArray<Backend.Transfer<A>>> =>
     Effect.matchEffect(find(operation, "/"), {
       onSuccess: run,
-      onFailure: ({ cause, detail, reason }) =>
+      onFailure: (error) =>
         Effect.succeed(
           items.map((item) => {
             const path = pathOf(item)
-            const more = { ...(detail === undefined ? {} : { detail }), ...(cause === undefined ? {} : { cause }) }
-            return {
-              path: nameOf(operation, path),
-              ok: false as const,
-              error: BackendError.make(operation, path, reason, more)
-            }
+            return { path: nameOf(operation, path), ok: false as const, error: BackendError.at(error, operation, path) }
           })
         )
     })

@@ -40,18 +40,14 @@ export interface Target {
 export type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
 export const fail = (target: Target, reason: BackendError.Reason, detail?: string): Failing<never> =>
-  Effect.fail(BackendError.make(target.operation, target.normal, reason, detail === undefined ? undefined : { detail }))
+  Effect.fail(BackendError.make(target.operation, target.normal, reason, { detail }))
 
 /** Names the operation, and the path as it was given, in a failure of what is below it. */
 const named =
   (operation: string, given: string, target: Target) =>
   (error: BackendError.BackendError): BackendError.BackendError => {
     const path = error.path === target.real || error.path === target.normal ? given : error.path
-    if (error.operation === operation && error.path === path) return error
-    return BackendError.make(operation, path, error.reason, {
-      ...(error.detail === undefined ? {} : { detail: error.detail }),
-      ...(error.cause === undefined ? {} : { cause: error.cause })
-    })
+    return BackendError.at(error, operation, path)
   }
 
 /** Runs an operation on a path. With `link`, a link is itself what is meant, and only its directory is looked up. */

@@ -88,7 +88,7 @@ const twice = (section: Section): InvalidPatch =>
   })
 
 const refuse = (path: string, reason: BackendError.Reason, detail?: string) =>
-  BackendError.make("patch", path, reason, detail === undefined ? {} : { detail })
+  BackendError.make("patch", path, reason, { detail })
 
 const readText = (path: string, before: Loaded) => Effect.fromResult(decodeText(path, before.bytes))
 

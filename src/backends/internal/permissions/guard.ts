@@ -7,7 +7,6 @@ import * as BackendError from "../../../core/BackendError.ts"
  */
 import type { Access, Action, Answer, Decision, FileOperation } from "../../Permissions.ts"
 import type * as Permissions from "../../Permissions.ts"
-import { withPath } from "../composite/routes.ts"
 import * as Path from "../files/path.ts"
 import { Approver, Granted } from "./approval.ts"
 import * as Policy from "./policy.ts"
@@ -133,7 +132,7 @@ export const make = (backend: Backend.Service, policy: Permissions.Policy): Guar
     if (backend.realPaths === undefined || first === undefined) return Effect.succeed(paths)
     const unknown = { detail: "it is not known where links lead" }
     return backend.realPaths(paths).pipe(
-      Effect.mapError((error) => withPath(error, error.path, operation)),
+      Effect.mapError((error) => BackendError.at(error, operation, error.path)),
       Effect.filterOrFail(
         (answers) => answers.length === paths.length,
         () => BackendError.make(operation, first, { _tag: "Unavailable" }, unknown)
@@ -162,7 +161,7 @@ export const make = (backend: Backend.Service, policy: Permissions.Policy): Guar
   const isDirectory = (operation: string, path: string): Failing<boolean> =>
     backend.ls(path).pipe(
       Effect.as(true),
-      Effect.mapError((error) => withPath(error, error.path, operation)),
+      Effect.mapError((error) => BackendError.at(error, operation, error.path)),
       Effect.catchReason("BackendError", "NotDirectory", () => Effect.succeed(false)),
       Effect.catchReason("BackendError", "NotFound", () => Effect.succeed(false)),
       Effect.catchReason("BackendError", "OutsideRoot", () => Effect.succeed(false)),

@@ -43,18 +43,8 @@ export const transfer = <I, A>(
       })
     })
   )
-  const outcomes = Effect.catch(going, ({ cause, detail, reason }) =>
-    Effect.succeed(
-      valid.map(({ item, path }) =>
-        failed(
-          path,
-          BackendError.make(action.operation, pathOf(item), reason, {
-            ...(detail === undefined ? {} : { detail }),
-            ...(cause === undefined ? {} : { cause })
-          })
-        )
-      )
-    )
+  const outcomes = Effect.catch(going, (error) =>
+    Effect.succeed(valid.map(({ item, path }) => failed(path, BackendError.at(error, action.operation, pathOf(item)))))
   )
   return Effect.map(outcomes, (done) => {
     let next = 0

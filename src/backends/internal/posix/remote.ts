@@ -47,10 +47,7 @@ export const named =
   ({ operation, path }: Subject) =>
   (cause: unknown): BackendError.BackendError =>
     BackendError.isBackendError(cause)
-      ? BackendError.make(operation, path, cause.reason, {
-          ...(cause.detail === undefined ? {} : { detail: cause.detail }),
-          ...(cause.cause === undefined ? {} : { cause: cause.cause })
-        })
+      ? BackendError.at(cause, operation, path)
       : BackendError.make(operation, path, { _tag: "Unavailable" }, { cause })
 
 const within =

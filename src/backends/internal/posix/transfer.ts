@@ -129,15 +129,7 @@ const putBatch = Effect.fnUntraced(function* (
   return batch.files.map(({ placing }, index) => {
     const came = carried[index]
     if (came !== undefined && Result.isFailure(came)) return Result.fail(came.failure)
-    if (Result.isFailure(answer)) {
-      const { detail, cause, reason } = answer.failure
-      return Result.fail(
-        BackendError.make(operation, placing.given, reason, {
-          ...(detail === undefined ? {} : { detail }),
-          ...(cause === undefined ? {} : { cause })
-        })
-      )
-    }
+    if (Result.isFailure(answer)) return Result.fail(BackendError.at(answer.failure, operation, placing.given))
     return statusOf(operation, placing, records)
   })
 })
@@ -195,15 +187,8 @@ const getBatch = Effect.fnUntraced(function* (
   const args = [String(source.maxFileSize), String(inlineBudget), ...asked.map(({ path }) => path)]
   const answer = yield* Effect.result(remote.run({ operation, path: asked[0]?.given ?? "/" }, Scripts.fetch, args))
   if (Result.isFailure(answer)) {
-    const { cause, detail, reason } = answer.failure
-    return asked.map(({ given }) =>
-      Result.fail(
-        BackendError.make(operation, given, reason, {
-          ...(detail === undefined ? {} : { detail }),
-          ...(cause === undefined ? {} : { cause })
-        })
-      )
-    )
+    const { failure } = answer
+    return asked.map(({ given }) => Result.fail(BackendError.at(failure, operation, given)))
   }
   const records = reader(answer.success)
   const fetched = asked.map((one) => fetchedOf(source, operation, one, records))
