@@ -66,6 +66,20 @@ export default {
       to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } }
     },
     {
+      name: "no-circular-types",
+      comment: "No circles inside of src/core, not even of types.",
+      severity: "error",
+      from: { path: "^src/core/" },
+      to: { circular: true }
+    },
+    {
+      name: "loop-behind-agent",
+      comment: "The values and services of core know nothing of the loop: src/core/Agent.ts alone leads into it.",
+      severity: "error",
+      from: { path: "^src/core/", pathNot: "^src/core/(loop/|Agent[.]ts$)" },
+      to: { path: "^src/core/loop/" }
+    },
+    {
       name: "no-unresolved",
       comment: "The import leads nowhere.",
       severity: "error",

@@ -1,5 +1,5 @@
 /**
- * Changes src/core/loop one small thing at a time and runs the tests: what no test notices is a survivor. By hand:
+ * Changes src/core/loop and src/core/internal one small thing at a time and runs the tests: what no test notices is a survivor. By hand:
  *
  *   npm run mutate                          all of it (hours)
  *   npm run mutate -- --sample 60 --seed 2  some of it
@@ -113,7 +113,7 @@ for (const name of ["src", "test", "package.json", "vitest.config.ts", ...globSy
 symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
 process.on("exit", () => rmSync(copy, { recursive: true, force: true }))
 
-const files = globSync("src/core/loop/*.ts", { cwd: copy })
+const files = globSync("src/core/{loop,internal}/*.ts", { cwd: copy })
   .filter((file) => positionals.length === 0 || positionals.includes(basename(file, ".ts")))
   .toSorted()
 const all = files.flatMap((file) => mutantsOf(join(copy, file)))

@@ -17,26 +17,26 @@ import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
-import type { AgentError, RunEnded } from "./AgentError.ts"
+import type { AgentError } from "./AgentError.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
-import type { Snapshot } from "./AgentState.ts"
+import type { Handle, Input, RunOptions } from "./AgentRun.ts"
 import type { ChatModel } from "./ChatModel.ts"
 import * as Checkpoint from "./Checkpoint.ts"
-import type * as Content from "./Content.ts"
 import type { Journal } from "./Journal.ts"
 import type { JsonObject } from "./Json.ts"
 import * as child from "./loop/child.ts"
 import { type Compiled, compile, type Definition } from "./loop/definition.ts"
 import * as handle from "./loop/handle.ts"
 import { fromSchema as outputFromSchema } from "./loop/output.ts"
-import type { HumanMessage, Message } from "./Message.ts"
 import type * as Middleware from "./Middleware.ts"
 import type { ModelError } from "./ModelError.ts"
 import type * as StopWhen from "./StopWhen.ts"
 import * as Tool from "./Tool.ts"
 import type { ToolContext } from "./ToolContext.ts"
 import type { ToolError } from "./ToolError.ts"
+
+export type { Handle, Input, RunOptions } from "./AgentRun.ts"
 
 const TypeId = "~effect-deepagents/Agent"
 
@@ -79,24 +79,6 @@ const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => ag
 
 /** The names of an agent's tools, and of those of its sub-agents. */
 export const toolNames = (agent: Agent<unknown, unknown, unknown>): ReadonlySet<string> => agent[TypeId].compiled.reach
-
-/** What an agent may be asked: a text, one message, several, or to go on from a checkpoint (`Checkpoint.resume`). */
-export type Input = string | HumanMessage | ReadonlyArray<Message> | Checkpoint.Resume
-
-/**
- * What a run begins with beside its input. `history` is the conversation so far, `state` a snapshot to go on from, both
- * as an earlier result gave them. Calls in the history that were never answered are answered so that any provider
- * accepts it: with what the state knows of them if they waited for a decision, else that their outcome is not known. What
- * waited is void with a new input.
- *
- * A run with a `threadId` needs a {@link Journal}: history and state are what the thread has come to, and what the run
- * adds is stored step by step. `input` is always what is new.
- */
-export interface RunOptions {
-  readonly history?: ReadonlyArray<Message> | undefined
-  readonly state?: Snapshot | undefined
-  readonly threadId?: string | undefined
-}
 
 /** What a run goes on from, and how. */
 export type ResumeOptions = Checkpoint.Decided &
@@ -206,26 +188,6 @@ export const stream = <O, E, R, Options extends RunOptions = {}>(
   options?: Options & Only<Options>
 ): Stream.Stream<AgentEvent, E | AgentError, R | Needs<Options>> =>
   handle.stream(agent[TypeId].compiled, input, options ?? {}) as Stream.Stream<AgentEvent, E | AgentError, R>
-
-/**
- * A running agent.
- *
- * `events` may be read any number of times at once; each reader gets everything from the moment it subscribed, and the
- * slowest sets the pace. `steer` puts a message in at the next safe place (never between a call and its result),
- * `followUp` after the final answer, which then is not the last one; both fail if the run is over. What was accepted but
- * not delivered when a run was ended by force is in `undelivered`. `messages` is the conversation as it stands, valid
- * for a next run as soon as the run is over, however it ended.
- */
-export interface Handle<out O, out E> {
-  readonly runId: string
-  readonly events: Stream.Stream<AgentEvent>
-  readonly steer: (message: Content.Input | HumanMessage) => Effect.Effect<void, RunEnded>
-  readonly followUp: (message: Content.Input | HumanMessage) => Effect.Effect<void, RunEnded>
-  readonly interrupt: Effect.Effect<void>
-  readonly await: Effect.Effect<AgentResult<O>, E>
-  readonly messages: Effect.Effect<ReadonlyArray<Message>>
-  readonly undelivered: Effect.Effect<ReadonlyArray<HumanMessage>>
-}
 
 /** Starts an agent in the background of the current scope. */
 export const start = <O, E, R, Options extends RunOptions = {}>(

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Content from "../Content.ts"
+import { neverBegun, recovery, unknownOutcome } from "../internal/history.ts"
 import { fromUnknown, type JsonObject } from "../Json.ts"
 import { tool as makeAnswer, type ToolMessage } from "../Message.ts"
 import type { PreparedCall } from "../Middleware.ts"
@@ -9,7 +10,6 @@ import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
-import { neverBegun, recovery, unknownOutcome } from "./history.ts"
 import { emit, type Live, type OpenCall } from "./live.ts"
 
 /** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */

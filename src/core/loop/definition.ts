@@ -3,11 +3,11 @@ import type * as Layer from "effect/Layer"
 import type * as Result from "effect/Result"
 import type { AnySlot } from "../AgentState.ts"
 import type { ToolDefinition } from "../ChatModel.ts"
+import { foldName } from "../internal/names.ts"
 import type { Json, JsonObject } from "../Json.ts"
 import type { Middleware } from "../Middleware.ts"
 import type { StopWhen } from "../StopWhen.ts"
 import { finalAnswer, type Tool } from "../Tool.ts"
-import { foldName } from "./names.ts"
 
 /**
  * Inside the loop, what an agent may fail with and what it needs is `unknown`: the types were checked when the agent was

@@ -2,6 +2,8 @@ import * as Effect from "effect/Effect"
 import { visible } from "../../support/untrusted.ts"
 import type { Choice, Decision, Request } from "../Approval.ts"
 import { choiceOf } from "../Approval.ts"
+import { unknownOutcome } from "../internal/history.ts"
+import { decisionOn, requestFor, suspension, toGate } from "../internal/suspension.ts"
 import { canonical, type JsonObject } from "../Json.ts"
 import type { AiMessage } from "../Message.ts"
 import {
@@ -17,9 +19,7 @@ import type { Tool } from "../Tool.ts"
 import { describeArguments } from "../ToolCall.ts"
 import { ToolError } from "../ToolError.ts"
 import { answer, type Call, needsDecision, prepare, toPrepared } from "./calls.ts"
-import { unknownOutcome } from "./history.ts"
 import { emit, type Live, note } from "./live.ts"
-import { decisionOn, requestFor, suspension, toGate } from "./suspension.ts"
 
 /** A call that a gate is asked about. */
 interface Asked {

@@ -6,6 +6,7 @@ import type { AgentEvent } from "../AgentEvent.ts"
 import type { Approvals, Decision, Request } from "../Approval.ts"
 import type { ModelRequest, ModelSession, ToolDefinition, TurnPart } from "../ChatModel.ts"
 import type { UnknownOutcome } from "../Checkpoint.ts"
+import type { Child, Suspension } from "../internal/suspension.ts"
 import type { Entry, Thread } from "../Journal.ts"
 import type { AiMessage, HumanMessage, Message } from "../Message.ts"
 import type { LogContext, MessageLog } from "../MessageLog.ts"
@@ -17,7 +18,6 @@ import { add, type Usage } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import * as Hub from "./hub.ts"
 import type { StateStore } from "./store.ts"
-import type { Child, Suspension } from "./suspension.ts"
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 

@@ -2,6 +2,8 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Request } from "../Approval.ts"
+import { suspendedRequests, suspension } from "../internal/suspension.ts"
+import { tunnel, tunnelled } from "../internal/tunnel.ts"
 import { canonical, fromUnknown, type JsonObject } from "../Json.ts"
 import type * as Message from "../Message.ts"
 import type { PreparedCall } from "../Middleware.ts"
@@ -22,8 +24,6 @@ import {
 } from "./calls.ts"
 import { gate } from "./gate.ts"
 import { append, emit, type Live, type OpenCall, save } from "./live.ts"
-import { suspendedRequests, suspension } from "./suspension.ts"
-import { tunnel, tunnelled } from "./tunnel.ts"
 
 /** A defect of a tool is its failure, logged with its cause. Interruption and middleware's failures go by. */
 const contain = <A>(name: string, effect: Effect.Effect<A, ToolError, unknown>) =>

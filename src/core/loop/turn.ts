@@ -1,16 +1,15 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { ModelRequest, TurnPart } from "../ChatModel.ts"
+import { incomplete, type ModelRequest, type TurnPart } from "../ChatModel.ts"
 import * as Content from "../Content.ts"
+import { resolveName } from "../internal/names.ts"
+import { tunnel } from "../internal/tunnel.ts"
 import { isTooDeep, maxDepth, stringify } from "../Json.ts"
 import * as Message from "../Message.ts"
 import { isModelError, type ModelError } from "../ModelError.ts"
 import type { Run } from "../Run.ts"
 import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import { count, type Live, offer, offerDelta, settleReaders } from "./live.ts"
-import { resolveName } from "./names.ts"
-import { incomplete } from "./session.ts"
-import { tunnel } from "./tunnel.ts"
 
 type Next = Live["nextTurn"]
 

@@ -3,13 +3,13 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaRepresentation from "effect/SchemaRepresentation"
 import { cut } from "../../support/text.ts"
-import { isEndless } from "../internal/endless.ts"
-import { withFiniteNumbers } from "../internal/finiteNumbers.ts"
-import { at, brief, problems } from "../internal/issues.ts"
-import { jsonSchemaOf } from "../internal/jsonSchema.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
 import { ToolError } from "../ToolError.ts"
 import { coerce } from "./coerce.ts"
+import { isEndless } from "./endless.ts"
+import { withFiniteNumbers } from "./finiteNumbers.ts"
+import { at, brief, problems } from "./issues.ts"
+import { jsonSchemaOf } from "./jsonSchema.ts"
 
 /** Decodes the arguments of a tool call. `json` is what was decoded in the end: the arguments, perhaps coerced. */
 export interface Decoder<out A> {

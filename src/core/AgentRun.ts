@@ -1,0 +1,51 @@
+/**
+ * A run from outside: the input and the options that it begins with, and the handle of one in the background. `Agent`
+ * exports these types under its own name.
+ */
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import type { RunEnded } from "./AgentError.ts"
+import type { AgentEvent } from "./AgentEvent.ts"
+import type { AgentResult } from "./AgentResult.ts"
+import type { Snapshot } from "./AgentState.ts"
+import type { Resume } from "./Checkpoint.ts"
+import type * as Content from "./Content.ts"
+import type { HumanMessage, Message } from "./Message.ts"
+
+/** What an agent may be asked: a text, one message, several, or to go on from a checkpoint (`Checkpoint.resume`). */
+export type Input = string | HumanMessage | ReadonlyArray<Message> | Resume
+
+/**
+ * What a run begins with beside its input. `history` is the conversation so far, `state` a snapshot to go on from, both
+ * as an earlier result gave them. Calls in the history that were never answered are answered so that any provider
+ * accepts it: with what the state knows of them if they waited for a decision, else that their outcome is not known. What
+ * waited is void with a new input.
+ *
+ * A run with a `threadId` needs a `Journal`: history and state are what the thread has come to, and what the run
+ * adds is stored step by step. `input` is always what is new.
+ */
+export interface RunOptions {
+  readonly history?: ReadonlyArray<Message> | undefined
+  readonly state?: Snapshot | undefined
+  readonly threadId?: string | undefined
+}
+
+/**
+ * A running agent.
+ *
+ * `events` may be read any number of times at once; each reader gets everything from the moment it subscribed, and the
+ * slowest sets the pace. `steer` puts a message in at the next safe place (never between a call and its result),
+ * `followUp` after the final answer, which then is not the last one; both fail if the run is over. What was accepted but
+ * not delivered when a run was ended by force is in `undelivered`. `messages` is the conversation as it stands, valid
+ * for a next run as soon as the run is over, however it ended.
+ */
+export interface Handle<out O, out E> {
+  readonly runId: string
+  readonly events: Stream.Stream<AgentEvent>
+  readonly steer: (message: Content.Input | HumanMessage) => Effect.Effect<void, RunEnded>
+  readonly followUp: (message: Content.Input | HumanMessage) => Effect.Effect<void, RunEnded>
+  readonly interrupt: Effect.Effect<void>
+  readonly await: Effect.Effect<AgentResult<O>, E>
+  readonly messages: Effect.Effect<ReadonlyArray<Message>>
+  readonly undelivered: Effect.Effect<ReadonlyArray<HumanMessage>>
+}
