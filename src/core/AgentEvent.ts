@@ -12,6 +12,7 @@ import { decodeVersioned, version } from "./internal/encoding.ts"
 import type { InvalidEncoding } from "./InvalidEncoding.ts"
 import { fromUnknown, isObject, Json, JsonObject } from "./Json.ts"
 import { Message, TurnStop } from "./Message.ts"
+import { Cited } from "./Sources.ts"
 import { StopReason } from "./StopReason.ts"
 import { add, Usage, zero } from "./Usage.ts"
 
@@ -78,6 +79,12 @@ export const ToolFailed = event("ToolFailed", {
   durationMillis: Schema.Finite
 })
 export interface ToolFailed extends Schema.Schema.Type<typeof ToolFailed> {}
+/** A tool (`callId`) or the model's own search gave sources. Their numbers hold for the whole run. */
+export const SourcesFound = event("SourcesFound", {
+  callId: Schema.optionalKey(Schema.String),
+  sources: Schema.Array(Schema.Struct({ number: Schema.Finite, source: Cited }))
+})
+export interface SourcesFound extends Schema.Schema.Type<typeof SourcesFound> {}
 /** The parts of this turn so far are void; the same request is asked again. */
 export const TurnRestarted = event("TurnRestarted", { reason: Schema.String })
 export interface TurnRestarted extends Schema.Schema.Type<typeof TurnRestarted> {}
@@ -162,6 +169,7 @@ const members = [
   ToolProgress,
   ToolCompleted,
   ToolFailed,
+  SourcesFound,
   TurnRestarted,
   MessageAppended,
   StateChanged,
@@ -195,6 +203,7 @@ export type AgentEvent =
   | ToolProgress
   | ToolCompleted
   | ToolFailed
+  | SourcesFound
   | TurnRestarted
   | MessageAppended
   | StateChanged

@@ -3,11 +3,33 @@
  */
 import * as Schema from "effect/Schema"
 import { JsonObject } from "./Json.ts"
+import { Cited } from "./Sources.ts"
 
 const providerData = Schema.optionalKey(JsonObject)
 
-/** Plain text. `providerData` is what a provider needs back verbatim with this block (item ids, citations). */
-export const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String, providerData })
+/**
+ * A passage of a text and the source that it rests on. `start` and `end` are the passage (UTF-16 units of the block's
+ * text), where the provider gives one; `quote` is the source's own words, `locator` a place in it ("page 3").
+ */
+export const Citation = Schema.Struct({
+  source: Cited,
+  start: Schema.optionalKey(Schema.Finite),
+  end: Schema.optionalKey(Schema.Finite),
+  quote: Schema.optionalKey(Schema.String),
+  locator: Schema.optionalKey(Schema.String)
+})
+export interface Citation extends Schema.Schema.Type<typeof Citation> {}
+
+/**
+ * Plain text. `citations` are for people; `providerData` is what a provider needs back verbatim with this block (item ids,
+ * its own form of the citations).
+ */
+export const TextBlock = Schema.Struct({
+  type: Schema.Literal("text"),
+  text: Schema.String,
+  citations: Schema.optionalKey(Schema.Array(Citation)),
+  providerData
+})
 export interface TextBlock extends Schema.Schema.Type<typeof TextBlock> {}
 
 /** What the model thought before it answered. Signatures and encrypted content live in `providerData`. */

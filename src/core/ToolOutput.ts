@@ -6,11 +6,13 @@ import { cutMiddle } from "../support/text.ts"
 import type { Update } from "./AgentState.ts"
 import * as Content from "./Content.ts"
 import { fromUnknown, isObject, type Json } from "./Json.ts"
+import { Cited } from "./Sources.ts"
 
 /**
  * `content` goes to the model. `details` go to events only (a diff, a chart's data), never to the model. `isError` marks
  * a result that the model should treat as a failure. `returnDirect` ends the run with this content as the answer.
- * `state` is applied when `execute` succeeded with it, `isError` or not.
+ * `state` is applied when `execute` succeeded with it, `isError` or not. `sources` are numbered over the run, and the model
+ * is shown their list behind the content.
  */
 export interface ToolOutput {
   readonly content: ReadonlyArray<Content.Block>
@@ -18,6 +20,7 @@ export interface ToolOutput {
   readonly isError: boolean
   readonly returnDirect: boolean
   readonly state: ReadonlyArray<Update>
+  readonly sources?: ReadonlyArray<Cited> | undefined
 }
 
 /** Makes an output. */
@@ -28,16 +31,20 @@ export const make = (
     readonly isError?: boolean | undefined
     readonly returnDirect?: boolean | undefined
     readonly state?: ReadonlyArray<Update> | undefined
+    readonly sources?: ReadonlyArray<Cited> | undefined
   }
 ): ToolOutput => ({
   content: Content.fromInput(content),
   isError: options?.isError ?? false,
   returnDirect: options?.returnDirect ?? false,
   state: options?.state ?? [],
-  ...(options?.details === undefined ? {} : { details: options.details })
+  ...(options?.details === undefined ? {} : { details: options.details }),
+  ...(options?.sources === undefined ? {} : { sources: options.sources })
 })
 
 const isAnyBlock = Schema.is(Content.Block)
+
+const isCited = Schema.is(Cited)
 
 const isBlock = (block: unknown): boolean =>
   (isObject(block) && block["type"] === "text" && typeof block["text"] === "string") || isAnyBlock(block)
@@ -49,7 +56,8 @@ const isOutput = (value: unknown): value is ToolOutput =>
   value["content"].every(isBlock) &&
   typeof value["isError"] === "boolean" &&
   typeof value["returnDirect"] === "boolean" &&
-  Array.isArray(value["state"])
+  Array.isArray(value["state"]) &&
+  (value["sources"] === undefined || (Array.isArray(value["sources"]) && value["sources"].every((one) => isCited(one))))
 
 /**
  * The output that `execute` gave: a string is an output of that text; `details` are JSON from here on. `undefined` for

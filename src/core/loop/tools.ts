@@ -24,6 +24,7 @@ import {
 } from "./calls.ts"
 import { gate } from "./gate.ts"
 import { append, emit, type Live, type OpenCall, save } from "./live.ts"
+import { register, sourcesOf, withSources } from "./sources.ts"
 
 /** A defect of a tool is its failure, logged with its cause. Interruption and middleware's failures go by. */
 const contain = <A>(name: string, effect: Effect.Effect<A, ToolError, unknown>) =>
@@ -173,11 +174,20 @@ const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
   yield* tell(live, call, call.outcome, since)
 })
 
+const numberSources = (live: Live, call: OpenCall): Effect.Effect<void> => {
+  const { outcome } = call
+  if (outcome === undefined || "error" in outcome || outcome.output.sources === undefined) return Effect.void
+  return Effect.map(withSources(live, call.id, outcome.output), (output) => {
+    call.outcome = { output }
+  })
+}
+
 /** Puts the answers of a round into the history, in call order. */
 export const settle = Effect.fnUntraced(function* (live: Live) {
   for (const call of live.batch) {
     if (call.answered) continue
     call.answered = true
+    yield* numberSources(live, call)
     yield* append(live, answer(live, call))
   }
   live.batch = []
@@ -228,6 +238,8 @@ const suspendInside = Effect.fnUntraced(function* (
   const decisions = live.suspension?.decisions ?? []
   live.batch = all.slice(0, first)
   yield* settle(live)
+  const done = behind.filter((call) => call.suspended === undefined)
+  for (const call of done) yield* numberSources(live, call)
   yield* live.state.set(suspension, {
     messageId: message.id,
     requests: [
@@ -236,7 +248,7 @@ const suspendInside = Effect.fnUntraced(function* (
     ],
     decisions,
     children: Object.fromEntries(waiting.map((call) => [call.id, call.children.map((child) => child())])),
-    answers: behind.flatMap((call) => (call.suspended === undefined ? [answer(live, call)] : [])),
+    answers: done.map((call) => answer(live, call)),
     unknown: []
   })
   return standsStill(pending)
@@ -290,7 +302,9 @@ export const appendTurn = (live: Live, message: Message.AiMessage): Effect.Effec
   if (message.toolCalls.length + message.malformedToolCalls.length > 0) {
     live.batch = [...message.toolCalls, ...message.malformedToolCalls].map((call) => untouched(call))
   }
-  return append(live, message)
+  const appended = append(live, message)
+  const sources = sourcesOf(message)
+  return sources.length === 0 ? appended : Effect.andThen(appended, register(live, sources))
 }
 
 /** Answers all calls of the last turn of which nothing is known, without running any. */

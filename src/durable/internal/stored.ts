@@ -8,6 +8,7 @@ import { Block } from "../../core/Content.ts"
 import { Json } from "../../core/Json.ts"
 import { AiMessage } from "../../core/Message.ts"
 import { isModelError, ModelError } from "../../core/ModelError.ts"
+import { Cited } from "../../core/Sources.ts"
 import { isToolError, ToolError } from "../../core/ToolError.ts"
 import type { ToolOutput } from "../../core/ToolOutput.ts"
 import { isStorable } from "./limits.ts"
@@ -27,7 +28,8 @@ const StoredCall = Schema.Union([
     content: Schema.Array(Block),
     details: Schema.optionalKey(Json),
     isError: Schema.Boolean,
-    returnDirect: Schema.Boolean
+    returnDirect: Schema.Boolean,
+    sources: Schema.optionalKey(Schema.Array(Cited))
   }),
   Schema.TaggedStruct("Failed", { error: ToolError })
 ])
@@ -47,25 +49,29 @@ const callName = (turnId: string, callId: string, attempt: number): string => `c
 const ifStorable = <A extends StoredCall | StoredTurn>(stored: A): A | typeof open.Type =>
   isStorable(stored) ? stored : { _tag: "Open" }
 
+/** An output without what is applied to the state. */
+const given = ({ content, details, isError, returnDirect, sources }: Omit<ToolOutput, "state">) => ({
+  content,
+  isError,
+  returnDirect,
+  ...(details === undefined ? {} : { details }),
+  ...(sources === undefined ? {} : { sources })
+})
+
 /** How a call ended, for the store. */
 const storedCall = (exit: Exit.Exit<ToolOutput, ToolError>, wrote: boolean): StoredCall => {
   if (wrote) return { _tag: "Open" }
   if (Exit.isSuccess(exit)) {
-    const { content, details, isError, returnDirect, state } = exit.value
-    return state.length > 0
-      ? { _tag: "Open" }
-      : { _tag: "Output", content, isError, returnDirect, ...(details === undefined ? {} : { details }) }
+    const { state, ...output } = exit.value
+    return state.length > 0 ? { _tag: "Open" } : { _tag: "Output", ...given(output) }
   }
   const error = Cause.hasInterrupts(exit.cause) || Cause.hasDies(exit.cause) ? undefined : Cause.squash(exit.cause)
   return isToolError(error) ? { _tag: "Failed", error } : { _tag: "Open" }
 }
 
 const toOutput = (stored: Extract<StoredCall, { readonly _tag: "Output" }>): ToolOutput => ({
-  content: stored.content,
-  isError: stored.isError,
-  returnDirect: stored.returnDirect,
-  state: [],
-  ...(stored.details === undefined ? {} : { details: stored.details })
+  ...given(stored),
+  state: []
 })
 
 /**

@@ -7,6 +7,7 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import type { MalformedToolCall, ToolCall } from "../../../core/ToolCall.ts"
 import type { Usage } from "../../../core/Usage.ts"
+import { cited } from "../citations.ts"
 import { makeCallReader, toCall } from "../toolCalls.ts"
 import { dataKey } from "./content.ts"
 import { isPlain, isVerbatim, type Layout } from "./layout.ts"
@@ -101,7 +102,7 @@ export const assemble = ({ blocks, filtered, id, start, stop, usage }: Answer): 
   for (const block of ordered) {
     if (block.kind === "text" && block.text.trim() !== "") {
       const own = block.citations.length === 0 ? {} : { providerData: { [dataKey]: { citations: block.citations } } }
-      say({ type: "text", text: block.text, ...own })
+      say({ type: "text", text: block.text, ...cited(block.citations, block.text), ...own })
     } else if (block.kind === "thinking" && (block.text !== "" || block.signature !== "")) {
       const own = block.signature === "" ? {} : { providerData: { [dataKey]: { signature: block.signature } } }
       say({ type: "reasoning", text: block.text, ...own })

@@ -59,10 +59,12 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
   const runs: Array<Run> = []
   const calls: Array<CallSlot> = []
   const details: Array<JsonObject> = []
+  const annotations: Array<JsonObject> = []
   const turn: ChatTurn = {
     runs,
     calls,
     details,
+    annotations,
     finish: undefined,
     usage: undefined,
     id: undefined,
@@ -148,6 +150,7 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
       say({ kind: "text", text: refusal }, undefined, sink)
     }
     for (const piece of objectsOf(delta["tool_calls"])) takeCall(piece, sink)
+    annotations.push(...objectsOf(delta["annotations"]))
     turn.finish = stringOf(choice["finish_reason"]) ?? turn.finish
   }
 
@@ -159,6 +162,9 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     if (error !== undefined) return providerError(origin, failureOf(error))
     const choice = objectsOf(chunk["choices"]).find((one) => (placeOf(one["index"]) ?? 0) === 0)
     if (choice !== undefined) takeChoice(choice, sink)
+    const found = objectsOf(chunk["search_results"])
+    // Perplexity repeats with each chunk what its search found.
+    if (found.length > 0) annotations.splice(0, annotations.length, ...found)
     turn.id = stringOf(chunk["id"]) ?? turn.id
     turn.model = stringOf(chunk["model"]) ?? turn.model
     turn.usage =

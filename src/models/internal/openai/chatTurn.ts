@@ -5,6 +5,7 @@ import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import * as Usage from "../../../core/Usage.ts"
+import { cited } from "../citations.ts"
 import { countOf, objectOf } from "../read.ts"
 import { sortCalls } from "../toolCalls.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
@@ -32,6 +33,8 @@ export interface ChatTurn {
   readonly runs: ReadonlyArray<Run>
   readonly calls: ReadonlyArray<CallSlot>
   readonly details: ReadonlyArray<JsonObject>
+  /** What the text cites; places are those of the whole text. */
+  readonly annotations: ReadonlyArray<JsonObject>
   finish: string | undefined
   usage: JsonObject | undefined
   id: string | undefined
@@ -86,8 +89,15 @@ export const turnOf = (turn: ChatTurn, { makeId, names, origin, restore }: Decod
   const own = (data: JsonObject) => ({ [origin.provider]: data })
   const stopReason = stopReasonOf(turn)
   let details = turn.details
-  const content = turn.runs.map(({ field, kind, text }): Content.Block => {
-    if (kind === "text") return Content.text(text)
+  const texts = turn.runs.filter(({ kind }) => kind === "text")
+  // Places of a text in pieces can't be told apart: the last one gets the sources.
+  const citing = turn.annotations.length === 0 ? undefined : texts.at(-1)
+  const content = turn.runs.map((run): Content.Block => {
+    const { field, kind, text } = run
+    if (kind === "text") {
+      if (run !== citing) return Content.text(text)
+      return { ...Content.text(text), ...cited(turn.annotations, texts.length === 1 ? text : "") }
+    }
     const data = {
       ...(field === undefined ? {} : { field }),
       ...(details.length === 0 ? {} : { details: [...details] })

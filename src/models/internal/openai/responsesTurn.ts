@@ -5,8 +5,9 @@ import * as Content from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import * as Usage from "../../../core/Usage.ts"
+import { cited } from "../citations.ts"
 import type { Origin } from "../errors.ts"
-import { listOf, countOf, objectOf, objectsOf, stringOf } from "../read.ts"
+import { countOf, objectOf, objectsOf, stringOf } from "../read.ts"
 import { sortCalls, type StreamedCall } from "../toolCalls.ts"
 import type { ToolNames } from "../toolNames.ts"
 import type { Slot } from "./responsesSlots.ts"
@@ -83,10 +84,14 @@ export const turnOf = (
         const refusal = part?.["type"] === "refusal"
         refused ||= refusal
         const value = texts.get(at) ?? stringOf(part?.["text"]) ?? stringOf(part?.["refusal"]) ?? ""
-        const citations = listOf(part?.["annotations"]).length > 0 ? { annotations: part?.["annotations"] ?? [] } : {}
+        const annotations = objectsOf(part?.["annotations"])
         if (value === "") continue
-        const data = { ...place, ...(phase === undefined ? {} : { phase }), ...citations }
-        content.push({ ...Content.text(value), ...own(data) })
+        const data = {
+          ...place,
+          ...(phase === undefined ? {} : { phase }),
+          ...(annotations.length === 0 ? {} : { annotations })
+        }
+        content.push({ ...Content.text(value), ...cited(annotations, value), ...own(data) })
       }
     } else if (type !== undefined) items.push({ index, item })
   }
