@@ -49,7 +49,7 @@ const program = Effect.gen(function* () {
   )
 
   const first = yield* Agent.stream(agent, "How is it in Oslo and Rome?").pipe(
-    Stream.filter((event) => event._tag === "ToolCompleted"),
+    AgentEvent.filter("ToolCompleted"),
     Stream.runHead
   )
   assert(first._tag === "Some" && first.value.text === "snow, -3 °C")

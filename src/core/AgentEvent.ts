@@ -6,8 +6,10 @@
  * of these with that path. What is in the events is enough to rebuild the transcript and the usage.
  */
 import * as Effect from "effect/Effect"
+import { dual } from "effect/Function"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import { decodeVersioned, version } from "./internal/encoding.ts"
 import type { InvalidEncoding } from "./InvalidEncoding.ts"
 import { fromUnknown, isObject, Json, JsonObject } from "./Json.ts"
@@ -228,7 +230,34 @@ export const tags: ReadonlyArray<AgentEvent["_tag"]> = members.map((member) => m
 /** The events of one tag. */
 export type Of<Tag extends AgentEvent["_tag"]> = Extract<AgentEvent, { readonly _tag: Tag }>
 
-/** Whether an event is the last of its run. */
+type Tag = AgentEvent["_tag"]
+
+/** Keeps the events of one tag, or of several. */
+export const filter: {
+  <const T extends Tag>(
+    tag: T | ReadonlyArray<T>
+  ): <E, R>(events: Stream.Stream<AgentEvent, E, R>) => Stream.Stream<Of<T>, E, R>
+  <E, R, const T extends Tag>(
+    events: Stream.Stream<AgentEvent, E, R>,
+    tag: T | ReadonlyArray<T>
+  ): Stream.Stream<Of<T>, E, R>
+} = dual(2, <E, R, T extends Tag>(events: Stream.Stream<AgentEvent, E, R>, tag: T | ReadonlyArray<T>) => {
+  const wanted: ReadonlySet<Tag> = new Set<Tag>(typeof tag === "string" ? [tag] : tag)
+  return Stream.filter(events, (one): one is Of<T> => wanted.has(one._tag))
+})
+
+/**
+ * Gives the pieces of text that the outermost agent says, as they come: the text of a terminal, or of a response. After
+ * a `TurnRestarted`, which is not seen here, the turn is said again from its beginning.
+ */
+export const textDeltas = <E, R>(events: Stream.Stream<AgentEvent, E, R>): Stream.Stream<string, E, R> =>
+  events.pipe(
+    filter("TextDelta"),
+    Stream.filter((delta) => delta.path.length === 1),
+    Stream.map((delta) => delta.text)
+  )
+
+/** Tells whether an event is the last of its run. */
 export const isTerminal = (value: AgentEvent): value is Of<"RunCompleted" | "RunFailed" | "RunInterrupted"> =>
   value._tag === "RunCompleted" || value._tag === "RunFailed" || value._tag === "RunInterrupted"
 

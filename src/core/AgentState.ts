@@ -23,6 +23,7 @@
  * ```
  */
 import type * as Effect from "effect/Effect"
+import { dual } from "effect/Function"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { at, brief, problems } from "./internal/issues.ts"
@@ -90,16 +91,26 @@ export const family = <A, I>(name: string, options: SlotOptions<A, I>): ((key: s
 export type Update = (store: Store) => Effect.Effect<void>
 
 /** The update that sets a slot. */
-export const assign =
+export const assign: {
+  <A>(value: A): (target: Slot<A>) => Update
+  <A>(target: Slot<A>, value: A): Update
+} = dual(
+  2,
   <A>(target: Slot<A>, value: A): Update =>
-  (store) =>
-    store.set(target, value)
+    (store) =>
+      store.set(target, value)
+)
 
-/** The update that changes a slot by a function of what is there. */
-export const change =
+/** The update that changes a slot by a function of its value. */
+export const change: {
+  <A>(f: (current: A) => A): (target: Slot<A>) => Update
+  <A>(target: Slot<A>, f: (current: A) => A): Update
+} = dual(
+  2,
   <A>(target: Slot<A>, f: (current: A) => A): Update =>
-  (store) =>
-    store.update(target, f)
+    (store) =>
+      store.update(target, f)
+)
 
 /**
  * The live state of one run. `update` reads and writes in one step, so parallel tools can't lose each other's changes.
@@ -121,7 +132,10 @@ export interface Store {
 export type Snapshot = { readonly [slot: string]: Json }
 
 /** Reads a slot from a snapshot; a slot that was never written has its initial value. */
-export const read = <A>(snapshot: Snapshot, target: Slot<A>): Result.Result<A, InvalidEncoding> => {
+export const read: {
+  <A>(target: Slot<A>): (snapshot: Snapshot) => Result.Result<A, InvalidEncoding>
+  <A>(snapshot: Snapshot, target: Slot<A>): Result.Result<A, InvalidEncoding>
+} = dual(2, <A>(snapshot: Snapshot, target: Slot<A>): Result.Result<A, InvalidEncoding> => {
   const json = snapshot[target.name]
   return json === undefined ? Result.succeed(target.initial) : target.decode(json)
-}
+})

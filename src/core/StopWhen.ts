@@ -1,11 +1,19 @@
 /**
- * Conditions that end a run after a round of tools. They are looked at when the results of a round are in the history.
+ * Conditions that end a run after a round of tools. They are asked when the results of a round are in the history.
+ *
+ * ```ts
+ * import { pipe } from "effect"
+ * import { StopWhen } from "effect-deepagents"
+ *
+ * const late = pipe(StopWhen.toolCalled("publish"), StopWhen.and(StopWhen.not(StopWhen.toolCalled("review"))))
+ * ```
  */
 import * as Effect from "effect/Effect"
+import { dual } from "effect/Function"
 import type { Slot } from "./AgentState.ts"
 import type { Run } from "./Run.ts"
 
-/** A condition: any effectful predicate over the run. */
+/** A condition: any effectful predicate over the run. Of those that an agent has, one that holds is enough. */
 export interface StopWhen<out E = never, out R = never> {
   (run: Run): Effect.Effect<boolean, E, R>
 }
@@ -36,3 +44,31 @@ export const stateIs =
   <A>(slot: Slot<A>, predicate: (value: A) => boolean): StopWhen =>
   (run) =>
     Effect.map(run.state.get(slot), predicate)
+
+/** When both hold. The second is asked only where the first does. */
+export const and: {
+  <E2, R2>(that: StopWhen<E2, R2>): <E, R>(self: StopWhen<E, R>) => StopWhen<E | E2, R | R2>
+  <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2>
+} = dual(
+  2,
+  <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2> =>
+    (run) =>
+      Effect.flatMap(self(run), (holds) => (holds ? that(run) : Effect.succeed(false)))
+)
+
+/** When either holds. The second is asked only where the first does not. */
+export const or: {
+  <E2, R2>(that: StopWhen<E2, R2>): <E, R>(self: StopWhen<E, R>) => StopWhen<E | E2, R | R2>
+  <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2>
+} = dual(
+  2,
+  <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2> =>
+    (run) =>
+      Effect.flatMap(self(run), (holds) => (holds ? Effect.succeed(true) : that(run)))
+)
+
+/** When it does not hold. */
+export const not =
+  <E, R>(self: StopWhen<E, R>): StopWhen<E, R> =>
+  (run) =>
+    Effect.map(self(run), (holds) => !holds)

@@ -1,13 +1,14 @@
-import { Context, Effect, type Layer, Schema, type Scope, type Stream } from "effect"
+import { Context, Effect, type Layer, pipe, type Result, Schema, type Scope, type Stream } from "effect"
 import {
   Agent,
   type AgentError,
-  type AgentEvent,
+  AgentEvent,
   type AgentResult,
   AgentState,
   type Approval,
   ChatModel,
   type Checkpoint,
+  type InvalidEncoding,
   Middleware,
   type ModelError,
   StopWhen,
@@ -321,3 +322,38 @@ Middleware.make({ name: "x", beforModel: () => Effect.void })
 Middleware.suspending({ name: "x", gateToolCall: () => Effect.succeed([]) })
 // @ts-expect-error there is no hook of this name
 Agent.make({ name: "a", prompt: "", middleware: [Middleware.make({ name: "x", beforModel: () => Effect.void })] })
+
+// What works on a value can be called with it, or piped.
+const set = pipe(slot, AgentState.assign(2))
+expectTypeOf(set).toEqualTypeOf<AgentState.Update>()
+expectTypeOf(AgentState.assign(slot, 2)).toEqualTypeOf<AgentState.Update>()
+expectTypeOf(
+  pipe(
+    slot,
+    AgentState.change((n) => n + 1)
+  )
+).toEqualTypeOf<AgentState.Update>()
+expectTypeOf(AgentState.change(slot, (n) => n + 1)).toEqualTypeOf<AgentState.Update>()
+// @ts-expect-error not a value of this slot
+AgentState.assign(slot, "2")
+// @ts-expect-error not a value of this slot
+pipe(slot, AgentState.assign("2"))
+declare const snapshot: AgentState.Snapshot
+expectTypeOf(pipe(snapshot, AgentState.read(slot))).toEqualTypeOf<
+  Result.Result<number, InvalidEncoding.InvalidEncoding>
+>()
+
+const fails = () => Effect.fail(new Denied())
+const needs = () => Audit.use((audit) => Effect.as(audit.note, true))
+expectTypeOf(StopWhen.and(fails, needs)).toEqualTypeOf<StopWhen.StopWhen<Denied, Audit>>()
+expectTypeOf(pipe(fails, StopWhen.or(needs), StopWhen.not)).toEqualTypeOf<StopWhen.StopWhen<Denied, Audit>>()
+expectTypeOf(pipe(StopWhen.rounds(2), StopWhen.and(StopWhen.toolCalled("x")))).toEqualTypeOf<StopWhen.StopWhen>()
+
+type Streamed<A> = Stream.Stream<A, ModelError.ModelError | AgentError.AgentError, ChatModel.ChatModel | Orders>
+expectTypeOf(AgentEvent.filter(stream(), "ToolCalled")).toEqualTypeOf<Streamed<AgentEvent.ToolCalled>>()
+expectTypeOf(stream().pipe(AgentEvent.filter(["ToolCalled", "ToolFailed"]))).toEqualTypeOf<
+  Streamed<AgentEvent.ToolCalled | AgentEvent.ToolFailed>
+>()
+expectTypeOf(stream().pipe(AgentEvent.textDeltas)).toEqualTypeOf<Streamed<string>>()
+// @ts-expect-error no event has this tag
+AgentEvent.filter(stream(), "ToolCaled")

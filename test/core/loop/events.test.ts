@@ -89,6 +89,31 @@ describe("invariant 3: order", () => {
     })
   )
 
+  it.effect("operators keep the events of a tag, and the outermost agent's text", () =>
+    Effect.gen(function* () {
+      const child = Agent.make({ name: "child", description: "", prompt: "CHILD" })
+      const agent = Agent.make({ name: "a", prompt: "PARENT", tools: [Agent.asTool(child)] })
+      const events = Stream.fromArray((yield* AgentTest.collect(agent, "go")).events)
+      const calls = yield* Stream.runCollect(AgentEvent.filter(events, "ToolCalled"))
+      assert.deepStrictEqual(
+        calls.map((event) => event.toolName),
+        ["child"]
+      )
+      const ends = yield* events.pipe(AgentEvent.filter(["RunStarted", "RunCompleted"]), Stream.runCollect)
+      assert.deepStrictEqual(tags(ends), ["RunStarted", "RunStarted", "RunCompleted", "RunCompleted"])
+      const text = yield* Stream.mkString(AgentEvent.textDeltas(events))
+      assert.strictEqual(text, "let me askdone")
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls([{ name: "child", arguments: { task: "x" } }], { text: "let me ask" }),
+          "the child's words",
+          "done"
+        ])
+      )
+    )
+  )
+
   it.effect("leaving the stream early interrupts the run at once", () =>
     Effect.gen(function* () {
       const released = yield* Deferred.make<void>()

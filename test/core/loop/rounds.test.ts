@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema, Stream } from "effect"
+import { Effect, pipe, Schema, Stream } from "effect"
 import {
   Agent,
   AgentState,
@@ -405,6 +405,35 @@ describe("stopWhen", () => {
       assert.deepStrictEqual(yield* rounds(StopWhen.stateIs(found, (value) => value)), [2, "stopCondition"])
       assert.deepStrictEqual(yield* rounds((run) => Effect.succeed(run.messages.length > 6)), [3, "stopCondition"])
       assert.deepStrictEqual(yield* rounds(StopWhen.toolCalled("other")), [4, "completed"])
+    })
+  )
+
+  it.effect("and, or and not join conditions, and ask no more of them than they must", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const holds =
+        (value: boolean): StopWhen.StopWhen =>
+        () =>
+          Effect.sync(() => (asked++, value))
+      const agent = (condition: StopWhen.StopWhen) =>
+        Agent.make({ name: "a", prompt: "", tools: [find], stopWhen: [condition] })
+      for (const left of [true, false]) {
+        for (const right of [true, false]) {
+          const joined: ReadonlyArray<readonly [StopWhen.StopWhen, boolean, number]> = [
+            [StopWhen.and(holds(left), holds(right)), left && right, left ? 2 : 1],
+            [pipe(holds(left), StopWhen.or(holds(right))), left || right, left ? 1 : 2],
+            [StopWhen.not(holds(left)), !left, 1]
+          ]
+          for (const [condition, stops, times] of joined) {
+            asked = 0
+            const { stopReason } = yield* Agent.run(agent(condition), "go").pipe(
+              Effect.provide(TestChatModel.script([calls(1), "done"], { exhaustive: false }))
+            )
+            assert.strictEqual(stopReason, stops ? "stopCondition" : "completed")
+            assert.strictEqual(asked, times)
+          }
+        }
+      }
     })
   )
 })
