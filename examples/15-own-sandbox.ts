@@ -1,6 +1,6 @@
 /**
- * A sandbox of one's own, by three functions: run a line, put a file, get a file. All other operations come from
- * `BaseSandbox`. Here the machine is a shell in a temporary folder, which is no isolation: in its place comes a container,
+ * A sandbox of one's own, by three functions: run a line, read a file, write a file. All other operations come from
+ * `CustomSandbox`. Here the machine is a shell in a temporary folder, which is no isolation: in its place comes a container,
  * a virtual machine, or a service that has them.
  */
 import assert from "node:assert/strict"
@@ -8,13 +8,13 @@ import { spawn } from "node:child_process"
 import { readFile, writeFile } from "node:fs/promises"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Console, Effect, FileSystem, Layer } from "effect"
-import { Agent, Message, Sandbox } from "effect-deepagents"
-import { BaseSandbox, FileTools } from "effect-deepagents/backends"
+import { Agent, Message } from "effect-deepagents"
+import { CustomSandbox, FileTools } from "effect-deepagents/backends"
 import { TestChatModel } from "effect-deepagents/testing"
 
-/** Runs a line. When the effect is interrupted, nobody waits for it any more; `BaseSandbox` ends what it started. */
+/** Runs a line. When the effect is interrupted, nobody waits for it any more; `CustomSandbox` ends what it started. */
 const run = (cwd: string, command: string) =>
-  Effect.callback<BaseSandbox.Output, Error>((resume) => {
+  Effect.callback<CustomSandbox.Output, Error>((resume) => {
     const child = spawn("/bin/sh", ["-c", command], { cwd, stdio: ["ignore", "pipe", "ignore"] })
     const chunks: Array<Buffer> = []
     child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk))
@@ -26,14 +26,14 @@ const run = (cwd: string, command: string) =>
   })
 
 const layer = (folder: string) =>
-  Sandbox.layer(
-    BaseSandbox.make({
+  CustomSandbox.layer(
+    {
       id: "temporary",
-      root: folder,
       execute: (command) => run(folder, command),
-      upload: (path, content) => Effect.tryPromise(() => writeFile(path, content)),
-      download: (path) => Effect.tryPromise(() => readFile(path))
-    })
+      read: (path) => Effect.tryPromise(() => readFile(path)),
+      write: (path, content) => Effect.tryPromise(() => writeFile(path, content))
+    },
+    { root: folder }
   )
 
 const agent = Agent.make({

@@ -22,7 +22,7 @@ import type { Backend } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import * as Sandbox from "../core/Sandbox.ts"
-import * as BaseSandbox from "./BaseSandbox.ts"
+import * as CustomSandbox from "./CustomSandbox.ts"
 import { loadPeer } from "./internal/sandboxes/peer.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
@@ -50,35 +50,37 @@ export interface DaytonaMachine {
  * - `create`: what the SDK is told of the sandbox to make (image or snapshot, resources, environment …)
  * - `sandboxId`: a sandbox that is there already; it is started if it stands still
  */
-export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
+export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted | undefined
   readonly apiUrl?: string | undefined
   readonly target?: string | undefined
   readonly create?: CreateSandboxFromSnapshotParams | CreateSandboxFromImageParams | undefined
 }
 
-const service = (machine: DaytonaMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
-  BaseSandbox.make({
-    ...Provider.settingsOf(settings),
-    id: machine.id,
-    execute: (command, { timeout }) =>
-      Effect.map(
-        Provider.call(
-          provider,
-          () => machine.process.executeCommand(command, undefined, undefined, Math.ceil(timeout / 1000)),
-          timeout
+const service = (machine: DaytonaMachine, options: CustomSandbox.Options, provider: Provider.Provider) =>
+  CustomSandbox.make(
+    {
+      id: machine.id,
+      execute: (command, { timeout }) =>
+        Effect.map(
+          Provider.call(
+            provider,
+            () => machine.process.executeCommand(command, undefined, undefined, Math.ceil(timeout / 1000)),
+            timeout
+          ),
+          ({ exitCode, result }) => ({ output: result, exitCode })
         ),
-        ({ exitCode, result }) => ({ output: result, exitCode })
-      ),
-    upload: (path, content) => Provider.call(provider, () => machine.fs.uploadFile(Buffer.from(content), path)),
-    download: (path) => Provider.call(provider, () => machine.fs.downloadFile(path))
-  })
+      write: (path, content) => Provider.call(provider, () => machine.fs.uploadFile(Buffer.from(content), path)),
+      read: (path) => Provider.call(provider, () => machine.fs.downloadFile(path))
+    },
+    options
+  )
 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: DaytonaMachine,
-  settings: BaseSandbox.Settings = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Daytona"))
+  options: CustomSandbox.Options = {}
+): Effect.Effect<Sandbox.Service, BackendError> => service(machine, options, Provider.make("Daytona"))
 
 const make = Effect.fnUntraced(function* (
   options: Options

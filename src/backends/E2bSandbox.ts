@@ -23,7 +23,7 @@ import type { Backend } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import * as Sandbox from "../core/Sandbox.ts"
-import * as BaseSandbox from "./BaseSandbox.ts"
+import * as CustomSandbox from "./CustomSandbox.ts"
 import { loadPeer } from "./internal/sandboxes/peer.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
@@ -54,46 +54,48 @@ export interface E2bMachine {
  * - `template`: what the sandbox is made from, by name or id
  * - `create`: what else the SDK is told. E2B ends a sandbox after five minutes unless `timeoutMs` says otherwise
  */
-export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
+export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted | undefined
   readonly domain?: string | undefined
   readonly template?: string | undefined
   readonly create?: Omit<SandboxOpts, "apiKey" | "domain" | "template"> | undefined
 }
 
-const service = (machine: E2bMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
-  BaseSandbox.make({
-    ...Provider.settingsOf(settings),
-    id: machine.sandboxId,
-    execute: (command, { timeout }) =>
-      Effect.map(
-        Provider.call(provider, (signal) => machine.commands.run(command, { timeoutMs: timeout, signal }), timeout),
-        ({ exitCode, stdout }) => ({ output: stdout, exitCode })
-      ),
-    stream: (command, { timeout }) =>
-      Stream.callback((queue) => {
-        const onStdout = (text: string) => void Queue.offerUnsafe(queue, { channel: "stdout", text })
-        const onStderr = (text: string) => void Queue.offerUnsafe(queue, { channel: "stderr", text })
-        return Provider.call(
-          provider,
-          (signal) => machine.commands.run(command, { timeoutMs: timeout, signal, onStdout, onStderr }),
-          timeout
-        ).pipe(
-          Effect.matchEffect({
-            onFailure: (error) => Queue.fail(queue, error),
-            onSuccess: () => Queue.end(queue)
-          })
-        )
-      }),
-    upload: (path, content) => Provider.call(provider, () => machine.files.write(path, content.slice().buffer)),
-    download: (path) => Provider.call(provider, () => machine.files.read(path, { format: "bytes" }))
-  })
+const service = (machine: E2bMachine, options: CustomSandbox.Options, provider: Provider.Provider) =>
+  CustomSandbox.make(
+    {
+      id: machine.sandboxId,
+      execute: (command, { timeout }) =>
+        Effect.map(
+          Provider.call(provider, (signal) => machine.commands.run(command, { timeoutMs: timeout, signal }), timeout),
+          ({ exitCode, stdout }) => ({ output: stdout, exitCode })
+        ),
+      executeStream: (command, { timeout }) =>
+        Stream.callback((queue) => {
+          const onStdout = (text: string) => void Queue.offerUnsafe(queue, { channel: "stdout", text })
+          const onStderr = (text: string) => void Queue.offerUnsafe(queue, { channel: "stderr", text })
+          return Provider.call(
+            provider,
+            (signal) => machine.commands.run(command, { timeoutMs: timeout, signal, onStdout, onStderr }),
+            timeout
+          ).pipe(
+            Effect.matchEffect({
+              onFailure: (error) => Queue.fail(queue, error),
+              onSuccess: () => Queue.end(queue)
+            })
+          )
+        }),
+      write: (path, content) => Provider.call(provider, () => machine.files.write(path, content.slice().buffer)),
+      read: (path) => Provider.call(provider, () => machine.files.read(path, { format: "bytes" }))
+    },
+    options
+  )
 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: E2bMachine,
-  settings: BaseSandbox.Settings = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("E2B"))
+  options: CustomSandbox.Options = {}
+): Effect.Effect<Sandbox.Service, BackendError> => service(machine, options, Provider.make("E2B"))
 
 const make = Effect.fnUntraced(function* (
   options: Options

@@ -22,7 +22,7 @@ import type { Backend } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import * as Sandbox from "../core/Sandbox.ts"
-import * as BaseSandbox from "./BaseSandbox.ts"
+import * as CustomSandbox from "./CustomSandbox.ts"
 import { loadPeer } from "./internal/sandboxes/peer.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
@@ -51,7 +51,7 @@ export interface ModalMachine {
  * - `image`: the container image that it is made from, by its name in a registry; `debian:stable-slim` by default
  * - `create`: what else the SDK is told (resources, volumes, how long it lives …)
  */
-export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
+export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly tokenId?: Redacted.Redacted | undefined
   readonly tokenSecret?: Redacted.Redacted | undefined
   readonly environment?: string | undefined
@@ -66,48 +66,50 @@ const wholeSeconds = (timeout: number): number => Math.ceil(timeout / 1000) * 10
 const start = (machine: ModalMachine, command: string, timeout: number): Promise<ModalProcess> =>
   machine.exec(["sh", "-c", command], { mode: "text", timeoutMs: wholeSeconds(timeout) })
 
-const service = (machine: ModalMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
-  BaseSandbox.make({
-    ...Provider.settingsOf(settings),
-    id: machine.sandboxId,
-    execute: (command, { timeout }) =>
-      Provider.call(
-        provider,
-        async () => {
-          const running = await start(machine, command, timeout)
-          // Both are read, or the one that is not could fill up and stop the command.
-          const [output, , exitCode] = await Promise.all([
-            running.stdout.readText(),
-            running.stderr.readText(),
-            running.wait()
-          ])
-          return { output, exitCode }
-        },
-        timeout
-      ),
-    stream: (command, { timeout }) =>
-      Stream.unwrap(
-        Effect.map(
-          Provider.call(provider, () => start(machine, command, timeout), timeout),
-          (running) => {
-            const pieces = (channel: "stdout" | "stderr") =>
-              Stream.map(
-                Stream.fromAsyncIterable(running[channel], (cause) => cause),
-                (text) => ({ channel, text })
-              )
-            return Stream.merge(pieces("stdout"), pieces("stderr"))
-          }
-        )
-      ),
-    upload: (path, content) => Provider.call(provider, () => machine.filesystem.writeBytes(content, path)),
-    download: (path) => Provider.call(provider, () => machine.filesystem.readBytes(path))
-  })
+const service = (machine: ModalMachine, options: CustomSandbox.Options, provider: Provider.Provider) =>
+  CustomSandbox.make(
+    {
+      id: machine.sandboxId,
+      execute: (command, { timeout }) =>
+        Provider.call(
+          provider,
+          async () => {
+            const running = await start(machine, command, timeout)
+            // Both are read, or the one that is not could fill up and stop the command.
+            const [output, , exitCode] = await Promise.all([
+              running.stdout.readText(),
+              running.stderr.readText(),
+              running.wait()
+            ])
+            return { output, exitCode }
+          },
+          timeout
+        ),
+      executeStream: (command, { timeout }) =>
+        Stream.unwrap(
+          Effect.map(
+            Provider.call(provider, () => start(machine, command, timeout), timeout),
+            (running) => {
+              const pieces = (channel: "stdout" | "stderr") =>
+                Stream.map(
+                  Stream.fromAsyncIterable(running[channel], (cause) => cause),
+                  (text) => ({ channel, text })
+                )
+              return Stream.merge(pieces("stdout"), pieces("stderr"))
+            }
+          )
+        ),
+      write: (path, content) => Provider.call(provider, () => machine.filesystem.writeBytes(content, path)),
+      read: (path) => Provider.call(provider, () => machine.filesystem.readBytes(path))
+    },
+    options
+  )
 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: ModalMachine,
-  settings: BaseSandbox.Settings = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Modal"))
+  options: CustomSandbox.Options = {}
+): Effect.Effect<Sandbox.Service, BackendError> => service(machine, options, Provider.make("Modal"))
 
 const make = Effect.fnUntraced(function* (
   options: Options

@@ -21,7 +21,7 @@ import type { Backend } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import * as Sandbox from "../core/Sandbox.ts"
-import * as BaseSandbox from "./BaseSandbox.ts"
+import * as CustomSandbox from "./CustomSandbox.ts"
 import { loadPeer } from "./internal/sandboxes/peer.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
@@ -48,36 +48,38 @@ export interface RunloopMachine {
  * - `create`: what the SDK is told of the devbox to make (blueprint or snapshot, resources, environment …)
  * - `sandboxId`: a devbox that is there already; it is resumed if it is suspended
  */
-export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
+export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted | undefined
   readonly baseURL?: string | undefined
   readonly create?: Omit<DevboxCreateParams, "gateways" | "mcp" | "mounts" | "secrets"> | undefined
 }
 
-const service = (machine: RunloopMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
-  BaseSandbox.make({
-    ...Provider.settingsOf(settings),
-    id: machine.id,
-    execute: (command, { timeout }) =>
-      Provider.call(
-        provider,
-        async (signal) => {
-          const result = await machine.cmd.exec(command, undefined, { signal, longPoll: { timeoutMs: timeout } })
-          return { output: await result.stdout(), exitCode: result.exitCode ?? -1 }
-        },
-        timeout
-      ),
-    upload: (path, content) =>
-      Provider.call(provider, () => machine.file.upload({ path, file: new File([content.slice()], "content") })),
-    download: (path) =>
-      Provider.call(provider, async () => new Uint8Array(await (await machine.file.download({ path })).arrayBuffer()))
-  })
+const service = (machine: RunloopMachine, options: CustomSandbox.Options, provider: Provider.Provider) =>
+  CustomSandbox.make(
+    {
+      id: machine.id,
+      execute: (command, { timeout }) =>
+        Provider.call(
+          provider,
+          async (signal) => {
+            const result = await machine.cmd.exec(command, undefined, { signal, longPoll: { timeoutMs: timeout } })
+            return { output: await result.stdout(), exitCode: result.exitCode ?? -1 }
+          },
+          timeout
+        ),
+      write: (path, content) =>
+        Provider.call(provider, () => machine.file.upload({ path, file: new File([content.slice()], "content") })),
+      read: (path) =>
+        Provider.call(provider, async () => new Uint8Array(await (await machine.file.download({ path })).arrayBuffer()))
+    },
+    options
+  )
 
 /** A devbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: RunloopMachine,
-  settings: BaseSandbox.Settings = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, settings, Provider.make("Runloop"))
+  options: CustomSandbox.Options = {}
+): Effect.Effect<Sandbox.Service, BackendError> => service(machine, options, Provider.make("Runloop"))
 
 const make = Effect.fnUntraced(function* (
   options: Options

@@ -22,7 +22,7 @@ import type { Backend } from "../core/Backend.ts"
 import * as BackendError from "../core/BackendError.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import * as Sandbox from "../core/Sandbox.ts"
-import * as BaseSandbox from "./BaseSandbox.ts"
+import * as CustomSandbox from "./CustomSandbox.ts"
 import { loadPeer } from "./internal/sandboxes/peer.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
@@ -58,58 +58,61 @@ export interface VercelMachine {
  * - `create`: what the SDK is told of the sandbox to make (image, resources, how long it lives …)
  * - `sandboxId`: the name of a sandbox that is there already
  */
-export interface Options extends BaseSandbox.Settings, Provider.Lifetime {
+export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly token?: Redacted.Redacted | undefined
   readonly teamId?: string | undefined
   readonly projectId?: string | undefined
   readonly create?: NonNullable<Parameters<typeof VercelSdkSandbox.create>[0]> | undefined
 }
 
-const service = (machine: VercelMachine, settings: BaseSandbox.Settings, provider: Provider.Provider) =>
-  BaseSandbox.make({
-    ...Provider.settingsOf(settings),
-    id: machine.name,
-    execute: (command, { timeout }) =>
-      Provider.call(
-        provider,
-        async (signal) => {
-          const run = { cmd: "sh", args: ["-c", command], signal, timeoutMs: timeout }
-          const ended = await machine.runCommand(run)
-          return { output: await ended.stdout(), exitCode: ended.exitCode }
-        },
-        timeout
-      ),
-    stream: (command, { timeout }) =>
-      Stream.unwrap(
-        Effect.map(
-          Provider.call(
-            provider,
-            () => machine.runCommand({ cmd: "sh", args: ["-c", command], timeoutMs: timeout, detached: true }),
-            timeout
-          ),
-          (running) =>
-            Stream.map(
-              Stream.fromAsyncIterable(running.logs(), (cause) => cause),
-              ({ data, stream }) => ({ channel: stream, text: data })
-            )
+const service = (machine: VercelMachine, options: CustomSandbox.Options, provider: Provider.Provider) =>
+  CustomSandbox.make(
+    {
+      id: machine.name,
+      execute: (command, { timeout }) =>
+        Provider.call(
+          provider,
+          async (signal) => {
+            const run = { cmd: "sh", args: ["-c", command], signal, timeoutMs: timeout }
+            const ended = await machine.runCommand(run)
+            return { output: await ended.stdout(), exitCode: ended.exitCode }
+          },
+          timeout
+        ),
+      executeStream: (command, { timeout }) =>
+        Stream.unwrap(
+          Effect.map(
+            Provider.call(
+              provider,
+              () => machine.runCommand({ cmd: "sh", args: ["-c", command], timeoutMs: timeout, detached: true }),
+              timeout
+            ),
+            (running) =>
+              Stream.map(
+                Stream.fromAsyncIterable(running.logs(), (cause) => cause),
+                ({ data, stream }) => ({ channel: stream, text: data })
+              )
+          )
+        ),
+      write: (path, content) =>
+        Provider.call(provider, (signal) => machine.writeFiles([{ path, content }], { signal })),
+      read: (path) =>
+        Effect.flatMap(
+          Provider.call(provider, (signal) => machine.readFileToBuffer({ path }, { signal })),
+          (content) =>
+            content === null
+              ? Effect.fail(BackendError.make("download", path, { _tag: "NotFound" }))
+              : Effect.succeed(content)
         )
-      ),
-    upload: (path, content) => Provider.call(provider, (signal) => machine.writeFiles([{ path, content }], { signal })),
-    download: (path) =>
-      Effect.flatMap(
-        Provider.call(provider, (signal) => machine.readFileToBuffer({ path }, { signal })),
-        (content) =>
-          content === null
-            ? Effect.fail(BackendError.make("download", path, { _tag: "NotFound" }))
-            : Effect.succeed(content)
-      )
-  })
+    },
+    options
+  )
 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = (
   machine: VercelMachine,
-  settings: BaseSandbox.Settings = {}
-): Effect.Effect<Sandbox.Service, BackendError.BackendError> => service(machine, settings, Provider.make("Vercel"))
+  options: CustomSandbox.Options = {}
+): Effect.Effect<Sandbox.Service, BackendError.BackendError> => service(machine, options, Provider.make("Vercel"))
 
 const make = Effect.fnUntraced(function* (
   options: Options

@@ -2,9 +2,9 @@
  * Where an agent's files live, and the tools by which it works on them: all that runs anywhere, a browser included.
  */
 export * as ApplyPatch from "./ApplyPatch.ts"
-export * as BaseSandbox from "./BaseSandbox.ts"
+export * as CustomSandbox from "./CustomSandbox.ts"
 export * as CompositeBackend from "./CompositeBackend.ts"
-export * as DerivedBackend from "./DerivedBackend.ts"
+export * as CustomBackend from "./CustomBackend.ts"
 export * as FileTools from "./FileTools.ts"
 export * as InvalidPatch from "./InvalidPatch.ts"
 export * as InvalidPermissions from "./InvalidPermissions.ts"

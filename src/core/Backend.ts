@@ -18,6 +18,8 @@
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import type { BackendError } from "./BackendError.ts"
 
 /** What is at a path. `size` is in bytes, `modifiedAt` in milliseconds since the epoch. A link says where it leads by its own kind: `link` is one that leads nowhere, or out of the root. */
@@ -227,3 +229,7 @@ export interface Service {
 
 /** The files of an agent. */
 export class Backend extends Context.Service<Backend, Service>()("effect-deepagents/Backend") {}
+
+/** Makes the layer of a backend. */
+export const layer = <E, R>(make: Effect.Effect<Service, E, R>): Layer.Layer<Backend, E, Exclude<R, Scope.Scope>> =>
+  Layer.effect(Backend, make)

@@ -2,7 +2,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer } from "effect"
 import { Backend, type BackendError, Sandbox } from "effect-deepagents"
-import { BaseSandbox, CompositeBackend, Permissions } from "effect-deepagents/backends"
+import { CustomSandbox, CompositeBackend, Permissions } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { functionsOf, make as makeShell } from "./fixtures/localShell.ts"
@@ -26,7 +26,7 @@ const planted = Effect.gen(function* () {
 
 /** The folder by way of a shell. */
 const remote = (root: string) =>
-  Effect.flatMap(makeShell(), (shell) => BaseSandbox.make({ ...functionsOf(shell), root }))
+  Effect.flatMap(makeShell(), (shell) => CustomSandbox.make(functionsOf(shell), { root }))
 
 const reasonOf = <A>(effect: Effect.Effect<A, BackendError.BackendError>) =>
   Effect.match(effect, { onFailure: (error) => error.reason._tag, onSuccess: () => "ok" })

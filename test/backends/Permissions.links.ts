@@ -3,7 +3,7 @@
  */
 import { Effect, Result } from "effect"
 import { type Backend, BackendError } from "effect-deepagents"
-import { DerivedBackend } from "effect-deepagents/backends"
+import { CustomBackend } from "effect-deepagents/backends"
 
 type Node = { readonly content: Uint8Array } | { readonly link: string }
 
@@ -33,7 +33,7 @@ export const withLinks = (files: Readonly<Record<string, string>>, links: Readon
     return Result.succeed(real || "/")
   }
 
-  const kindOf = (path: string): DerivedBackend.Stat | undefined => {
+  const kindOf = (path: string): CustomBackend.Stat | undefined => {
     const node = nodes.get(path)
     if (node === undefined) return isDirectory(path) ? { kind: "directory", modifiedAt: 1 } : undefined
     if ("content" in node) return { kind: "file", size: node.content.length, modifiedAt: 1 }
@@ -42,7 +42,7 @@ export const withLinks = (files: Readonly<Record<string, string>>, links: Readon
     return { ...(at ?? { kind: "link" }), isLink: true }
   }
 
-  const backend = DerivedBackend.make({
+  const backend = CustomBackend.make({
     stat: (path) => Effect.sync(() => kindOf(path)),
     list: (path) =>
       Effect.sync(() => {
@@ -60,7 +60,7 @@ export const withLinks = (files: Readonly<Record<string, string>>, links: Readon
       }),
     write: (path, content) =>
       Effect.sync(() => {
-        nodes.set(path, { content: DerivedBackend.toBytes(content) })
+        nodes.set(path, { content: CustomBackend.toBytes(content) })
       }),
     remove: (path) => Effect.sync(() => void nodes.delete(path)),
     rename: (from, to) =>

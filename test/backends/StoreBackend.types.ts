@@ -1,6 +1,6 @@
 import { Context, Effect, type Layer } from "effect"
 import type { Backend, BackendError } from "effect-deepagents"
-import { DerivedBackend, MemoryBackend, StoreBackend } from "effect-deepagents/backends"
+import { CustomBackend, MemoryBackend, StoreBackend } from "effect-deepagents/backends"
 import type { KeyValueStore } from "effect/persistence"
 import { expectTypeOf } from "vitest"
 
@@ -30,8 +30,8 @@ StoreBackend.layer({ namespace: Effect.fail("who?") })
 expectTypeOf(MemoryBackend.layer()).toEqualTypeOf<Layer.Layer<Backend.Backend>>()
 expectTypeOf(MemoryBackend.layerState).toEqualTypeOf<Layer.Layer<Backend.Backend>>()
 
-declare const primitives: DerivedBackend.Primitives
+declare const primitives: CustomBackend.Primitives
 declare const grep: Backend.Service["grep"]
-expectTypeOf(DerivedBackend.make(primitives)).toEqualTypeOf<Backend.Service>()
-expectTypeOf({ ...DerivedBackend.make(primitives), grep }).toExtend<Backend.Service>()
-expectTypeOf<Effect.Error<ReturnType<DerivedBackend.Primitives["read"]>>>().toEqualTypeOf<BackendError.BackendError>()
+expectTypeOf(CustomBackend.make(primitives)).toEqualTypeOf<Backend.Service>()
+expectTypeOf({ ...CustomBackend.make(primitives), grep }).toExtend<Backend.Service>()
+expectTypeOf<Effect.Error<ReturnType<CustomBackend.Primitives["read"]>>>().toEqualTypeOf<BackendError.BackendError>()

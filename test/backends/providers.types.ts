@@ -7,7 +7,7 @@ import type { Sandbox as VercelSdk } from "@vercel/sandbox"
 import type { Sandbox as E2bSdk } from "e2b"
 import type { Config, Effect, Layer } from "effect"
 import type { Backend, BackendError, Sandbox } from "effect-deepagents"
-import { BaseSandbox } from "effect-deepagents/backends"
+import { CustomSandbox } from "effect-deepagents/backends"
 import * as Bash from "effect-deepagents/backends/Bash"
 import * as DaytonaSandbox from "effect-deepagents/backends/DaytonaSandbox"
 import * as E2bSandbox from "effect-deepagents/backends/E2bSandbox"
@@ -39,7 +39,7 @@ expectTypeOf(E2bSandbox.fromSandbox(e2b)).toEqualTypeOf<Made>()
 expectTypeOf(ModalSandbox.fromSandbox(modal)).toEqualTypeOf<Made>()
 expectTypeOf(RunloopSandbox.fromSandbox(runloop)).toEqualTypeOf<Made>()
 expectTypeOf(VercelSandbox.fromSandbox(vercel)).toEqualTypeOf<Made>()
-expectTypeOf(BaseSandbox.make).returns.toEqualTypeOf<Made>()
+expectTypeOf(CustomSandbox.make).returns.toEqualTypeOf<Made>()
 
 expectTypeOf(DaytonaSandbox.layer()).toEqualTypeOf<Built>()
 expectTypeOf(E2bSandbox.layer()).toEqualTypeOf<Built>()

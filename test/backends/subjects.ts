@@ -8,7 +8,7 @@ import * as path from "node:path"
 import { promisify } from "node:util"
 import { Context, Effect, Layer, Queue, type Scope, Stream } from "effect"
 import { Sandbox } from "effect-deepagents"
-import { BaseSandbox } from "effect-deepagents/backends"
+import { CustomSandbox } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import type { BackendConformance } from "effect-deepagents/testing"
 
@@ -210,7 +210,7 @@ const start = (root: string, command: string) =>
 
 const run = (root: string, command: string) =>
   Effect.flatMap(start(root, command), (child) =>
-    Effect.callback<BaseSandbox.Output>((resume) => {
+    Effect.callback<CustomSandbox.Output>((resume) => {
       const chunks: Array<Buffer> = []
       child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk))
       child.stderr.resume()
@@ -222,7 +222,7 @@ const run = (root: string, command: string) =>
   )
 
 const pieces = (root: string, command: string) =>
-  Stream.callback<BaseSandbox.Piece, unknown>((queue) =>
+  Stream.callback<CustomSandbox.Piece, unknown>((queue) =>
     Effect.acquireRelease(
       Effect.map(start(root, command), (child) => {
         for (const channel of ["stdout", "stderr"] as const) {
@@ -252,12 +252,14 @@ const asWhoever = <A>(root: string, act: () => A) =>
 /** A sandbox by a shell of this machine, and by nothing else. */
 export const shellSandbox = (root: string, streams: boolean) =>
   Sandbox.layer(
-    BaseSandbox.make({
-      id: "shell",
-      root,
-      execute: (command) => run(root, command),
-      ...(streams ? { stream: (command: string) => pieces(root, command) } : {}),
-      upload: (at, content) => asWhoever(root, () => fs.writeFileSync(at, content)),
-      download: (at) => asWhoever(root, () => new Uint8Array(fs.readFileSync(at)))
-    })
+    CustomSandbox.make(
+      {
+        id: "shell",
+        execute: (command) => run(root, command),
+        executeStream: streams ? (command) => pieces(root, command) : undefined,
+        write: (at, content) => asWhoever(root, () => fs.writeFileSync(at, content)),
+        read: (at) => asWhoever(root, () => new Uint8Array(fs.readFileSync(at)))
+      },
+      { root }
+    )
   )

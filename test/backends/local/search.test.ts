@@ -5,7 +5,7 @@ import * as NodeFs from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { Backend } from "effect-deepagents"
-import { DerivedBackend } from "effect-deepagents/backends"
+import { CustomBackend } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import * as fc from "fast-check"
 import * as Folder from "../../../src/backends/internal/local/folder.ts"
@@ -519,7 +519,7 @@ describe("glob", () => {
       Effect.gen(function* () {
         const { quick, root } = yield* both
         const jail = yield* Effect.orDie(Effect.mapError(Jail.make(root), () => new Error("no root")))
-        const walker = DerivedBackend.make(Folder.primitives(jail, 1_000_000))
+        const walker = CustomBackend.make(Folder.primitives(jail, 1_000_000))
         yield* Effect.promise(() =>
           fc.assert(
             fc.asyncProperty(

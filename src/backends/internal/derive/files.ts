@@ -6,11 +6,11 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
-import type { Child, Content, Stat } from "../../DerivedBackend.ts"
 import { decodeText, mimeTypeOf, sniffLength } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
 import { applyEdits } from "../text/edit.ts"
 import { makeWindowReader, type ReadWindow, windowOf } from "../text/lines.ts"
+import type { Child, Content, Stat } from "./primitives.ts"
 import {
   checkContent,
   checkSize,

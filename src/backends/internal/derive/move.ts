@@ -5,9 +5,9 @@
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
-import type { Child } from "../../DerivedBackend.ts"
 import * as Path from "../files/path.ts"
 import { utf8Length } from "../text/utf8.ts"
+import type { Child } from "./primitives.ts"
 import { checkWay, fail, type Failing, find, on, type Source, type Target } from "./target.ts"
 
 const isFolder = (what: Omit<Child, "name">): boolean => what.kind === "directory" && what.isLink !== true

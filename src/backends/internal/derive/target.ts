@@ -5,9 +5,9 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as BackendError from "../../../core/BackendError.ts"
-import type { Content, Primitives, Stat } from "../../DerivedBackend.ts"
 import * as Path from "../files/path.ts"
 import { utf8Length } from "../text/utf8.ts"
+import type { Content, Primitives, Stat } from "./primitives.ts"
 import { versionOf } from "./version.ts"
 
 /** What searches are made from. `concurrency` is how many files are read at once. */

@@ -5,7 +5,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as BackendError from "../../../core/BackendError.ts"
-import type { Child, Content, Primitives, Stat } from "../../DerivedBackend.ts"
+import type { Child, Content, Primitives, Stat } from "../derive/primitives.ts"
 import type { Tree } from "./tree.ts"
 
 /** A file as it is: what it holds, and what is known of that. */

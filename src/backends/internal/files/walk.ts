@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { BackendError } from "../../../core/BackendError.ts"
-import type { Child, Primitives } from "../../DerivedBackend.ts"
+import type { Child, Primitives } from "../derive/primitives.ts"
 import { toBytes } from "../derive/target.ts"
 import * as Ignore from "../glob/ignore.ts"
 import * as Path from "./path.ts"

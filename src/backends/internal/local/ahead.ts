@@ -8,7 +8,7 @@
 import * as NodeFs from "node:fs"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { Child } from "../../DerivedBackend.ts"
+import type { Child } from "../derive/primitives.ts"
 import * as Path from "../files/path.ts"
 import * as Ignore from "../glob/ignore.ts"
 import * as Jail from "./jail.ts"

@@ -1,7 +1,7 @@
 /** A folder of the machine as the primitives of a backend. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { Child, Primitives, Range, Stat } from "../../DerivedBackend.ts"
+import type { Child, Primitives, Range, Stat } from "../derive/primitives.ts"
 import * as Path from "../files/path.ts"
 import * as Atomic from "./atomic.ts"
 import { type Fault, fault, on, told } from "./failure.ts"

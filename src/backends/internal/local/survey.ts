@@ -5,7 +5,7 @@
  * the search reads by itself.
  */
 import * as Effect from "effect/Effect"
-import type { Child } from "../../DerivedBackend.ts"
+import type { Child } from "../derive/primitives.ts"
 import * as Path from "../files/path.ts"
 import * as Turns from "../files/turns.ts"
 import * as Ignore from "../glob/ignore.ts"

@@ -24,10 +24,11 @@ export interface Piece {
 
 /** What commands run by. `outputLimit` is in characters. */
 export interface Shell {
-  readonly channel: Channel
-  readonly stream:
-    | ((command: string, options: { readonly timeout: number }) => Stream.Stream<Piece, unknown>)
-    | undefined
+  readonly channel: Channel & {
+    readonly executeStream?:
+      | ((command: string, options: { readonly timeout: number }) => Stream.Stream<Piece, unknown>)
+      | undefined
+  }
   readonly remote: Remote
   readonly root: string
   readonly outputLimit: number
@@ -148,7 +149,7 @@ const executed = ({ exitCode, output, truncated }: Executed): ReadonlyArray<Exec
 /** Runs a command of which the output comes piece by piece. */
 const streamPieces = (
   started: Started,
-  stream: NonNullable<Shell["stream"]>
+  stream: NonNullable<Shell["channel"]["executeStream"]>
 ): Stream.Stream<ExecuteEvent, BackendError.BackendError> =>
   Stream.suspend(() => {
     const { nonce } = started.run
@@ -185,9 +186,9 @@ export const make = (shell: Shell): Pick<Service, "execute" | "executeStream"> =
   executeStream: (command, options) =>
     Stream.unwrap(
       Effect.map(prepare(shell, command, options), (started) =>
-        shell.stream === undefined
+        shell.channel.executeStream === undefined
           ? Stream.unwrap(Effect.map(executeBounded(shell, started), (result) => Stream.fromIterable(executed(result))))
-          : streamPieces(started, shell.stream)
+          : streamPieces(started, shell.channel.executeStream)
       )
     )
 })

@@ -14,11 +14,11 @@ export interface Answer {
   readonly exitCode: number
 }
 
-/** What the user of a sandbox gives. `timeout` is in milliseconds: a bound for the other side, kept here in any case. */
+/** The primitives of a sandbox. `timeout` is in milliseconds: a bound for the other side, kept here in any case. */
 export interface Channel {
   readonly execute: (command: string, options: { readonly timeout: number }) => Effect.Effect<Answer, unknown>
-  readonly upload: (path: string, content: Uint8Array) => Effect.Effect<void, unknown>
-  readonly download: (path: string) => Effect.Effect<Uint8Array, unknown>
+  readonly write: (path: string, content: Uint8Array) => Effect.Effect<void, unknown>
+  readonly read: (path: string) => Effect.Effect<Uint8Array, unknown>
 }
 
 /** What an operation is called in its errors. */
@@ -72,7 +72,7 @@ export const make = (channel: Channel, root: string): Remote => {
             Effect.ignore
           )
   const download = (subject: Subject, from: string): Failing<Uint8Array> =>
-    within(subject, fileLimit)(channel.download(from))
+    within(subject, fileLimit)(channel.read(from))
 
   const run = Effect.fnUntraced(function* (
     subject: Subject,
@@ -101,7 +101,7 @@ export const make = (channel: Channel, root: string): Remote => {
 
   return {
     run,
-    upload: (subject, to, content) => within(subject, fileLimit)(channel.upload(to, content)),
+    upload: (subject, to, content) => within(subject, fileLimit)(channel.write(to, content)),
     download,
     nonce,
     discard

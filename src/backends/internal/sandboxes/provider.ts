@@ -8,7 +8,6 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as BackendError from "../../../core/BackendError.ts"
 import { cut } from "../../../support/text.ts"
-import type { Settings } from "../../BaseSandbox.ts"
 
 /**
  * How long a machine lives. With `sandboxId` that one is used, and left as it is at the end. `keep` says otherwise: it
@@ -18,13 +17,6 @@ export interface Lifetime {
   readonly sandboxId?: string | undefined
   readonly keep?: boolean | undefined
 }
-
-/** The settings that were given, and nothing that was not. */
-export const settingsOf = ({ maxFileSize, outputLimit, root }: Settings): Settings => ({
-  ...(root === undefined ? {} : { root }),
-  ...(maxFileSize === undefined ? {} : { maxFileSize }),
-  ...(outputLimit === undefined ? {} : { outputLimit })
-})
 
 /** Who is called, and what must not be told of it. */
 export interface Provider {

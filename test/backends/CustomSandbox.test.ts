@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { describe, expect, it, vi } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { Backend, BackendError, Sandbox } from "effect-deepagents"
-import { BaseSandbox, MemoryBackend } from "effect-deepagents/backends"
+import { CustomSandbox, MemoryBackend } from "effect-deepagents/backends"
 import * as LocalShell from "./fixtures/localShell.ts"
 
 // Each operation is a shell with a dozen processes: seconds on a machine that has other things to do.
@@ -18,10 +18,10 @@ interface Box {
   readonly trips: (effect: Effect.Effect<unknown, unknown>) => Effect.Effect<number>
 }
 
-const boxOf = Effect.fnUntraced(function* (kind?: LocalShell.Kind, options?: Partial<BaseSandbox.Options>) {
+const boxOf = Effect.fnUntraced(function* (kind?: LocalShell.Kind, options?: Partial<CustomSandbox.Options>) {
   const shell = yield* LocalShell.make(kind)
   const root = join(shell.folder, "root")
-  const sandbox = yield* BaseSandbox.make({ ...LocalShell.functionsOf(shell), root, ...options })
+  const sandbox = yield* CustomSandbox.make(LocalShell.functionsOf(shell), { root, ...options })
   return {
     shell,
     sandbox,

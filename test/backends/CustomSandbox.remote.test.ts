@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
 import type { BackendError } from "effect-deepagents"
-import { BaseSandbox } from "effect-deepagents/backends"
+import { CustomSandbox } from "effect-deepagents/backends"
 import { TestClock } from "effect/testing"
 import * as LocalShell from "./fixtures/localShell.ts"
 
@@ -26,11 +26,14 @@ const leftoversOf = (shell: LocalShell.LocalShell) =>
 
 /** A sandbox, of which each way of the channel can be changed. */
 const changed = Effect.fnUntraced(function* (
-  change: (functions: ReturnType<typeof LocalShell.functionsOf>) => Partial<BaseSandbox.Options>
+  change: (functions: ReturnType<typeof LocalShell.functionsOf>) => Partial<CustomSandbox.Primitives>
 ) {
   const shell = yield* LocalShell.make()
   const functions = LocalShell.functionsOf(shell)
-  const sandbox = yield* BaseSandbox.make({ ...functions, root: join(shell.folder, "root"), ...change(functions) })
+  const sandbox = yield* CustomSandbox.make(
+    { ...functions, ...change(functions) },
+    { root: join(shell.folder, "root") }
+  )
   return { shell, sandbox, host: (path: string) => join(shell.folder, "root", path) }
 })
 
@@ -108,11 +111,11 @@ describe("a sandbox far away", () => {
   it.effect("what never answers is given up", () =>
     Effect.gen(function* () {
       let isDead = false
-      const { sandbox } = yield* changed(({ download, execute, upload }) => ({
+      const { sandbox } = yield* changed(({ execute, read, write }) => ({
         execute: (command) => (isDead ? Effect.never : execute(command)),
-        upload: (path, content) => (isDead ? Effect.never : upload(path, content)),
-        download: (path) => (isDead ? Effect.never : download(path)),
-        stream: () => Stream.never
+        write: (path, content) => (isDead ? Effect.never : write(path, content)),
+        read: (path) => (isDead ? Effect.never : read(path)),
+        executeStream: () => Stream.never
       }))
       isDead = true
       const operations: ReadonlyArray<Effect.Effect<unknown, BackendError.BackendError>> = [
@@ -186,8 +189,8 @@ describe("a sandbox far away", () => {
   it.live("a failure of the channel is one of the operation, and leaves nothing behind", () =>
     Effect.gen(function* () {
       const { host, sandbox, shell } = yield* changed(() => ({
-        upload: () => Effect.fail(new Error("connection lost")),
-        download: () => Effect.fail("gone")
+        write: () => Effect.fail(new Error("connection lost")),
+        read: () => Effect.fail("gone")
       }))
       yield* sandbox.write("/a.txt", "old")
       yield* on(() => writeFile(host("/big.bin"), new Uint8Array(1_000_000)))
@@ -234,14 +237,16 @@ describe("a sandbox far away", () => {
           }
           await copyFile("/bin/sh", join(tools, "sh")).catch(() => undefined)
         })
-        const { download, execute, upload } = LocalShell.functionsOf(shell)
-        const sandbox = yield* BaseSandbox.make({
-          id: "poor",
-          upload,
-          download,
-          execute: (command) => execute(`PATH='${tools}'; export PATH; ${command}`),
-          root: join(shell.folder, "root")
-        })
+        const { execute, read, write } = LocalShell.functionsOf(shell)
+        const sandbox = yield* CustomSandbox.make(
+          {
+            id: "poor",
+            read,
+            write,
+            execute: (command) => execute(`PATH='${tools}'; export PATH; ${command}`)
+          },
+          { root: join(shell.folder, "root") }
+        )
         const { version } = yield* sandbox.write("/ä 'x'.txt", "needle\n")
         expect(yield* sandbox.read("/ä 'x'.txt")).toMatchObject({ text: "needle", version })
         yield* sandbox.edit("/ä 'x'.txt", [{ old: "needle", new: "naäl" }], { version })
@@ -260,15 +265,17 @@ describe("a sandbox far away", () => {
     () =>
       Effect.gen(function* () {
         const shell = yield* LocalShell.make()
-        const byCharacter: NonNullable<BaseSandbox.Options["stream"]> = (command, options) =>
+        const byCharacter: NonNullable<CustomSandbox.Primitives["executeStream"]> = (command, options) =>
           Stream.flatMap(LocalShell.streamOf(shell)(command, options), ({ channel, text }) =>
             Stream.fromIterable(Array.from(text, (char) => ({ channel, text: char })))
           )
-        const sandbox = yield* BaseSandbox.make({
-          ...LocalShell.functionsOf(shell),
-          stream: byCharacter,
-          root: shell.folder
-        })
+        const sandbox = yield* CustomSandbox.make(
+          {
+            ...LocalShell.functionsOf(shell),
+            executeStream: byCharacter
+          },
+          { root: shell.folder }
+        )
         const events = yield* Stream.runCollect(
           sandbox.executeStream("echo ':a:'; echo err >&2; printf '<ed:x:0>'; exit 3")
         )

@@ -1,37 +1,9 @@
 /**
- * A whole backend from a few primitives: for files that live where no layer of ours reaches.
- *
- * Give what there is at a path, what is in a directory, and how bytes are read, written, removed and renamed. Windows,
- * versions, edits, searches, recursive deletes and moves, and transfers of many files come from here.
- *
- * ```ts
- * import { Effect, Layer } from "effect"
- * import { Backend, BackendError } from "effect-deepagents"
- * import { DerivedBackend } from "effect-deepagents/backends"
- *
- * const page = (path: string) => BackendError.make("read", path, { _tag: "NotFound" })
- * const refuse = (path: string) => Effect.fail(BackendError.make("write", path, { _tag: "Unsupported" }))
- * const pages = new Map([["/help.md", new TextEncoder().encode("# Help")]])
- *
- * const help = DerivedBackend.make({
- *   stat: (path) =>
- *     Effect.succeed(pages.has(path) ? { kind: "file" } : path === "/" ? { kind: "directory" } : undefined),
- *   list: () => Effect.succeed([...pages.keys()].map((path) => ({ name: path.slice(1), kind: "file" }))),
- *   read: (path) => Effect.fromNullishOr(pages.get(path)).pipe(Effect.mapError(() => page(path))),
- *   write: refuse,
- *   remove: refuse,
- *   rename: refuse
- * })
- *
- * const layer = Layer.succeed(Backend.Backend, help)
- * ```
+ * The types that a backend is derived from; public by `CustomBackend`.
  */
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import type * as Backend from "../core/Backend.ts"
-import type { BackendError } from "../core/BackendError.ts"
-import * as Derive from "./internal/derive/backend.ts"
-import * as Locks from "./internal/files/locks.ts"
+import type { BackendError } from "../../../core/BackendError.ts"
 
 /** What a file holds: bytes, or a text, from a backend that keeps text as text (it is UTF-8 to whoever wants bytes). */
 export type Content = string | Uint8Array
@@ -108,16 +80,3 @@ export interface Options {
   readonly maxFileSize?: number | undefined
   readonly concurrency?: number | undefined
 }
-
-/** The bytes of a content. */
-export const toBytes: (content: Content) => Uint8Array = Derive.toBytes
-
-/**
- * Makes a backend. What changes a file is done by one at a time: two edits of one file through one backend never lose
- * each other's work, and a directory is not moved while its files are written.
- *
- * A search takes at most 15 seconds (`grep`) or 5 seconds (`glob`) and then gives what it has. The operations don't call
- * each other, so each can be replaced: `{ ...DerivedBackend.make(primitives), grep: myGrep }`.
- */
-export const make = (primitives: Primitives, options?: Options): Backend.Service =>
-  Derive.make(primitives, Locks.make(), options)

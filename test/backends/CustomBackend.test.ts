@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Stream } from "effect"
 import { type Backend, BackendError } from "effect-deepagents"
-import { DerivedBackend, MemoryBackend } from "effect-deepagents/backends"
+import { CustomBackend, MemoryBackend } from "effect-deepagents/backends"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import * as Locks from "../../src/backends/internal/files/locks.ts"
@@ -35,7 +35,7 @@ const plain = (
     }
     return path
   }
-  const look = (path: string): DerivedBackend.Stat | undefined => {
+  const look = (path: string): CustomBackend.Stat | undefined => {
     if (linked.has(path)) {
       const to = linked.get(path)
       const there = to === undefined ? undefined : look(to)
@@ -50,7 +50,7 @@ const plain = (
     const slash = path.lastIndexOf("/")
     return follow(path.slice(0, slash)) + path.slice(slash)
   }
-  const primitives: DerivedBackend.Primitives = {
+  const primitives: CustomBackend.Primitives = {
     stat: (path) => Effect.as(note("stat", path), look(path)),
     list: (path) =>
       Effect.flatMap(note("list", path), () => {
@@ -68,7 +68,7 @@ const plain = (
         return bytes === undefined ? notFound(path) : Effect.succeed(bytes.slice(range?.start, range?.end))
       }),
     write: (path, content) =>
-      Effect.map(note("write", path), () => void files.set(follow(path), DerivedBackend.toBytes(content))),
+      Effect.map(note("write", path), () => void files.set(follow(path), CustomBackend.toBytes(content))),
     remove: (path) =>
       Effect.flatMap(note("remove", path), () =>
         files.delete(at(path)) || linked.delete(at(path)) ? Effect.void : notFound(path)
@@ -97,12 +97,12 @@ const found = (result: Backend.GrepResult) => result.files.map((file) => file.pa
 const reasonOf = <A>(effect: Effect.Effect<A, BackendError.BackendError>) =>
   Effect.map(Effect.flip(effect), (error) => error.reason._tag)
 
-describe("DerivedBackend.make", () => {
+describe("CustomBackend.make", () => {
   it("any operations give what the backend in memory gives", () =>
     fc.assert(
       fc.asyncProperty(operations, (sequence) =>
         Effect.gen(function* () {
-          const derived = yield* outcomes(DerivedBackend.make(plain().primitives), sequence)
+          const derived = yield* outcomes(CustomBackend.make(plain().primitives), sequence)
           assert.deepStrictEqual(derived, yield* outcomes(yield* MemoryBackend.make(), sequence))
         }).pipe(Effect.runPromise)
       ),
@@ -112,7 +112,7 @@ describe("DerivedBackend.make", () => {
   it.effect("a failure names the operation, and the path as it was given", () =>
     Effect.gen(function* () {
       const { primitives } = plain({ "/a": "a" })
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...primitives,
         write: (path) =>
           Effect.fail(BackendError.make("x", path, { _tag: "Unavailable" }, { detail: "full", cause: 1 }))
@@ -129,7 +129,7 @@ describe("DerivedBackend.make", () => {
 
   it.effect("without versions from below a version stands for the content", () =>
     Effect.gen(function* () {
-      const backend = DerivedBackend.make(plain().primitives)
+      const backend = CustomBackend.make(plain().primitives)
       const first = yield* backend.write("/a", "one ü")
       const { version } = yield* backend.read("/a")
       assert.strictEqual(version, first.version)
@@ -146,7 +146,7 @@ describe("DerivedBackend.make", () => {
     Effect.gen(function* () {
       const { files, primitives } = plain({ "/a": "a" })
       let version = 1
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...primitives,
         stat: (path) => Effect.map(primitives.stat(path), (stat) => stat && { ...stat, version: `v${version}` }),
         read: (path) =>
@@ -172,7 +172,7 @@ describe("DerivedBackend.make", () => {
   it.effect("operations don't call each other, so each can be replaced", () =>
     Effect.gen(function* () {
       const { primitives } = plain({ "/a/b": "b", "/c": "c" })
-      const made = DerivedBackend.make(primitives)
+      const made = CustomBackend.make(primitives)
       const keys = Object.keys(made) as ReadonlyArray<keyof Backend.Service>
       const never = Object.fromEntries(keys.map((key) => [key, () => Effect.die("called")]))
       const backend = { ...made, ...never, move: made.move, delete: made.delete, upload: made.upload }
@@ -187,7 +187,7 @@ describe("DerivedBackend.make", () => {
     Effect.gen(function* () {
       const { primitives } = plain()
       const created: Array<boolean> = []
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...primitives,
         write: (path, content, { create }) => {
           created.push(create)
@@ -221,13 +221,13 @@ describe("windows of large files", () => {
               : { kind: "directory" as const }
           ),
         list: () => Effect.succeed([{ name: "huge", kind: "file" as const, size }]),
-        read: (_path: string, range?: DerivedBackend.Range) =>
+        read: (_path: string, range?: CustomBackend.Range) =>
           Effect.sync(() => {
             const { end, start } = range ?? { start: 0, end: size }
             ranges.push(end - start)
             return chunk.subarray(start % line.length, (start % line.length) + end - start)
           })
-      } satisfies DerivedBackend.Primitives
+      } satisfies CustomBackend.Primitives
     }
   }
 
@@ -236,7 +236,7 @@ describe("windows of large files", () => {
     () =>
       Effect.gen(function* () {
         const { primitives, ranges } = huge("v1")
-        const backend = DerivedBackend.make(primitives)
+        const backend = CustomBackend.make(primitives)
         const file = yield* backend.read("/huge", { offset: 999_999, limit: 5 })
         assert.deepStrictEqual(file, {
           kind: "text",
@@ -262,8 +262,8 @@ describe("windows of large files", () => {
   it.effect("its version, too, is that of the whole content", () =>
     Effect.gen(function* () {
       const { files, primitives } = plain()
-      const small = DerivedBackend.make(primitives, { maxFileSize: 1 })
-      const large = DerivedBackend.make(primitives)
+      const small = CustomBackend.make(primitives, { maxFileSize: 1 })
+      const large = CustomBackend.make(primitives)
       const whole = `${"line\n".repeat(300_000)}end`
       files.set("/a", encoder.encode(whole))
       const one = yield* small.read("/a", { limit: 1 })
@@ -271,7 +271,7 @@ describe("windows of large files", () => {
       // Cut anywhere, and into pieces of any size.
       const bytes = encoder.encode(whole)
       const cuts = [0, 1, 3, 8, 8, 13, 100_002, 1_000_001, bytes.length]
-      const streamed = DerivedBackend.make({
+      const streamed = CustomBackend.make({
         ...primitives,
         stream: () => Stream.fromIterable(cuts.slice(1).map((cut, index) => bytes.slice(cuts[index], cut)))
       })
@@ -285,7 +285,7 @@ describe("windows of large files", () => {
     Effect.gen(function* () {
       const { primitives } = huge("v1")
       let pulled = 0
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...primitives,
         read: () => Effect.die("read as a whole"),
         stream: () =>
@@ -306,7 +306,7 @@ describe("windows of large files", () => {
 
 describe("locks", () => {
   /** Primitives that let others in at each step. */
-  const slow = (primitives: DerivedBackend.Primitives): DerivedBackend.Primitives => ({
+  const slow = (primitives: CustomBackend.Primitives): CustomBackend.Primitives => ({
     ...primitives,
     stat: (path) => Effect.andThen(Effect.sleep(10), primitives.stat(path)),
     read: (path, range) => Effect.tap(primitives.read(path, range), Effect.sleep(10)),
@@ -322,7 +322,7 @@ describe("locks", () => {
   it.effect("edits of one file at once are all there", () =>
     Effect.gen(function* () {
       const { files, primitives } = plain({ "/a": "0" })
-      const backend = DerivedBackend.make(slow(primitives))
+      const backend = CustomBackend.make(slow(primitives))
       const edits = Array.from({ length: 20 }, (_, index) =>
         backend.edit(index % 2 === 0 ? "/a" : "a", [{ old: `${index}`, new: `${index + 1}` }])
       )
@@ -334,7 +334,7 @@ describe("locks", () => {
   it.effect("links to one file are one file", () =>
     Effect.gen(function* () {
       const { files, primitives } = plain({ "/a": "1 2" }, { "/link": "/a" })
-      const backend = DerivedBackend.make(slow(primitives))
+      const backend = CustomBackend.make(slow(primitives))
       yield* settle(
         Effect.all([backend.edit("/a", [{ old: "1", new: "x" }]), backend.edit("/link", [{ old: "2", new: "y" }])], {
           concurrency: "unbounded"
@@ -346,7 +346,7 @@ describe("locks", () => {
 
   it.effect("files side by side don't wait for each other", () =>
     Effect.gen(function* () {
-      const backend = DerivedBackend.make(slow(plain().primitives))
+      const backend = CustomBackend.make(slow(plain().primitives))
       const writes = ["/d/a", "/d/b", "/d/c/e"].map((path) => backend.write(path, ""))
       const fiber = yield* Effect.forkChild(Effect.all(writes, { concurrency: "unbounded" }))
       yield* TestClock.adjust(100)
@@ -357,7 +357,7 @@ describe("locks", () => {
   it.effect("a directory is moved before its files are written, or after, but not while", () =>
     Effect.gen(function* () {
       const { files, primitives } = plain({ "/d/a": "1", "/d/b": "2", "/d/e/f": "3" })
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...slow(primitives),
         rename: (from, to) => Effect.andThen(Effect.sleep(10), primitives.rename(from, to))
       })
@@ -372,7 +372,7 @@ describe("locks", () => {
   it.effect("what is moved takes no place that somebody else takes meanwhile", () =>
     Effect.gen(function* () {
       const { files, primitives } = plain({ "/a": "a" })
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...slow(primitives),
         rename: (from, to) => Effect.andThen(Effect.sleep(100), primitives.rename(from, to))
       })
@@ -386,7 +386,7 @@ describe("locks", () => {
   it.effect("of a file and a directory of one name there is one", () =>
     Effect.gen(function* () {
       const { files, primitives } = plain()
-      const backend = DerivedBackend.make(slow(primitives))
+      const backend = CustomBackend.make(slow(primitives))
       const both = [backend.write("/a", ""), backend.write("/a/b", "")].map(Effect.exit)
       const exits = yield* settle(Effect.all(both, { concurrency: "unbounded" }))
       assert.deepStrictEqual([exits.map(Exit.isSuccess), files.size], [[true, false], 1])
@@ -505,7 +505,7 @@ describe("links", () => {
   it.effect("are followed by what works on what is behind them, and named as they were given", () =>
     Effect.gen(function* () {
       const { files, primitives } = linked()
-      const backend = DerivedBackend.make(primitives)
+      const backend = CustomBackend.make(primitives)
       assert.deepStrictEqual(paths(yield* backend.ls("/folder")), ["/folder/a", "/folder/sub"])
       assert.strictEqual((yield* backend.read("/folder/a")).path, "/folder/a")
       assert.strictEqual((yield* backend.write("/file", "new")).path, "/file")
@@ -520,7 +520,7 @@ describe("links", () => {
 
   it.effect("are not followed by a walk, nor by a glob's own way down", () =>
     Effect.gen(function* () {
-      const backend = DerivedBackend.make(linked().primitives)
+      const backend = CustomBackend.make(linked().primitives)
       assert.deepStrictEqual(paths(yield* backend.glob({ pattern: "**" })), ["/real/a", "/real/sub/b"])
       assert.deepStrictEqual(paths(yield* backend.glob({ pattern: "folder/**" })), [])
       assert.deepStrictEqual(found(yield* backend.grep({ pattern: "hit" })), ["/real/a", "/real/sub/b"])
@@ -530,7 +530,7 @@ describe("links", () => {
   it.effect("are themselves what is deleted and moved", () =>
     Effect.gen(function* () {
       const { files, linked: links, primitives } = linked()
-      const backend = DerivedBackend.make(primitives)
+      const backend = CustomBackend.make(primitives)
       yield* backend.delete("/folder", { recursive: true })
       yield* backend.delete("/real/sub", { recursive: true })
       yield* backend.move("/gone", "/still")
@@ -548,9 +548,9 @@ describe("links", () => {
 
   it.effect("that lead nowhere are listed, and no more", () =>
     Effect.gen(function* () {
-      const backend = DerivedBackend.make(linked().primitives)
+      const backend = CustomBackend.make(linked().primitives)
       const { resolve: _resolve, ...unresolved } = linked().primitives
-      const blind = DerivedBackend.make(unresolved)
+      const blind = CustomBackend.make(unresolved)
       const entry = (yield* backend.ls("/")).entries.find(({ path }) => path === "/gone")
       assert.strictEqual(entry?.kind, "link")
       for (const operation of [
@@ -570,7 +570,7 @@ describe("many files at once", () => {
   it.effect("a recursive delete that fails in the middle says that something is gone", () =>
     Effect.gen(function* () {
       const { files, primitives } = plain({ "/d/a": "", "/d/b": "", "/d/c": "" })
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...primitives,
         remove: (path) => (path === "/d/b" ? fail(path, { _tag: "PermissionDenied" }) : primitives.remove(path))
       })
@@ -586,7 +586,7 @@ describe("many files at once", () => {
   it.effect("what others remove meanwhile is no failure", () =>
     Effect.gen(function* () {
       const { files, primitives } = plain({ "/d/a": "", "/d/e/b": "", "/d/f/x": "", "/d/f/y": "", "/keep": "" })
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...primitives,
         remove: (path) =>
           Effect.tap(primitives.remove(path), () =>
@@ -601,7 +601,7 @@ describe("many files at once", () => {
   it.effect("what comes into a directory while it is moved stays where it is", () =>
     Effect.gen(function* () {
       const { asked, files, primitives } = plain({ "/d/a": "a", "/d/e/b": "b" })
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...primitives,
         rename: (from, to) =>
           Effect.tap(primitives.rename(from, to), () => Effect.sync(() => void files.set("/d/e/new", new Uint8Array())))
@@ -619,7 +619,7 @@ describe("many files at once", () => {
     Effect.gen(function* () {
       const { asked, primitives } = plain({ "/d/a": "hit", "/keep": "hit" })
       const names = ["../keep", "..", ".", "", "/keep", "a\0", "a"]
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...primitives,
         list: (path) =>
           path === "/d" ? Effect.succeed(names.map((name) => ({ name, kind: "file" }))) : primitives.list(path)
@@ -636,7 +636,7 @@ describe("many files at once", () => {
 
   it.effect("uploads are done in order: of two with one path the last one is there", () =>
     Effect.gen(function* () {
-      const backend = DerivedBackend.make(plain().primitives)
+      const backend = CustomBackend.make(plain().primitives)
       const upload = (path: string, text: string) => ({ path, content: encoder.encode(text) })
       const outcomesOf = yield* backend.upload([
         upload("a", "1"),
@@ -663,7 +663,7 @@ describe("searches", () => {
   it.effect("grep gives what it has after 15 seconds, whatever hangs", () =>
     Effect.gen(function* () {
       const { primitives } = plain({ "/a": "hit", "/b": "hit", "/c": "hit" })
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...primitives,
         read: (path) => (path === "/b" ? Effect.never : primitives.read(path))
       })
@@ -679,7 +679,7 @@ describe("searches", () => {
   it.effect("glob gives what it has after 5 seconds", () =>
     Effect.gen(function* () {
       const { primitives } = plain({ "/a": "", "/b/c": "", "/d": "" })
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...primitives,
         list: (path) => (path === "/b" ? Effect.never : primitives.list(path))
       })
@@ -740,7 +740,7 @@ describe("searches", () => {
     Effect.gen(function* () {
       const { primitives } = plain({ "/a": "hit", "/b": "hit", "/d/e": "hit" })
       const denied = (path: string) => fail(path, { _tag: "PermissionDenied" })
-      const backend = DerivedBackend.make({
+      const backend = CustomBackend.make({
         ...primitives,
         read: (path) => (path === "/a" ? denied(path) : primitives.read(path)),
         list: (path) => (path === "/d" ? denied(path) : primitives.list(path))
@@ -748,7 +748,7 @@ describe("searches", () => {
       assert.deepStrictEqual(found(yield* backend.grep({ pattern: "hit" })), ["/b"])
       assert.strictEqual(yield* reasonOf(backend.grep({ pattern: "hit", path: "/a" })), "PermissionDenied")
       assert.strictEqual(yield* reasonOf(backend.grep({ pattern: "hit", path: "/d" })), "PermissionDenied")
-      const broken = DerivedBackend.make({ ...primitives, read: (path) => fail(path, { _tag: "Unavailable" }) })
+      const broken = CustomBackend.make({ ...primitives, read: (path) => fail(path, { _tag: "Unavailable" }) })
       assert.strictEqual(yield* reasonOf(broken.grep({ pattern: "hit" })), "Unavailable")
     })
   )
@@ -761,7 +761,7 @@ describe("searches", () => {
       const { primitives } = plain(files)
       let reading = 0
       let most = 0
-      const counted: DerivedBackend.Primitives = {
+      const counted: CustomBackend.Primitives = {
         ...primitives,
         read: (path) =>
           Effect.acquireUseRelease(
@@ -770,8 +770,8 @@ describe("searches", () => {
             () => Effect.sync(() => reading--)
           )
       }
-      const one = DerivedBackend.make(primitives)
-      const several = DerivedBackend.make(counted, { concurrency: 7 })
+      const one = CustomBackend.make(primitives)
+      const several = CustomBackend.make(counted, { concurrency: 7 })
       for (const mode of ["content", "count", "files"] as const) {
         for (const limit of [0, 1, 2, 3, 10, 22, 23, 44, 45, 46, 1_000]) {
           const query = { pattern: "hit", mode, limit }
@@ -794,7 +794,7 @@ describe("searches", () => {
         "/.git/d": "hit",
         "/.env": "hit"
       })
-      const backend = DerivedBackend.make(primitives)
+      const backend = CustomBackend.make(primitives)
       assert.deepStrictEqual(found(yield* backend.grep({ pattern: "hit" })), ["/.env", "/src/keep.log"])
       assert.deepStrictEqual(paths(yield* backend.glob({ pattern: "*.log", path: "/src/deep" })), [])
       asked.length = 0
@@ -808,7 +808,7 @@ describe("searches", () => {
   it.effect("a glob looks only into the directory that it names", () =>
     Effect.gen(function* () {
       const { asked, primitives } = plain({ "/a/b/c.ts": "", "/a/x/y.ts": "", "/z/b/c.ts": "" })
-      const backend = DerivedBackend.make(primitives)
+      const backend = CustomBackend.make(primitives)
       assert.deepStrictEqual(paths(yield* backend.glob({ pattern: "a/b/*.ts" })), ["/a/b/c.ts"])
       assert.deepStrictEqual(
         asked.filter((one) => one.startsWith("list")),

@@ -1,0 +1,51 @@
+/**
+ * A backend of your own from a few primitives: for files that live where no layer of this library reaches.
+ *
+ * Give what there is at a path, what is in a directory, and how bytes are read, written, removed and renamed. Windows,
+ * versions, edits, searches, recursive deletes and moves, and transfers of many files are derived from them.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { BackendError } from "effect-deepagents"
+ * import { CustomBackend } from "effect-deepagents/backends"
+ *
+ * const missing = (path: string) => BackendError.make("read", path, { _tag: "NotFound" })
+ * const refuse = (path: string) => Effect.fail(BackendError.make("write", path, { _tag: "Unsupported" }))
+ * const pages = new Map([["/help.md", new TextEncoder().encode("# Help")]])
+ *
+ * const layer = CustomBackend.layer({
+ *   stat: (path) =>
+ *     Effect.succeed(pages.has(path) ? { kind: "file" } : path === "/" ? { kind: "directory" } : undefined),
+ *   list: () => Effect.succeed([...pages.keys()].map((path) => ({ name: path.slice(1), kind: "file" }))),
+ *   read: (path) => Effect.fromNullishOr(pages.get(path)).pipe(Effect.mapError(() => missing(path))),
+ *   write: refuse,
+ *   remove: refuse,
+ *   rename: refuse
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Backend from "../core/Backend.ts"
+import * as Derive from "./internal/derive/backend.ts"
+import type { Content, Options, Primitives } from "./internal/derive/primitives.ts"
+import * as Locks from "./internal/files/locks.ts"
+
+export type { Child, Content, Options, Primitives, Range, Stat } from "./internal/derive/primitives.ts"
+
+/** The bytes of a content. */
+export const toBytes: (content: Content) => Uint8Array = Derive.toBytes
+
+/**
+ * Makes a backend. Changes of one file are made one after the other: two edits through one backend never lose each
+ * other's work, and a directory is not moved while its files are written.
+ *
+ * A search takes at most 15 seconds (`grep`) or 5 seconds (`glob`) and then gives what it has found. The operations don't
+ * call each other, so each can be replaced: `{ ...CustomBackend.make(primitives), grep: myGrep }`.
+ */
+export const make = (primitives: Primitives, options?: Options): Backend.Service =>
+  Derive.make(primitives, Locks.make(), options)
+
+/** The layer of {@link make}. */
+export const layer = (primitives: Primitives, options?: Options): Layer.Layer<Backend.Backend> =>
+  Backend.layer(Effect.sync(() => make(primitives, options)))
