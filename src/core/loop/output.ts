@@ -6,7 +6,7 @@ import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
 import { lenient } from "../internal/arguments.ts"
 import { withFiniteNumbers } from "../internal/finiteNumbers.ts"
 import { jsonSchemaOf } from "../internal/jsonSchema.ts"
-import { isObject, isTooDeep, Json, maxDepth } from "../Json.ts"
+import { isObject, isTooDeep, Json, type JsonObject, maxDepth } from "../Json.ts"
 import * as Message from "../Message.ts"
 import { finalAnswer } from "../Tool.ts"
 import { make as say } from "../ToolOutput.ts"
@@ -74,10 +74,10 @@ export const withAnswerTool = (live: Live, tools: ReadonlyArray<ToolDefinition>)
   return output === undefined || isNative(live) ? tools : [...tools, answerTool(output)]
 }
 
-/** A request's part of the output schema. */
-export const requestFields = (live: Live): Pick<ModelRequest, "outputSchema"> => {
+/** The schema that a request asks an answer in. */
+export const requestSchema = (live: Live): JsonObject | undefined => {
   const { output } = live.compiled.definition
-  return output !== undefined && isNative(live) ? { outputSchema: output.jsonSchema } : {}
+  return output !== undefined && isNative(live) ? output.jsonSchema : undefined
 }
 
 /**
