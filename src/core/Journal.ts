@@ -33,12 +33,13 @@ export const Entry = Schema.Union([
 export type Entry = typeof Entry.Type
 
 /**
- * A thread that a run writes to. `checkpoint` is what it had come to, `undefined` for a new one. `append` stores entries
- * in one go, all or none, and gives the number of entries that the thread has then; it fails with `Conflict` if somebody
- * else wrote meanwhile.
+ * A thread that a run writes to. `checkpoint` is what it had come to, `undefined` for a new one; `ended` is the outcome
+ * of its last run (`RunSettled`), if nothing was written after it. `append` stores entries in one go, all or none, and
+ * gives the number of entries that the thread has then; it fails with `Conflict` if somebody else wrote meanwhile.
  */
 export interface Thread {
   readonly checkpoint: Checkpoint | undefined
+  readonly ended?: string | undefined
   readonly step: number
   readonly append: (entries: ReadonlyArray<Entry>) => Effect.Effect<number, SessionError>
 }

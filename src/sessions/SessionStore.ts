@@ -22,11 +22,12 @@ import type { Checkpoint } from "../core/Checkpoint.ts"
 import { Journal } from "../core/Journal.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { type Service, SessionStore } from "../core/SessionStore.ts"
-import { load } from "./internal/checkpoint.ts"
+import { load, type Loaded } from "./internal/checkpoint.ts"
 import { take } from "./internal/turns.ts"
 import { makeEntryId, persistent } from "./internal/write.ts"
 
 export * from "../core/SessionStore.ts"
+export { type Loaded, persistent }
 
 /** The thread, made if it is not there. */
 const opened = Effect.fnUntraced(function* (store: Service, threadId: string) {
@@ -56,10 +57,11 @@ export interface JournalOptions {
 export const makeJournal = (store: Service, options?: JournalOptions): Journal["Service"] => ({
   hold: (threadId) => take(store, threadId, options?.busy ?? "queue"),
   open: Effect.fnUntraced(function* (threadId) {
-    const { checkpoint, leaf: start } = yield* persistent(opened(store, threadId))
+    const { checkpoint, ended, leaf: start } = yield* persistent(opened(store, threadId))
     let leaf = start.id
     return {
       checkpoint,
+      ended,
       step: start.step,
       append: Effect.fnUntraced(function* (added) {
         // The ids stay the same when it is tried again, so what was stored before the answer was lost is not doubled.
@@ -93,3 +95,7 @@ export const journalWith = (options: JournalOptions): Layer.Layer<Journal, never
 /** What a thread has come to, `undefined` if nothing: messages, state, usage. It is read from its beginning. */
 export const checkpoint = (threadId: string): Effect.Effect<Checkpoint | undefined, SessionError, SessionStore> =>
   SessionStore.use((store) => Effect.map(load(store, threadId), (loaded) => loaded.checkpoint))
+
+/** Reads a thread as it stands: all of it at one moment, however it grows meanwhile. */
+export const loadThread = (store: Service, threadId: string): Effect.Effect<Loaded, SessionError> =>
+  persistent(load(store, threadId))

@@ -274,6 +274,79 @@ describe("what must not be lost", () => {
   )
 })
 
+type Write = (store: SessionStore.Service) => Effect.Effect<void, SessionError.SessionError>
+
+/** A store to which another runner writes between two reads: just before `due` gets to 0. */
+const shared = (due: { left: number }, write: Write) =>
+  Layer.effect(
+    SessionStore.SessionStore,
+    Effect.map(SessionStore.SessionStore, (store): SessionStore.Service => {
+      const read =
+        <Args extends ReadonlyArray<unknown>, A>(run: (...args: Args) => Effect.Effect<A, SessionError.SessionError>) =>
+        (...args: Args) =>
+          Effect.suspend(() => (--due.left === 0 ? Effect.andThen(write(store), run(...args)) : run(...args)))
+      return {
+        ...store,
+        info: read(store.info),
+        leaf: read(store.leaf),
+        load: read(store.load),
+        labels: read(store.labels)
+      }
+    })
+  ).pipe(Layer.provide(MemorySessions.layer))
+
+const append = (store: SessionStore.Service, entries: ReadonlyArray<SessionStore.NewEntry["entry"]>) =>
+  Effect.gen(function* () {
+    const { id } = yield* store.leaf("t")
+    yield* store.append("t", { leaf: id, entries: entries.map((entry) => ({ id: Message.makeId(), entry })) })
+  })
+
+describe("a runner that lost its thread and goes on with it", () => {
+  const step = { _tag: "Step", usage, rounds: 1 } as const
+  const asked = { ...Message.human("go"), id: "input:1" }
+
+  for (let reads = 1; reads <= 8; reads++) {
+    it.effect(`answers with the whole of what was written meanwhile (before read ${reads})`, () =>
+      Effect.gen(function* () {
+        const due = { left: 0 }
+        const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })
+        const store = shared(due, (store) =>
+          append(store, [
+            { _tag: "Message", message: Message.ai("said there") },
+            { _tag: "RunSettled", runId: "there", outcome: "completed" },
+            step
+          ])
+        )
+        yield* Effect.gen(function* () {
+          const sessions = yield* SessionStore.SessionStore
+          yield* sessions.create({ threadId: "t" })
+          yield* append(sessions, [
+            { _tag: "RunStarted", runId: "there", agent: "a" },
+            { _tag: "Message", message: asked },
+            step
+          ])
+          const client = yield* AgentClient.of(entity, "t")
+          due.left = reads
+          const { stopReason, text } = yield* client.send("go", { id: "1" })
+          assert.strictEqual(stopReason, "completed")
+          assert.strictEqual(text, due.left > 0 ? "said here" : "said there")
+          due.left = 0
+          const history = yield* client.history
+          assert.deepStrictEqual(
+            history.map((message) => Message.text(message)),
+            ["go", text]
+          )
+        }).pipe(
+          ticking,
+          Effect.provide(
+            AgentEntity.layer(entity).pipe(Layer.provideMerge(TestRunner.layer), Layer.provideMerge(store))
+          )
+        )
+      }).pipe(Effect.provide(TestChatModel.reactive(() => "said here")))
+    )
+  }
+})
+
 describe("what is sent", () => {
   it.effect("another input with an id that is taken is a Conflict; the same one is not", () =>
     Effect.gen(function* () {

@@ -13,11 +13,10 @@ import type { SessionError } from "../../core/SessionError.ts"
 import type { Service } from "../../core/SessionStore.ts"
 import { StopReason } from "../../core/StopReason.ts"
 import { zero } from "../../core/Usage.ts"
-import { load } from "../../sessions/internal/checkpoint.ts"
-import { persistent } from "../../sessions/internal/write.ts"
-import { makeJournal } from "../../sessions/SessionStore.ts"
+import { loadThread, makeJournal, persistent } from "../../sessions/SessionStore.ts"
 import { Conflict } from "../Conflict.ts"
 import type { Ended, Outcome } from "../Outcome.ts"
+import { orNothing } from "./feed.ts"
 import { inputIdOf, isInput } from "./inputs.ts"
 import { settled, unanswered } from "./settled.ts"
 import type { Codecs } from "./terms.ts"
@@ -45,58 +44,36 @@ const stopReasons: ReadonlySet<string> = new Set(StopReason.literals)
 
 const isStopReason = (outcome: string): outcome is StopReason => stopReasons.has(outcome)
 
-/** The name of the entry at which a person stopped a thread: a runner that stops leaves none, since another goes on. */
-const stoppedAt = "interrupted"
-
-/** The end of a run, if that is what was written down last. */
-const lastEnd = Effect.fnUntraced(function* (store: Service, threadId: string) {
-  const { entries } = yield* persistent(store.load(threadId, { limit: 2 }))
-  const end = entries.find(({ entry }) => entry._tag === "RunSettled")?.entry
-  return { end: end?._tag === "RunSettled" ? end.outcome : undefined, leaf: entries.at(-1)?.id }
-})
+/** The outcome that is written down when a person stops a thread: any other interruption is one that another runner mends. */
+const stopped = "stopped"
 
 /**
  * Writes down that a person stopped the thread where it is. A run that was stopped before it wrote anything is written
- * down as well, with its input: neither is begun again.
+ * down as well, with its input: neither is begun again. What another runner brought to its end meanwhile stays as it is.
  */
 export const markStopped = Effect.fnUntraced(function* (
   store: Service,
   agent: string,
   threadId: string,
-  push: Push
+  { message }: Push
 ): Effect.fn.Return<void, SessionError> {
-  const { append, checkpoint } = yield* makeJournal(store).open(threadId)
-  const { end } = yield* lastEnd(store, threadId)
-  const { message } = push
+  const { append, checkpoint, ended } = yield* makeJournal(store).open(threadId)
   const isNew = message !== undefined && !(checkpoint?.messages ?? []).some(({ id }) => id === message.id)
-  if (isNew || end !== "interrupted") {
-    const runId = makeId()
-    const { rounds, usage } = isNew || checkpoint === undefined ? { usage: zero, rounds: 0 } : checkpoint
-    yield* append([
-      { _tag: "RunStarted", runId, agent },
-      ...(isNew ? [{ _tag: "Message", message } as const] : []),
-      { _tag: "RunSettled", runId, outcome: "interrupted" },
-      { _tag: "Step", usage, rounds }
-    ])
-  }
-  const { id } = yield* persistent(store.leaf(threadId))
-  yield* persistent(store.label(threadId, stoppedAt, id))
+  const end = endOf(ended)
+  if (!isNew && end !== undefined && end !== "suspended") return
+  const runId = makeId()
+  const { rounds, usage } = isNew || checkpoint === undefined ? { usage: zero, rounds: 0 } : checkpoint
+  yield* append([
+    { _tag: "RunStarted", runId, agent },
+    ...(isNew ? [{ _tag: "Message", message } as const] : []),
+    { _tag: "RunSettled", runId, outcome: stopped },
+    { _tag: "Step", usage, rounds }
+  ])
 })
 
-/**
- * How the last run of a thread ended, if it is over: the last thing but one that it wrote down. One that failed, or was
- * interrupted by what is not a person, is gone on with.
- */
-const ending = Effect.fnUntraced(function* (
-  store: Service,
-  threadId: string
-): Effect.fn.Return<Ended | undefined, SessionError> {
-  const { end, leaf } = yield* lastEnd(store, threadId)
-  if (end === undefined || isStopReason(end)) return end
-  if (end !== "interrupted") return undefined
-  const labels = yield* persistent(store.labels(threadId))
-  return labels.get(stoppedAt) === leaf ? "interrupted" : undefined
-})
+/** How a thread ended, if it did. One that failed, or was interrupted by what is not a person, is resumed. */
+const endOf = (outcome: string | undefined): Ended | undefined =>
+  outcome === stopped ? "interrupted" : outcome !== undefined && isStopReason(outcome) ? outcome : undefined
 
 /** Whether a request with this id was ever made in a thread: then a decision on it is late, not wrong. */
 const wasAsked = Effect.fnUntraced(function* (store: Service, threadId: string, ids: ReadonlySet<string>) {
@@ -150,7 +127,8 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
   const thread: Thread = yield* inThread(makeJournal(store).open(threadId))
   // What was read is not read again by the run.
   const journal: Journal["Service"] = { open: () => Effect.succeed(thread) }
-  const { checkpoint } = thread
+  const { checkpoint, ended } = thread
+  const stopReason = endOf(ended)
   const messages = checkpoint?.messages ?? []
   const run = (input: Agent.Input): Plan<O> => ({ _tag: "Run", input, journal })
   const resume = (decisions: ReadonlyArray<Decision>) =>
@@ -160,7 +138,6 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
         ...(unknownOutcome === undefined ? {} : { unknownOutcome: unknownOutcome(lastTurn(messages)) })
       })
     )
-  const stopReason = yield* inThread(ending(store, threadId))
   const pending = yield* Effect.mapError(pendingIn(checkpoint, stopReason), (error) => invalid(error.message))
   const done = (first: number, end: number, reason: Ended) => {
     const spent = checkpoint ?? { usage: zero, rounds: 0 }
@@ -197,19 +174,11 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
   return yield* done(first, messages.length, stopReason)
 })
 
-/** What a thread waits for, as it is stored. */
-export const pendingOf = Effect.fnUntraced(function* (
+/** What a thread waits for, as it is stored: nothing, if there is none. */
+export const pendingOf = (
   store: Service,
   threadId: string
-): Effect.fn.Return<ReadonlyArray<Request>, SessionError | InvalidEncoding> {
-  const stopReason = yield* Effect.catchIf(
-    ending(store, threadId),
-    (error) => error.reason._tag === "NotFound",
-    () => Effect.succeed("completed" as const)
+): Effect.Effect<ReadonlyArray<Request>, SessionError | InvalidEncoding> =>
+  Effect.flatMap(orNothing(loadThread(store, threadId), undefined), (thread) =>
+    thread === undefined ? Effect.succeed([]) : pendingIn(thread.checkpoint, endOf(thread.ended))
   )
-  const { checkpoint } =
-    stopReason === undefined || stopReason === "suspended"
-      ? yield* persistent(load(store, threadId))
-      : { checkpoint: undefined }
-  return yield* pendingIn(checkpoint, stopReason)
-})

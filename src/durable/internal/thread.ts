@@ -72,12 +72,12 @@ export const make = <O, E, R>(
       if (Exit.isSuccess(exit)) return fromResult<unknown>(exit.value) as Known
       if (!turn.isStopped || !isInterrupted(exit.cause)) return yield* Effect.failCause(exit.cause)
     }
-    yield* Deferred.succeed(turn.stopped, true)
-    // It is over, and not gone on with; that is read from the thread, as it would be after a crash.
+    // What came of it is read from the thread, as it would be after a crash.
     yield* Effect.mapError(
       markStopped(store, agent.name, threadId, push),
       (error) => new AgentError({ agent: agent.name, reason: { _tag: "Thread", error } })
     )
+    yield* Deferred.succeed(turn.stopped, true)
     return yield* once(turn, push)
   })
 

@@ -7,10 +7,14 @@ import type { SessionError } from "../../core/SessionError.ts"
 import type { Leaf, Service, Stored } from "../../core/SessionStore.ts"
 import * as Usage from "../../core/Usage.ts"
 
-/** What a thread has come to, and where it stands. */
+/**
+ * A thread as it was at one moment: where it stood, what it had come to, and the outcome of its last run (`RunSettled`), if
+ * nothing was written after it.
+ */
 export interface Loaded {
   readonly leaf: Leaf
   readonly checkpoint: Checkpoint | undefined
+  readonly ended: string | undefined
 }
 
 const isCutOff = (message: Message | undefined): boolean =>
@@ -37,13 +41,19 @@ const fold = (pages: ReadonlyArray<ReadonlyArray<Stored>>): Checkpoint => {
   return { messages, state: snapshot, ...step }
 }
 
-/** Reads the whole path to the leaf, page by page. */
+/** The outcome of the run that wrote the last entries: it ends with its settlement, and what it used. */
+const outcomeOf = (newest: ReadonlyArray<Stored>): string | undefined => {
+  const settled = newest.slice(-2).find(({ entry }) => entry._tag === "RunSettled")?.entry
+  return settled?._tag === "RunSettled" ? settled.outcome : undefined
+}
+
+/** Reads the whole path to the leaf, page by page. A thread that grows meanwhile is read as it stood at first. */
 export const load = Effect.fnUntraced(function* (
   store: Service,
   threadId: string
 ): Effect.fn.Return<Loaded, SessionError> {
   const leaf = yield* store.leaf(threadId)
-  if (leaf.id === null) return { leaf, checkpoint: undefined }
+  if (leaf.id === null) return { leaf, checkpoint: undefined, ended: undefined }
   const pages: Array<ReadonlyArray<Stored>> = []
   let from: string | null = leaf.id
   while (from !== null) {
@@ -57,5 +67,5 @@ export const load = Effect.fnUntraced(function* (
     pages.push(page.entries)
     from = page.next
   }
-  return { leaf, checkpoint: fold(pages) }
+  return { leaf, checkpoint: fold(pages), ended: outcomeOf(pages[0] ?? []) }
 })
