@@ -20,10 +20,10 @@
 import type * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
+import { normaliseName } from "../support/names.ts"
 import type { AnySlot } from "./AgentState.ts"
 import type { Approvals, Choice, Decision } from "./Approval.ts"
 import type { ModelRequest, TurnPart } from "./ChatModel.ts"
-import { foldName } from "./internal/names.ts"
 import { tunnelled } from "./internal/tunnel.ts"
 import type { JsonObject } from "./Json.ts"
 import type { AiMessage, HumanMessage } from "./Message.ts"
@@ -196,14 +196,14 @@ export type Services<M> = M extends Middleware<infer _E, infer R> ? R : never
  */
 export const findTool = (tools: ReadonlySet<string>, name: string): string | undefined => {
   if (tools.has(name)) return name
-  const key = foldName(name)
-  const meant = [...tools].filter((tool) => foldName(tool) === key)
+  const key = normaliseName(name)
+  const meant = [...tools].filter((tool) => normaliseName(tool) === key)
   return meant.length === 1 ? meant[0] : undefined
 }
 
 /** Whether one of these names means a tool: for `wrapModelCall` and gates, which may be inherited by any agent. */
 export const names = (list: ReadonlyArray<string>, tool: string): boolean =>
-  list.includes(tool) || list.some((name) => foldName(name) === foldName(tool))
+  list.includes(tool) || list.some((name) => normaliseName(name) === normaliseName(tool))
 
 /**
  * What is wrong with names of tools that nobody has, for a middleware's `check`: a misspelt one would protect nothing.

@@ -35,6 +35,7 @@ import { canonical } from "../core/Json.ts"
 import { type HumanMessage, makeId, type Message } from "../core/Message.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { SessionError } from "../core/SessionError.ts"
+import { sha256 } from "../support/hash.ts"
 import type { AgentEntity } from "./AgentEntity.ts"
 import type { Conflict } from "./Conflict.ts"
 import type { Answer } from "./DurableAgent.ts"
@@ -108,11 +109,7 @@ const streamWherever = <A, E, R>(stream: Stream.Stream<A, E, R>): Stream.Stream<
 const shown = (id: string): string => JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id)
 
 /** The hash of what an input says. */
-const digestOf = (content: HumanMessage["content"]): Effect.Effect<string> =>
-  Effect.map(
-    Effect.promise(() => globalThis.crypto.subtle.digest("SHA-256", new TextEncoder().encode(JSON.stringify(content)))),
-    (digest) => Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("")
-  )
+const digestOf = (content: HumanMessage["content"]): Effect.Effect<string> => sha256(JSON.stringify(content))
 
 /**
  * A thread of an agent. Fails with `InvalidId` for an id that is empty, has more than 255 characters, control characters or

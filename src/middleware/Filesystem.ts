@@ -28,6 +28,7 @@ import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { sha256 } from "../support/hash.ts"
 import { cut } from "../support/text.ts"
 import { amountProblem, countProblem } from "./internal/limits.ts"
 
@@ -85,11 +86,7 @@ const lengthOf = (content: ReadonlyArray<Content.Block>): number =>
 
 /** Names by content: the same text is the same file, whatever it is called by, and no name is longer than another. */
 const nameOf = (bytes: Uint8Array<ArrayBuffer>): Effect.Effect<string> =>
-  Effect.map(
-    Effect.promise(() => globalThis.crypto.subtle.digest("SHA-256", bytes)),
-    (digest) =>
-      `${Array.from(new Uint8Array(digest).subarray(0, 16), (byte) => byte.toString(16).padStart(2, "0")).join("")}.txt`
-  )
+  Effect.map(sha256(bytes), (hash) => `${hash.slice(0, 32)}.txt`)
 
 /** What a file that was put away is called. */
 const ownName = /\/[0-9a-f]{32}\.txt$/

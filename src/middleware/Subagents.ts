@@ -21,11 +21,11 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Agent from "../core/Agent.ts"
-import type { Message } from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
+import { before } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 import { twoOfOneName } from "./internal/names.ts"
 
@@ -54,12 +54,6 @@ type Entry = AnyAgent | Fork<AnyAgent>
 export type Services<T> = T extends Fork<infer A> ? Agent.Services<A> : Agent.Services<T>
 
 const agentOf = (entry: Entry): AnyAgent => ("fork" in entry ? entry.fork : entry)
-
-/** The conversation without the turn that is being worked on: its calls have no answers yet. */
-const before = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
-  const last = messages.findLastIndex((message) => message.role === "ai")
-  return last < 0 ? messages : messages.slice(0, last)
-}
 
 const describe = (agents: ReadonlyArray<AnyAgent>): string =>
   agents.map((agent) => `- ${agent.name}: ${agent.description}`).join("\n")

@@ -22,8 +22,9 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { ChatModel } from "../core/ChatModel.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import { normaliseName } from "../support/names.ts"
 import { keyFrom } from "./internal/keys.ts"
-import { foldProvider, parametersOf, type ProviderProfile, withParameters } from "./ProviderProfile.ts"
+import { parametersOf, type ProviderProfile, withParameters } from "./ProviderProfile.ts"
 
 /** Where the models of one name come from. */
 export interface Provider<out E = ModelError | Config.ConfigError, out R = never> {
@@ -149,7 +150,7 @@ export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknow
   const colon = spec.indexOf(":")
   const name = colon < 0 ? spec : spec.slice(0, colon)
   const model = colon < 0 ? "" : spec.slice(colon + 1)
-  const found = all.find((provider) => foldProvider(provider.name) === foldProvider(name))
+  const found = all.find((provider) => normaliseName(provider.name) === normaliseName(name))
   if (found === undefined || model === "") {
     return Layer.unwrap(Effect.fail(new UnknownProvider({ spec, known: all.map((provider) => provider.name) })))
   }

@@ -23,6 +23,7 @@ import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Prices } from "../core/Usage.ts"
+import { normaliseName } from "../support/names.ts"
 import { makeChatDecoder } from "./internal/openai/chatDecode.ts"
 import { makeChatWriter } from "./internal/openai/chatRequest.ts"
 import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
@@ -31,7 +32,6 @@ import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.t
 import { makeSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
 import { thinkTags } from "./internal/thinkTags.ts"
-import { foldProvider } from "./ProviderProfile.ts"
 
 /**
  * How a model is reached and asked. Of the parameters only what is set is sent; those of a request win over them, and a
@@ -68,7 +68,7 @@ const tags = { auto: thinkTags, prefilled: { ...thinkTags, inside: true }, off: 
 
 /** Whether Google answers, whose models read less of JSON Schema. */
 const isGoogle = ({ baseURL = "", provider = "" }: Options): boolean =>
-  foldProvider(provider) === "gemini" || /^https:\/\/[^/]*\.googleapis\.com\//.test(baseURL)
+  normaliseName(provider) === "gemini" || /^https:\/\/[^/]*\.googleapis\.com\//.test(baseURL)
 
 const make = Effect.fnUntraced(function* (options: Options) {
   const { model, parameters = {} } = options

@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { ChatModel } from "../core/ChatModel.ts"
 import { JsonObject } from "../core/Json.ts"
+import { normaliseName } from "../support/names.ts"
 
 /**
  * Parameters for every model of a provider, or (with `model`) for one exact model of it. They are the provider's own, by
@@ -19,12 +20,9 @@ export const ProviderProfile = Schema.Struct({
 })
 export type ProviderProfile = typeof ProviderProfile.Type
 
-/** Providers are one whatever their case, `-` and `_`. */
-export const foldProvider = (name: string): string => name.toLowerCase().replaceAll(/[-_]/g, "")
-
 /** The parameters that some profiles have for a model: its provider's first, its own over them. */
 export const parametersOf = (profiles: ReadonlyArray<ProviderProfile>, provider: string, model: string): JsonObject => {
-  const ours = profiles.filter((profile) => foldProvider(profile.provider) === foldProvider(provider))
+  const ours = profiles.filter((profile) => normaliseName(profile.provider) === normaliseName(provider))
   const general = ours.filter((profile) => profile.model === undefined)
   const exact = ours.filter((profile) => profile.model === model)
   return Object.assign({}, ...[...general, ...exact].map((profile) => profile.parameters))

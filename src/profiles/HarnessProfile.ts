@@ -20,6 +20,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { type Document, isScalar, parseDocument, visit } from "yaml"
+import { normaliseName } from "../support/names.ts"
 
 /**
  * `provider` without `model` is for all of its models; `model` fits its id, and ids that go on from it (`claude-opus`
@@ -107,10 +108,8 @@ export const merge = (first: HarnessProfile, second: HarnessProfile): HarnessPro
     : { excludedTools: [...new Set([...first.excludedTools, ...second.excludedTools])] })
 })
 
-const fold = (name: string): string => name.toLowerCase().replaceAll(/[-_]/g, "")
-
 const isFor = (profile: HarnessProfile, provider: string, model: string): boolean => {
-  if (profile.provider !== undefined && fold(profile.provider) !== fold(provider)) return false
+  if (profile.provider !== undefined && normaliseName(profile.provider) !== normaliseName(provider)) return false
   const wanted = profile.model?.toLowerCase()
   if (wanted === undefined) return true
   // Ids come with regions and vendors before them: us.anthropic.claude-…, openai/gpt-….

@@ -38,8 +38,8 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { JsonObject } from "../core/Json.ts"
 import { makeId } from "../core/Message.ts"
+import { nameProblem } from "../support/names.ts"
 import { CredentialKey } from "./CredentialKey.ts"
-import { problem as nameProblem } from "./internal/names.ts"
 import { type Fault, Storage } from "./Storage.ts"
 import { make as failure, type Reason, type StoreError } from "./StoreError.ts"
 
@@ -149,7 +149,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
         failure(operation, `${namespace} ${name}`, reason)
 
     const checked = Effect.fnUntraced(function* (namespace: string, name: string) {
-      const problem = nameProblem(namespace) ?? nameProblem(name)
+      const problem = nameProblem(namespace, 256) ?? nameProblem(name, 256)
       if (problem !== undefined) return yield* Effect.fail<Reason>({ _tag: "InvalidName", problem })
     })
 

@@ -21,14 +21,15 @@ import { EmbeddingModel } from "effect/ai/EmbeddingModel"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Hex from "effect/encoding/Hex"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { JsonObject } from "../core/Json.ts"
-import { problem as nameProblem } from "./internal/names.ts"
+import { sha256 } from "../support/hash.ts"
+import { nameProblem } from "../support/names.ts"
+import { words } from "../support/words.ts"
 import * as Vectors from "./internal/vectors.ts"
 import * as Words from "./internal/words.ts"
 import { type Fault, Storage } from "./Storage.ts"
@@ -127,10 +128,7 @@ const bounded = (limit: number | undefined): number =>
   limit === undefined || Number.isNaN(limit) ? 10 : Math.max(1, Math.min(Math.trunc(limit), 100))
 
 const idOf = (text: string): Effect.Effect<string> =>
-  Effect.map(
-    Effect.promise(() => globalThis.crypto.subtle.digest("SHA-256", new TextEncoder().encode(JSON.stringify(text)))),
-    (digest) => Hex.encode(new Uint8Array(digest, 0, 8))
-  )
+  Effect.map(sha256(JSON.stringify(text)), (hash) => hash.slice(0, 16))
 
 const vectorProblem = `a vector has 1 to ${limits.dimensions} finite numbers, not all of them 0`
 
@@ -158,7 +156,7 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
     const within =
       (operation: string, namespace: string) =>
       <A>(effect: Effect.Effect<A, Reason | Fault>): Effect.Effect<A, StoreError> => {
-        const problem = nameProblem(namespace)
+        const problem = nameProblem(namespace, 256)
         const checked = problem === undefined ? effect : Effect.fail<Reason>({ _tag: "InvalidName", problem })
         return Effect.mapError(checked, (reason) => failure(operation, namespace, reason))
       }
@@ -216,7 +214,7 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
       namespace: string,
       query: Query & { readonly text?: string | undefined }
     ) {
-      const wanted = [...new Set(Words.words(query.text ?? ""))].slice(0, 64)
+      const wanted = [...new Set(words(query.text ?? ""))].slice(0, 64)
       const hits: Array<{ readonly item: Fact; readonly found: ReadonlyArray<number> }> = []
       let searched = 0
       yield* Stream.runForEachArray(all(namespace), (some) =>
@@ -261,7 +259,7 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
     })
 
     const remove = Effect.fnUntraced(function* (namespace: string, id: string) {
-      const value = nameProblem(id) === undefined ? yield* facts.get(namespace, id) : undefined
+      const value = nameProblem(id, 256) === undefined ? yield* facts.get(namespace, id) : undefined
       if (value === undefined) return false
       const vector = yield* vectors.get(namespace, id)
       if (vector !== undefined) yield* vectors.swap(namespace, id, vector, undefined)

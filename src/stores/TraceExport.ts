@@ -20,6 +20,7 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as OtlpResource from "effect/observability/OtlpResource"
 import type { TraceData } from "effect/observability/OtlpTracer"
 import * as Stream from "effect/Stream"
+import { sha256 } from "../support/hash.ts"
 import * as Spans from "./internal/spans.ts"
 import { make as failure, type StoreError } from "./StoreError.ts"
 import { TraceStore } from "./TraceStore.ts"
@@ -45,10 +46,7 @@ export const spans = Effect.fnUntraced(function* (
   runId: string
 ): Effect.fn.Return<ReadonlyArray<Spans.Span>, StoreError, TraceStore> {
   const store = yield* TraceStore
-  const digest = yield* Effect.promise(() =>
-    globalThis.crypto.subtle.digest("SHA-256", new TextEncoder().encode(runId))
-  )
-  const made = Spans.make(new Uint8Array(digest))
+  const made = Spans.make(yield* sha256(runId))
   yield* Stream.runForEach(store.stream(runId), (event) => Effect.sync(() => made.add(event)))
   const all = made.done()
   return all.length === 0 ? yield* failure("export", runId, { _tag: "NotFound" }) : all

@@ -47,6 +47,7 @@ import * as Record from "../../src/sessions/internal/jsonl/record.ts"
 import { transcript } from "../../src/sessions/internal/transcript.ts"
 import * as Words from "../../src/sessions/internal/words.ts"
 import * as Untrusted from "../../src/support/untrusted.ts"
+import { words } from "../../src/support/words.ts"
 import { deltas } from "../models/internal/llama/codecs/decode.ts"
 import { isFull, sampled } from "../scale.ts"
 import { growth, type Work } from "./growth.ts"
@@ -323,7 +324,7 @@ const parsers: Readonly<Record<string, Parser>> = {
   },
   words: (text) => {
     const wanted = Words.phrases(text.slice(0, 200))
-    Words.words(text)
+    words(text)
     Words.matches(text, wanted)
     Words.excerpt(text, wanted)
   }

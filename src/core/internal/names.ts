@@ -1,5 +1,7 @@
-/** Two names that differ only in case, `-` and `_` are one name to a small model. */
-export const foldName = (name: string): string => name.toLowerCase().replaceAll(/[-_]/g, "")
+/**
+ * Finds the tool that a model means.
+ */
+import { normaliseName } from "../../support/names.ts"
 
 /**
  * The one tool that a model means: the exact name, else the only one that differs by case, `-` or `_`, else none. Done
@@ -7,6 +9,6 @@ export const foldName = (name: string): string => name.toLowerCase().replaceAll(
  */
 export const resolveName = (
   names: { has(name: string): boolean },
-  folded: ReadonlyMap<string, string | undefined>,
+  normalised: ReadonlyMap<string, string | undefined>,
   name: string
-): string | undefined => (names.has(name) ? name : folded.get(foldName(name)))
+): string | undefined => (names.has(name) ? name : normalised.get(normaliseName(name)))

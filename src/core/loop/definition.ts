@@ -1,9 +1,9 @@
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Result from "effect/Result"
+import { normaliseName } from "../../support/names.ts"
 import type { AnySlot } from "../AgentState.ts"
 import type { ToolDefinition } from "../ChatModel.ts"
-import { foldName } from "../internal/names.ts"
 import type { Json, JsonObject } from "../Json.ts"
 import type { Middleware } from "../Middleware.ts"
 import type { StopWhen } from "../StopWhen.ts"
@@ -147,7 +147,7 @@ export const compile = (
   const reach = new Set(tools.flatMap((tool) => [tool.name, ...(tool.reaches ?? [])]))
   const folded = new Map<string, string | undefined>()
   for (const { name } of tools) {
-    const key = foldName(name)
+    const key = normaliseName(name)
     folded.set(key, folded.has(key) ? undefined : name)
   }
   return {

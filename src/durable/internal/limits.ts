@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { AgentError } from "../../core/AgentError.ts"
 import { make as failure, type SessionError } from "../../core/SessionError.ts"
-import { idProblem } from "../../sessions/internal/ids.ts"
+import { nameProblem } from "../../support/names.ts"
 import { limit, sizeOf } from "../../support/size.ts"
 import type { Outcome } from "../Outcome.ts"
 import type { Codecs } from "./terms.ts"
@@ -13,7 +13,7 @@ const longestThreadId = 255
 
 /** Refuses an id that no thread of the cluster can have. */
 export const checkThreadId = (threadId: string): Effect.Effect<void, SessionError> => {
-  const problem = idProblem(threadId, longestThreadId)
+  const problem = nameProblem(threadId, longestThreadId)
   return problem === undefined ? Effect.void : Effect.fail(failure("of", threadId, { _tag: "InvalidId", problem }))
 }
 

@@ -1,8 +1,9 @@
 /**
- * Loads an SDK when it is first needed, so that who does not use a provider need not install its package.
+ * Loads the SDK of a provider when it is first needed.
  */
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import { ModelError } from "../../core/ModelError.ts"
+import * as Peer from "../../support/peer.ts"
 
 /** Imports the module of an optional package. A package that is not there fails with the command that installs it. */
 export const loadPeer = <Module>(
@@ -10,14 +11,7 @@ export const loadPeer = <Module>(
   packageName: string,
   load: () => Promise<Module>
 ): Effect.Effect<Module, ModelError> =>
-  Effect.tryPromise({
-    try: load,
-    catch: (cause) =>
-      new ModelError({
-        provider: origin.provider,
-        model: origin.model,
-        reason: { _tag: "Unsupported" },
-        detail: `the package "${packageName}" could not be loaded; install it: npm install ${packageName}`,
-        cause
-      })
+  Peer.loadPeer(packageName, load, (detail, cause) => {
+    const { model, provider } = origin
+    return new ModelError({ provider, model, reason: { _tag: "Unsupported" }, detail, cause })
   })

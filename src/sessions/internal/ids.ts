@@ -1,22 +1,16 @@
-// oxlint-disable-next-line no-control-regex -- they are what is looked for
-const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/u
+/**
+ * Ids of threads and entries, as callers give them and as databases can have them.
+ */
+import { nameProblem } from "../../support/names.ts"
 
-/** What is wrong with an id of so many characters at most. */
-export const idProblem = (id: string, most: number): string | undefined => {
-  if (typeof id !== "string" || id === "") return "it is empty"
-  if (id.length > most) return `it is longer than ${most} characters`
-  if (!id.isWellFormed()) return "it is no valid Unicode"
-  return control.test(id) ? "it has control characters" : undefined
-}
+/** Says why a text can't be the id of a thread, or the name of a label. */
+export const threadIdProblem = (id: string): string | undefined => nameProblem(id, 512)
 
-/** What is wrong with the id of a thread, or the name of a label. */
-export const threadIdProblem = (id: string): string | undefined => idProblem(id, 512)
-
-/** What is wrong with the id of an entry. */
-export const entryIdProblem = (id: string): string | undefined => idProblem(id, 128)
+/** Says why a text can't be the id of an entry. */
+export const entryIdProblem = (id: string): string | undefined => nameProblem(id, 128)
 
 /**
- * A text as a database can have it. One that can't has a zero character or half a pair of surrogates; no id has those,
- * so it is looked for as the empty text, which no id is either.
+ * A text as a database can have it. No database takes a zero character or half of a surrogate pair, and no id has them:
+ * such a text is replaced by the empty one, which is no id either and finds nothing.
  */
 export const key = (id: string): string => (id.includes("\u0000") || !id.isWellFormed() ? "" : id)

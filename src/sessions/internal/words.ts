@@ -1,13 +1,14 @@
+/**
+ * Search in threads: phrases in texts, and the excerpt that is shown of a hit.
+ */
 import { text } from "../../core/Message.ts"
 import type { Stored } from "../../core/SessionStore.ts"
 import { words } from "../../support/words.ts"
 
-export { words }
-
-/** What is looked for: each phrase is words in a row, the last of which may go on. */
+/** A query: each phrase is words in a row, the last of which may be the beginning of one. */
 export type Phrases = ReadonlyArray<ReadonlyArray<string>>
 
-/** What a person looks for. What has no space inside must be found in a row. */
+/** The phrases of a query that a person typed: words without a space between them must be found in a row. */
 export const phrases = (query: string): Phrases =>
   query
     .split(/\s+/u)
@@ -24,7 +25,7 @@ const holds = (document: ReadonlyArray<string>, phrase: ReadonlyArray<string>): 
   return false
 }
 
-/** Whether a text has all phrases. */
+/** Says if a text has all phrases. */
 export const matches = (value: string, wanted: Phrases): boolean => {
   const document = words(value)
   return wanted.every((phrase) => holds(document, phrase))
@@ -34,14 +35,14 @@ const around = 80
 
 /** The text around the first place where one of the phrases may begin, on one line. */
 export const excerpt = (value: string, wanted: Phrases): string => {
-  const folded = value.toLowerCase()
-  const places = wanted.map((phrase) => folded.indexOf(phrase[0] ?? "")).filter((place) => place >= 0)
+  const lower = value.toLowerCase()
+  const places = wanted.map((phrase) => lower.indexOf(phrase[0] ?? "")).filter((place) => place >= 0)
   const start = Math.max(0, Math.min(...(places.length > 0 ? places : [0])) - around)
   const cut = value.slice(start, start + 2 * around).toWellFormed()
   const line = cut.replaceAll(/\s+/gu, " ").trim()
   return `${start > 0 ? "…" : ""}${line}${start + 2 * around < value.length ? "…" : ""}`
 }
 
-/** The text that is searched: of messages only. */
+/** The text of an entry that is searched; only messages have one. */
 export const searchable = ({ entry }: Stored): string | undefined =>
   entry._tag === "Message" ? text(entry.message) : undefined

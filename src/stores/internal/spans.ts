@@ -1,4 +1,3 @@
-import * as Hex from "effect/encoding/Hex"
 import * as Match from "effect/Match"
 import { entriesToAttributes, type KeyValue } from "effect/observability/OtlpResource"
 import type * as AgentEvent from "../../core/AgentEvent.ts"
@@ -48,9 +47,9 @@ const usageOf = (usage: Usage): Attributes => ({
  * Makes spans of the events of a run as they come: `invoke_agent`, `chat` and `execute_tool`, by the conventions that
  * `Telemetry` follows, without what was said. The same events give the same ids.
  */
-export const make = (digest: Uint8Array) => {
-  const traceId = Hex.encode(digest.subarray(0, 16))
-  const seed = new DataView(digest.buffer, digest.byteOffset, digest.length).getBigUint64(16)
+export const make = (hash: string) => {
+  const traceId = hash.slice(0, 32)
+  const seed = BigInt(`0x${hash.slice(32, 48)}`)
   const spans: Array<Open> = []
   const runs = new Map<string, Open>()
   const chats = new Map<string, Open>()

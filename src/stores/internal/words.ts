@@ -1,16 +1,17 @@
+/**
+ * Search in facts: which words a text has, and which hit is the best.
+ */
 import { words } from "../../support/words.ts"
 
-export { words }
-
-/** Which of the words that are looked for a text has, each as the beginning of one of its own: their places. */
+/** The indices of the wanted words that a text has, each as the beginning of one of its own. */
 export const found = (text: string, wanted: ReadonlyArray<string>): ReadonlyArray<number> => {
   const own = words(text)
   return wanted.flatMap((start, index) => (own.some((one) => one.startsWith(start)) ? [index] : []))
 }
 
 /**
- * What was found, the best first: the fewer have a word, the more it counts. `of` is how many were searched. What is
- * equally good stays in order.
+ * Sorts hits, the best first: the fewer texts have a word, the more it counts. `of` is how many were searched. Hits that
+ * are equally good stay in order.
  */
 export const ranked = <A>(
   hits: ReadonlyArray<{ readonly item: A; readonly found: ReadonlyArray<number> }>,

@@ -1,21 +1,15 @@
 /**
- * Loads an optional package when it is needed, so that who does not use a backend need not install what it runs on.
+ * Loads the package that a backend runs on when it is first needed.
  */
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import * as BackendError from "../../../core/BackendError.ts"
+import * as Peer from "../../../support/peer.ts"
 
 /** Imports the module of a package. One that is not there fails with the command that installs it. */
 export const loadPeer = <Module>(
   packageName: string,
   load: () => Promise<Module>
 ): Effect.Effect<Module, BackendError.BackendError> =>
-  Effect.tryPromise({
-    try: load,
-    catch: (cause) =>
-      BackendError.make(
-        "open",
-        "/",
-        { _tag: "Unsupported" },
-        { detail: `the package "${packageName}" could not be loaded; install it: npm install ${packageName}`, cause }
-      )
-  })
+  Peer.loadPeer(packageName, load, (detail, cause) =>
+    BackendError.make("open", "/", { _tag: "Unsupported" }, { detail, cause })
+  )

@@ -1,3 +1,4 @@
+import { normaliseName } from "../../../support/names.ts"
 import { isPattern } from "./scan.ts"
 
 /** What a skill in use allows: tools by name. */
@@ -6,9 +7,6 @@ export interface Allowed {
   readonly tools: ReadonlyArray<string>
   readonly turn: string
 }
-
-/** Names differ between hosts in case, `-` and `_`. */
-const fold = (name: string): string => name.toLowerCase().replaceAll(/[-_]/g, "")
 
 /** What published skills call the tools of this library. */
 const synonyms: ReadonlyMap<string, string> = new Map([
@@ -29,18 +27,20 @@ const synonyms: ReadonlyMap<string, string> = new Map([
  */
 export const toolNames = (entries: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...new Set(
-    entries.filter((entry) => !isPattern(entry)).flatMap((entry) => [entry, synonyms.get(fold(entry)) ?? entry])
+    entries
+      .filter((entry) => !isPattern(entry))
+      .flatMap((entry) => [entry, synonyms.get(normaliseName(entry)) ?? entry])
   )
 ]
 
 /** Whether a tool may be used. */
 export const allows = ({ tools }: Pick<Allowed, "tools">, name: string): boolean => {
-  const folded = fold(name)
-  return tools.some((one) => fold(one) === folded)
+  const folded = normaliseName(name)
+  return tools.some((one) => normaliseName(one) === folded)
 }
 
 /** What two skills allow both. */
 export const narrower = (left: ReadonlyArray<string>, right: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const kept = new Set(right.map(fold))
-  return left.filter((name) => kept.has(fold(name)))
+  const kept = new Set(right.map(normaliseName))
+  return left.filter((name) => kept.has(normaliseName(name)))
 }

@@ -3,8 +3,9 @@ import * as Result from "effect/Result"
 import type { Row } from "effect/sql/SqlConnection"
 import { text as messageText } from "../../../core/Message.ts"
 import type { Hit } from "../../../core/SessionStore.ts"
+import { words } from "../../../support/words.ts"
 import type { Fault, SearchQuery, Tables } from "../tables.ts"
-import { excerpt, type Phrases, searchable, words } from "../words.ts"
+import { excerpt, type Phrases, searchable } from "../words.ts"
 import { text, toStored } from "./rows.ts"
 
 /** How a database finds messages. */

@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
-import * as Hex from "effect/encoding/Hex"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Semaphore from "effect/Semaphore"
 import { makeId } from "../../../core/Message.ts"
 import { problemOf } from "../../../support/disk.ts"
+import { fileNameOf } from "../../../support/hash.ts"
 import type { Fault, Table } from "../../Storage.ts"
 import * as Rows from "../rows.ts"
 import type { Entry } from "./change.ts"
@@ -13,19 +13,6 @@ import * as Log from "./log.ts"
 
 /** So many spaces are held in memory. */
 const cached = 64
-
-/** The folder of a space: what a person can read of its name, and the hash, by which no two have one, or lead elsewhere. */
-const folderOf = (space: string): Effect.Effect<string> =>
-  Effect.map(
-    Effect.promise(() => globalThis.crypto.subtle.digest("SHA-256", new TextEncoder().encode(space))),
-    (digest) => {
-      const readable = space
-        .slice(0, 40)
-        .toLowerCase()
-        .replaceAll(/[^a-z0-9]+/gu, "-")
-      return `${readable}.${Hex.encode(new Uint8Array(digest))}`
-    }
-  )
 
 const toFault = (error: Fault | PlatformError): Fault =>
   "_tag" in error ? { reason: "Unavailable", problem: problemOf(error), cause: error } : error
@@ -42,7 +29,7 @@ export const make =
     const spaces = new Map<string, Open>()
 
     const opened = Effect.fnUntraced(function* (space: string) {
-      const folder = path.join(options.folder, name, yield* folderOf(space))
+      const folder = path.join(options.folder, name, yield* fileNameOf(space))
       const open = spaces.get(space) ?? {
         log: undefined,
         lock: Semaphore.makeUnsafe(1),

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import { canonical, type Json } from "../../../core/Json.ts"
 import { callIds, type Message } from "../../../core/Message.ts"
+import { sha256 } from "../../../support/hash.ts"
 import type { Address } from "./format.ts"
 
 /** A request as a cassette knows it: what tells it from others, and the values that its hashes stand for. */
@@ -12,11 +13,7 @@ export interface Fingerprint {
 }
 
 /** 64 bits of SHA-256 tell the few thousand values of a file apart. */
-const hashOf = (text: string): Effect.Effect<string> =>
-  Effect.map(
-    Effect.promise(() => globalThis.crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))),
-    (digest) => Array.from(new Uint8Array(digest, 0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("")
-  )
+const hashOf = (text: string): Effect.Effect<string> => Effect.map(sha256(text), (hash) => hash.slice(0, 16))
 
 /** What a provider is told of a message, with its calls numbered: ids that the loop makes up differ in every run. */
 const describeMessage = (message: Message, numbers: ReadonlyMap<string, number>): Json => {
