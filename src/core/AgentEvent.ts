@@ -10,6 +10,8 @@ import { dual } from "effect/Function"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as Struct from "effect/Struct"
+import { Choice, Request } from "./Approval.ts"
 import { decodeVersioned, version } from "./internal/encoding.ts"
 import type { InvalidEncoding } from "./InvalidEncoding.ts"
 import { fromUnknown, isObject, Json, JsonObject } from "./Json.ts"
@@ -31,6 +33,9 @@ const event = <const Tag extends string, const Fields extends Schema.Struct.Fiel
 
 const call = { callId: Schema.String, toolName: Schema.String }
 const usage = { usage: Usage }
+
+/** The id of a request, which events of earlier versions do not have. */
+const earlier = Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed("")))
 
 /** A run began. */
 export const RunStarted = event("RunStarted", {
@@ -117,15 +122,25 @@ export const SubagentCompleted = event("SubagentCompleted", {
   ...usage
 })
 export interface SubagentCompleted extends Schema.Schema.Type<typeof SubagentCompleted> {}
-/** A call waits for a decision. */
+/**
+ * A call waits for a decision. The event is the {@link Request} itself: `Approval.approve(event)` and the like decide on
+ * it. Those of earlier versions do not say their `id`, nor what may be decided.
+ */
 export const ApprovalRequested = event("ApprovalRequested", {
-  ...call,
-  arguments: JsonObject,
-  description: Schema.String
+  ...Struct.omit(Request.fields, ["at", "path", "runId"]),
+  id: earlier,
+  allow: Schema.Array(Choice).pipe(Schema.withDecodingDefaultKey(Effect.succeed([])))
 })
 export interface ApprovalRequested extends Schema.Schema.Type<typeof ApprovalRequested> {}
-/** A decision came; or none will (`void`): something else was said, or what came was no decision on this request. */
-export const ApprovalResolved = event("ApprovalResolved", { ...call, decision: Schema.String })
+/**
+ * A decision on the request with this `id` came; or none will (`void`): something else was said, or what came was no
+ * decision on it.
+ */
+export const ApprovalResolved = event("ApprovalResolved", {
+  id: earlier,
+  ...call,
+  decision: Schema.Literals([...Choice.literals, "void"])
+})
 export interface ApprovalResolved extends Schema.Schema.Type<typeof ApprovalResolved> {}
 /** What the model sees of the history became shorter (tokens, estimated). */
 export const Compacted = event("Compacted", { tokensBefore: Schema.Finite, tokensAfter: Schema.Finite })

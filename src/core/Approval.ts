@@ -14,7 +14,7 @@
  * ```
  */
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { JsonObject } from "./Json.ts"
 
@@ -24,11 +24,14 @@ export type Choice = typeof Choice.Type
 
 /**
  * A call that waits for a decision. `id` is the request's own: a decision names it, and holds for these arguments only.
- * `path` is the lineage of agent names (longer for a sub-agent's call). `at` and `expiresAt` are milliseconds since the
+ * `runId` is the run that asked, and `path` the lineage of its agent's names (longer for a sub-agent's call): two runs of
+ * one sub-agent have the same path, and may have the same `callId`. `at` and `expiresAt` are milliseconds since the
  * epoch; after `expiresAt` a decision counts no more, and the call is asked about again.
  */
 export const Request = Schema.Struct({
   id: Schema.String,
+  // Requests of earlier versions do not have it.
+  runId: Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed(""))),
   callId: Schema.String,
   path: Schema.Array(Schema.String),
   toolName: Schema.String,
@@ -38,11 +41,11 @@ export const Request = Schema.Struct({
   at: Schema.Finite,
   expiresAt: Schema.optionalKey(Schema.Finite)
 })
-export type Request = typeof Request.Type
+export interface Request extends Schema.Schema.Type<typeof Request> {}
 
 /**
- * What was decided on the request with this id. `always` asks that like calls be approved from now on, where whoever
- * asked keeps such a list. `reason` and `text` are told to the model.
+ * The decision on the request with this id. `always` asks that like calls be approved from now on, where whoever asked
+ * keeps such a list. `reason` and `text` are given to the model.
  */
 export const Decision = Schema.Union([
   Schema.TaggedStruct("Approve", { id: Schema.String, always: Schema.optionalKey(Schema.Boolean) }),

@@ -357,3 +357,6 @@ expectTypeOf(stream().pipe(AgentEvent.filter(["ToolCalled", "ToolFailed"]))).toE
 expectTypeOf(stream().pipe(AgentEvent.textDeltas)).toEqualTypeOf<Streamed<string>>()
 // @ts-expect-error no event has this tag
 AgentEvent.filter(stream(), "ToolCaled")
+
+// An event of a request is the request.
+expectTypeOf<AgentEvent.ApprovalRequested>().toExtend<Approval.Request>()

@@ -131,6 +131,18 @@ describe("events", () => {
     )
   )
 
+  it.effect("events of earlier versions are read: what they did not say is empty", () =>
+    Effect.gen(function* () {
+      const call = { callId: "c", toolName: "pay" }
+      const asked = { v: 1, ...base, _tag: "ApprovalRequested", ...call, arguments: { n: 1 }, description: "may I?" }
+      const { v: _, ...same } = asked
+      assert.deepStrictEqual<unknown>(yield* AgentEvent.decode(asked), { ...same, id: "", allow: [] })
+      const answered = { v: 1, ...base, _tag: "ApprovalResolved", ...call, decision: "void" }
+      const { v: __, ...resolved } = answered
+      assert.deepStrictEqual<unknown>(yield* AgentEvent.decode(answered), { ...resolved, id: "" })
+    })
+  )
+
   it.effect("an unknown tag, or an unknown block inside a message, is named", () =>
     Effect.gen(function* () {
       const tag = yield* Effect.flip(AgentEvent.decode({ v: 1, ...base, _tag: "Teleported" }))

@@ -61,6 +61,7 @@ const requestOf = (
     isNew: true,
     request: {
       id: live.makeId(),
+      runId: live.runId,
       callId: prepared.id,
       path: live.path,
       toolName: prepared.name,
@@ -75,14 +76,13 @@ const requestOf = (
 }
 
 const announce = (live: Live, request: Request): Effect.Effect<void> => {
-  const { arguments: args, callId, description, toolName } = request
   note(live, { _tag: "Request", request })
-  return emit(live, { _tag: "ApprovalRequested", callId, toolName, arguments: args, description })
+  return emit(live, { _tag: "ApprovalRequested", ...request })
 }
 
 /** Says that a request waits no more, though nothing was decided on it. */
-export const voided = (live: Live, { callId, toolName }: Request): Effect.Effect<void> =>
-  emit(live, { _tag: "ApprovalResolved", callId, toolName, decision: "void" })
+export const voided = (live: Live, { callId, id, toolName }: Request): Effect.Effect<void> =>
+  emit(live, { _tag: "ApprovalResolved", id, callId, toolName, decision: "void" })
 
 /** What keeps the answer of a service from being a decision on this request. */
 const notOn = (live: Live, request: Request, decision: Decision): string | undefined => {
@@ -102,7 +102,13 @@ const apply = Effect.fnUntraced(function* (
 ) {
   const choice = choiceOf(decision)
   note(live, { _tag: "Decision", decision })
-  yield* emit(live, { _tag: "ApprovalResolved", callId: call.id, toolName: call.name, decision: choice })
+  yield* emit(live, {
+    _tag: "ApprovalResolved",
+    id: request.id,
+    callId: call.id,
+    toolName: call.name,
+    decision: choice
+  })
   if (!request.allow.includes(choice)) return refuse(call, undecided)
   if (gate.onDecision !== undefined) yield* gate.onDecision(decision)
   const meant = toGate(decision, call.left !== undefined)

@@ -11,14 +11,13 @@ export const version = 1
 export const Label = Schema.TaggedStruct("Label", { name: Schema.String, target: Schema.NullOr(Schema.String) })
 const Any = Schema.Union([...Journal.Entry.members, Label])
 
-const encodeNew = Schema.encodeUnknownResult(Journal.Entry)
+const checkNew = Schema.decodeUnknownResult(Schema.toType(Journal.Entry))
 const decodeAny = Schema.decodeUnknownResult(Any)
 
 const problem = (error: Schema.SchemaError): string => error.message.split("\n").slice(0, 4).join(" ").slice(0, 400)
 
 /** Checks an entry that is to be stored; what is not of its schema is left out. */
-export const check = (entry: unknown): Result.Result<Journal.Entry, string> =>
-  Result.mapError(encodeNew(entry), problem)
+export const check = (entry: unknown): Result.Result<Journal.Entry, string> => Result.mapError(checkNew(entry), problem)
 
 /** Reads an entry. */
 export const decode = (value: unknown): Result.Result<Entry, string> => Result.mapError(decodeAny(value), problem)

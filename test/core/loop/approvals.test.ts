@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
-import { Agent, Approval, Checkpoint, Message, Middleware, Tool } from "effect-deepagents"
+import { Effect, Fiber, Layer, Schema, Stream } from "effect"
+import { Agent, AgentEvent, Approval, Checkpoint, Message, Middleware, Tool } from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
@@ -254,6 +254,88 @@ describe("a suspended run (invariants 1, 5, 14)", () => {
       assert.strictEqual(result.text, "done")
       assert.deepStrictEqual(ran, [1])
     }).pipe(Effect.provide(TestChatModel.script([callsOf(1), "done"])))
+  )
+})
+
+describe("whoever has only the events", () => {
+  const overTheWire = Effect.forEach((event: AgentEvent.AgentEvent) =>
+    AgentEvent.decode(JSON.parse(JSON.stringify(AgentEvent.encode(event))))
+  )
+
+  const watched = <O, E, R>(agent: Agent.Agent<O, E, R>, input: Agent.Input) =>
+    Effect.gen(function* () {
+      const handle = yield* Agent.start(agent, input)
+      const events = yield* Effect.forkChild(Stream.runCollect(handle.events), { startImmediately: true })
+      const result = yield* handle.await
+      return { result, events: yield* overTheWire(yield* Fiber.join(events)) }
+    }).pipe(Effect.scoped)
+
+  it.effect("decides on what two runs of one sub-agent ask, with one path and one call id", () =>
+    Effect.gen(function* () {
+      const { act, ran } = recorder()
+      const child = Agent.make({ name: "child", description: "works", prompt: "child", tools: [act] })
+      const parent = Agent.make({
+        name: "parent",
+        prompt: "parent",
+        tools: [Agent.asTool(child)],
+        middleware: [gate(true)]
+      })
+      const { events, result } = yield* watched(parent, "go")
+      const runs = new Map(
+        events.flatMap((event) => (event._tag === "SubagentStarted" ? [[event.callId, event.childRunId]] : []))
+      )
+      const requests = events.filter((event) => event._tag === "ApprovalRequested")
+      assert.deepStrictEqual(
+        requests.map(({ callId, path, runId }) => [callId, path, runId]),
+        ["left", "right"].map((call) => ["c1", ["parent", "child"], runs.get(call) ?? "none"])
+      )
+      // An event of a request is the request.
+      const asRequest = Schema.decodeUnknownEffect(Approval.Request)
+      assert.deepStrictEqual(yield* Effect.forEach(requests, (event) => asRequest(event)), result.pending)
+      const decisions = requests.map((event) =>
+        event.runId === runs.get("right") && event.allow.includes("approve")
+          ? Approval.approve(event)
+          : Approval.reject(event, "not this one")
+      )
+      const resumed = yield* watched(parent, Checkpoint.resume(yield* restart(result), { decisions }))
+      assert.deepStrictEqual(ran, [1])
+      assert.deepStrictEqual(
+        resumed.result.messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : [])),
+        ["This call was refused and not executed: not this one", "did 1"]
+      )
+      assert.deepStrictEqual(
+        resumed.events.flatMap((event) => (event._tag === "ApprovalResolved" ? [[event.id, event.decision]] : [])),
+        decisions.map((decision) => [decision.id, Approval.choiceOf(decision)])
+      )
+    }).pipe(
+      Effect.provide(
+        TestChatModel.reactive(({ messages, systemPrompt }) => {
+          const last = messages.at(-1)
+          if (systemPrompt === "child") {
+            return last?.role === "tool"
+              ? Message.text(last)
+              : TestChatModel.calls([{ id: "c1", name: "act", arguments: { n: 1 } }])
+          }
+          return last?.role === "tool"
+            ? "done"
+            : TestChatModel.calls(["left", "right"].map((id) => ({ id, name: "child", arguments: { task: id } })))
+        })
+      )
+    )
+  )
+
+  it.effect("knows until when, and what may be decided", () =>
+    Effect.gen(function* () {
+      const { act } = recorder()
+      const timed = Middleware.suspending({
+        name: "timed",
+        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => ask(["reject"], 5_000)))
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [timed] })
+      const events = yield* overTheWire((yield* AgentTest.collect(agent, "go")).events)
+      const [request] = events.filter((event) => event._tag === "ApprovalRequested")
+      assert.deepInclude(request, { allow: ["reject"], expiresAt: 5_000, description: "may I?", arguments: { n: 1 } })
+    }).pipe(Effect.provide(TestChatModel.script([callsOf(1)])))
   )
 })
 

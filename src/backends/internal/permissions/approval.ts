@@ -76,10 +76,11 @@ const askApprovals = Effect.fnUntraced(function* (asked: Request): Effect.fn.Ret
   const context = yield* Effect.serviceOption(ToolContext)
   const approvals = yield* Effect.serviceOption(Approval.Approvals)
   if (Option.isNone(context) || Option.isNone(approvals)) return nobody
-  const { callId, path, toolName } = context.value
+  const { callId, path, runId, toolName } = context.value
   const accesses = asked.accesses.map(({ operation, path }) => ({ operation, ...(path === undefined ? {} : { path }) }))
   const request: Approval.Request = {
     id: (yield* IdGenerator)(),
+    runId,
     callId,
     path,
     toolName,
