@@ -4,7 +4,16 @@
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { Agent, AgentState, Approval, Message, MessageLog, Middleware, StopWhen, Tool } from "effect-deepagents"
-import { CompositeBackend, FileTools, MemoryBackend, Permissions, StoreBackend } from "effect-deepagents/backends"
+import {
+  ApplyPatch,
+  CompositeBackend,
+  CustomBackend,
+  CustomSandbox,
+  FileTools,
+  MemoryBackend,
+  Permissions,
+  StoreBackend
+} from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { DeepAgent } from "effect-deepagents/deep"
@@ -135,7 +144,15 @@ export const stored = StoreBackend.layer({ namespace: "notes" })
 export const folder = FilesystemBackend.layer({ root: "." })
 export const shell = LocalShell.layer({ root: "." })
 export const composite = CompositeBackend.layer({ default: files, routes: { "/docs": folder } })
+export const customBackend = CustomBackend.make
+export const customBackendLayer = CustomBackend.layer
+export const customSandbox = CustomSandbox.make
 export const permissions = Permissions.layer
+export const policy = Permissions.compile({ rules: [] })
+export const decide = Permissions.decide
+export const approver = Permissions.Approver
+export const patch = ApplyPatch.parse("")
+export const openFolder = FilesystemBackend.make
 
 export const sessions = MemorySessions.layer
 export const jsonl = JsonlSessions.layer({ folder: "threads" })

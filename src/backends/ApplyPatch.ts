@@ -26,52 +26,13 @@ import { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { type Broken, commit, type Done } from "./internal/patch/commit.ts"
 import * as format from "./internal/patch/format.ts"
+import type { InvalidPatch, Patch } from "./internal/patch/model.ts"
 import { type Failure, pathsOf, plan, type Step, textOf } from "./internal/patch/plan.ts"
 import { type Diff, diffOf } from "./internal/tools/diff.ts"
 import { makeFiles, type Seen } from "./internal/tools/seen.ts"
 import { showPath } from "./internal/tools/text.ts"
-import { InvalidPatch } from "./InvalidPatch.ts"
 
-/**
- * A patch: what happens to which files, in order. A path is one of the backend, from its root.
- *
- * `line` of its parts is where they begin in the text that was parsed (a hunk: its first line after its headers).
- */
-export interface Patch {
-  readonly changes: ReadonlyArray<Change>
-}
-
-/** A file that is made (with these lines), deleted, or changed by hunks and perhaps moved. */
-export type Change =
-  | { readonly _tag: "Add"; readonly path: string; readonly lines: ReadonlyArray<string>; readonly line: number }
-  | { readonly _tag: "Delete"; readonly path: string; readonly line: number }
-  | {
-      readonly _tag: "Update"
-      readonly path: string
-      readonly moveTo?: string | undefined
-      readonly hunks: ReadonlyArray<Hunk>
-      readonly line: number
-    }
-
-/**
- * A changed place in a file. `headers` are lines above it by which it is found (a class, a function in it), without
- * them and without lines that stay or go it adds at the end of the file.
- */
-export interface Hunk {
-  readonly headers: ReadonlyArray<string>
-  readonly lines: ReadonlyArray<HunkLine>
-  readonly endOfFile: boolean
-  readonly line: number
-}
-
-/** A line of a hunk. */
-export interface HunkLine {
-  readonly kind: "keep" | "add" | "remove"
-  readonly text: string
-}
-
-/** A text is no patch, or a patch does not fit the files: at which line, what came, and what was expected. */
-export { InvalidPatch }
+export { type Change, type Hunk, type HunkLine, InvalidPatch, type Patch } from "./internal/patch/model.ts"
 
 /**
  * Reads a patch. A code fence or a shell's here-document around it is taken off. Takes time in proportion to its length

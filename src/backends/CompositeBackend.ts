@@ -22,12 +22,10 @@ import type * as Scope from "effect/Scope"
 import * as Backend from "../core/Backend.ts"
 import * as Sandbox from "../core/Sandbox.ts"
 import { backendOf } from "./internal/composite/backend.ts"
-import * as Routes from "./internal/composite/routes.ts"
+import { type InvalidRoute, make as routesOf } from "./internal/composite/routes.ts"
 import { sandboxOf } from "./internal/composite/sandbox.ts"
-import { InvalidRoute } from "./InvalidRoute.ts"
 
-/** A route that can't be taken: it is no valid path, it is the root, or it (or its backend) is there twice. */
-export { InvalidRoute }
+export { InvalidRoute } from "./internal/composite/routes.ts"
 
 /** Backends by the paths that they are mounted at. `/memories` and `/memories/` are the same. */
 export interface Mounts {
@@ -47,7 +45,7 @@ export interface Mounts {
 export const make = (fallback: Backend.Service, routes: Mounts): Effect.Effect<Backend.Service, InvalidRoute> =>
   Sandbox.isSandbox(fallback)
     ? makeSandbox(fallback, routes)
-    : Effect.map(Effect.fromResult(Routes.make(fallback, routes)), backendOf)
+    : Effect.map(Effect.fromResult(routesOf(fallback, routes)), backendOf)
 
 /**
  * Puts a sandbox and other backends together. Commands run in the sandbox and have its files only: the files of a route
@@ -57,7 +55,7 @@ export const make = (fallback: Backend.Service, routes: Mounts): Effect.Effect<B
  * beside a local shell), or if the route is a sandbox whose own commands reach them.
  */
 export const makeSandbox = (fallback: Sandbox.Service, routes: Mounts): Effect.Effect<Sandbox.Service, InvalidRoute> =>
-  Effect.map(Effect.fromResult(Routes.make(fallback, routes)), (made) => sandboxOf(fallback, made))
+  Effect.map(Effect.fromResult(routesOf(fallback, routes)), (made) => sandboxOf(fallback, made))
 
 /** Layers of backends by the paths that they are mounted at. */
 export interface Layers {

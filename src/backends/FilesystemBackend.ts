@@ -39,25 +39,15 @@ import * as Backend from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import * as Files from "./internal/local/files.ts"
 
-/**
- * `root` is a folder that exists; if it is a link, what that leads to when the layer is built. `ripgrep` is the path of
- * `rg`, which makes searches of many files faster (default: the one on `PATH`, if there is one outside of the root);
- * `false` is none. Results are the same. `maxFileSize` bounds what is written, edited, uploaded and downloaded, in bytes
- * a file (default 100 MiB); windows are read from files of any size.
- */
-export interface Options {
-  readonly root: string
-  readonly ripgrep?: string | false | undefined
-  readonly maxFileSize?: number | undefined
-}
+export type { Options } from "./internal/local/files.ts"
 
 /**
  * Makes the service. Fails with `NotFound` or `NotDirectory` if the root is no folder, with `Unsupported` on Windows
  * (where its guarantees are not checked; use WSL).
  */
-export const make = (options: Options): Effect.Effect<Backend.Service, BackendError> =>
+export const make = (options: Files.Options): Effect.Effect<Backend.Service, BackendError> =>
   Effect.map(Files.make(options), ({ service }) => service)
 
 /** The files of a folder: {@link make} as a layer. */
-export const layer = (options: Options): Layer.Layer<Backend.Backend, BackendError> =>
+export const layer = (options: Files.Options): Layer.Layer<Backend.Backend, BackendError> =>
   Layer.effect(Backend.Backend, make(options))

@@ -38,63 +38,36 @@ import * as Sandbox from "../core/Sandbox.ts"
 import * as Path from "./internal/files/path.ts"
 import { Approver as Asked } from "./internal/permissions/approval.ts"
 import { backendOf } from "./internal/permissions/backend.ts"
+import {
+  type Answer,
+  type Decision,
+  type FileOperation,
+  InvalidPermissions,
+  type Operation,
+  type Options,
+  type Policy,
+  type Service
+} from "./internal/permissions/model.ts"
 import * as Policies from "./internal/permissions/policy.ts"
 import { sandboxOf } from "./internal/permissions/sandbox.ts"
-import { InvalidPermissions } from "./InvalidPermissions.ts"
 
-/** What a rule is about. */
-export type Operation = FileOperation | "execute"
-
-/** What can be done to files. */
-export type FileOperation = "read" | "write"
-
-/** Modes of a rule. `ask` is for a person (or the {@link Approver}) to decide, each time. */
-export type Mode = "allow" | "deny" | "ask"
-
-/**
- * A rule for files. `paths` are globs that begin with `/`, and braces in them hold no `/`. Where `read` asks, names can
- * be listed; `grep` leaves such files out, unless it is pointed at a path that the rule covers: then that is asked.
- */
-export interface FileRule {
-  readonly operations: ReadonlyArray<FileOperation>
-  readonly paths: ReadonlyArray<string>
-  readonly mode: Mode
-}
-
-/**
- * A rule for commands: all of them. What a command line will do can't be told from its text, so there are no patterns;
- * with `ask`, the one who is asked sees the command.
- */
-export interface CommandRule {
-  readonly operations: readonly ["execute"]
-  readonly paths?: never
-  readonly mode: Mode
-}
-
-/** A rule. */
-export type Rule = FileRule | CommandRule
-
-/** Rules in order: the first one that covers what is to be done decides, else the default (`allow`). */
-export interface Options {
-  readonly rules: ReadonlyArray<Rule>
-  readonly default?: "allow" | "deny" | undefined
-}
-
-/** Rules that can't be followed: `rule` is the index of the one that is wrong, `field` what is wrong about it. */
-export { InvalidPermissions }
-
-/** Rules, checked and ready to decide. */
-export interface Policy {
-  readonly rules: ReadonlyArray<Policies.Compiled>
-  readonly otherwise: Decision
-  readonly commands: Decision
-}
-
-/** What is decided, and the rule that it comes from; none if it is the default. */
-export interface Decision {
-  readonly mode: Mode
-  readonly rule?: Rule | undefined
-}
+export {
+  type Access,
+  type Action,
+  type Answer,
+  type CommandRule,
+  type Decision,
+  type FileOperation,
+  type FileRule,
+  InvalidPermissions,
+  type Mode,
+  type Operation,
+  type Options,
+  type Policy,
+  type Request,
+  type Rule,
+  type Service
+} from "./internal/permissions/model.ts"
 
 /** Checks rules and makes them ready to decide. */
 export const compile: (options: Options) => Result.Result<Policy, InvalidPermissions> = Policies.compile
@@ -116,43 +89,6 @@ export const decide: {
 export const overlaps = (policy: Policy, operation: FileOperation, path: string): ReadonlyArray<Decision> => {
   const normal = Path.normalize(operation, path)
   return Result.isSuccess(normal) ? Policies.overlaps(policy, operation, normal.success) : [{ mode: "deny" }]
-}
-
-/** An operation with all that it was given. Paths are normal ones, but for those of `grep`, `upload` and `download`. */
-export type Action =
-  | { readonly operation: "read"; readonly path: string; readonly window?: Backend.Window | undefined }
-  | { readonly operation: "write"; readonly path: string; readonly content: string }
-  | { readonly operation: "edit"; readonly path: string; readonly replacements: ReadonlyArray<Backend.Replacement> }
-  | { readonly operation: "delete"; readonly path: string; readonly recursive: boolean }
-  | { readonly operation: "move"; readonly from: string; readonly to: string }
-  | { readonly operation: "grep"; readonly query: Backend.GrepQuery }
-  | {
-      readonly operation: "upload"
-      readonly files: ReadonlyArray<{ readonly path: string; readonly content: Uint8Array }>
-    }
-  | { readonly operation: "download"; readonly paths: ReadonlyArray<string> }
-  | { readonly operation: "patch"; readonly plan: Backend.Plan }
-  | { readonly operation: "execute"; readonly command: string; readonly options?: Sandbox.ExecuteOptions | undefined }
-
-/** What has to be allowed: what is done at a path (the one that it really is, if it was given as a link), by which rule. */
-export interface Access {
-  readonly operation: "read" | "write" | "execute"
-  readonly path?: string | undefined
-  readonly rule: Rule
-}
-
-/** A question: may this be done? All that rules ask about an operation is asked at once, before it does anything. */
-export interface Request {
-  readonly action: Action
-  readonly accesses: ReadonlyArray<Access>
-}
-
-/** The answer. The message of a refusal is told to who called the operation: a model, as a rule. */
-export type Answer = { readonly _tag: "Approved" } | { readonly _tag: "Refused"; readonly message: string }
-
-/** The one who is asked. */
-export interface Service {
-  readonly ask: (request: Request) => Effect.Effect<Answer>
 }
 
 /** It may be done. */

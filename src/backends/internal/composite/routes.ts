@@ -3,10 +3,20 @@
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
-import { InvalidRoute } from "../../InvalidRoute.ts"
 import * as Path from "../files/path.ts"
+
+/** A composite can't be made with this route. `route` is as it was given. */
+export class InvalidRoute extends Schema.TaggedError<InvalidRoute>()("InvalidRoute", {
+  route: Schema.String,
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return `The route ${JSON.stringify(this.route)} can't be taken: ${this.problem}`
+  }
+}
 
 /** A backend and where it is mounted: a normal path, `/` for the default. */
 export interface Part {

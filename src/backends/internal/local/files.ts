@@ -2,7 +2,6 @@
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import { type BackendError, make as makeError } from "../../../core/BackendError.ts"
-import type { Options } from "../../FilesystemBackend.ts"
 import * as Derive from "../derive/backend.ts"
 import { fail, find, on as inTarget, type Source } from "../derive/target.ts"
 import * as Path from "../files/path.ts"
@@ -12,6 +11,18 @@ import * as Jail from "./jail.ts"
 import * as Locks from "./locks.ts"
 import * as Ripgrep from "./ripgrep.ts"
 import * as Search from "./search.ts"
+
+/**
+ * `root` is a folder that exists; if it is a link, what that leads to when the layer is built. `ripgrep` is the path of
+ * `rg`, which makes searches of many files faster (default: the one on `PATH`, if there is one outside of the root);
+ * `false` is none. Results are the same. `maxFileSize` bounds what is written, edited, uploaded and downloaded, in bytes
+ * a file (default 100 MiB); windows are read from files of any size.
+ */
+export interface Options {
+  readonly root: string
+  readonly ripgrep?: string | false | undefined
+  readonly maxFileSize?: number | undefined
+}
 
 const defaultMaxFileSize = 100 * 1024 * 1024
 

@@ -1,6 +1,5 @@
 import * as Result from "effect/Result"
-import type { Change, Hunk, HunkLine, Patch } from "../../ApplyPatch.ts"
-import { InvalidPatch } from "../../InvalidPatch.ts"
+import { type Change, type Hunk, type HunkLine, type Patch, InvalidPatch } from "./model.ts"
 
 const shown = 160
 

@@ -2,10 +2,9 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
-import type { Change, Patch } from "../../ApplyPatch.ts"
-import { InvalidPatch } from "../../InvalidPatch.ts"
 import { decodeText } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
+import { type Change, type Patch, InvalidPatch } from "./model.ts"
 import { apply } from "./text.ts"
 
 /** A file as it was read, before anything was written. */

@@ -1,8 +1,7 @@
 import * as Result from "effect/Result"
-import type { Hunk, HunkLine } from "../../ApplyPatch.ts"
-import { InvalidPatch } from "../../InvalidPatch.ts"
 import { invalid, quote } from "./format.ts"
 import { find, findHeader, type Found, type Haystack, haystack, isAt } from "./match.ts"
+import { type Hunk, type HunkLine, InvalidPatch } from "./model.ts"
 
 const maxLines = 1_000_000
 

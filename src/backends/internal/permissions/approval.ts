@@ -9,7 +9,7 @@ import * as Approval from "../../../core/Approval.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
-import type { Access, Action, Answer, Policy, Request, Service } from "../../Permissions.ts"
+import type { Access, Action, Answer, Policy, Request, Service } from "./model.ts"
 
 const refused = (message: string): Answer => ({ _tag: "Refused", message })
 

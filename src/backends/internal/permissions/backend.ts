@@ -1,17 +1,16 @@
+/**
+ * The operations of a backend behind rules: what is denied can't be told from what is not there.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
 import type * as BackendError from "../../../core/BackendError.ts"
-/**
- * The operations of a backend behind rules: what is denied can't be told from what is not there.
- */
-import type { Access, Action, Decision, FileOperation } from "../../Permissions.ts"
-import type * as Permissions from "../../Permissions.ts"
 import * as Search from "../composite/search.ts"
 import * as Path from "../files/path.ts"
 import { Granted } from "./approval.ts"
 import * as Guard from "./guard.ts"
-import * as Policy from "./policy.ts"
+import type { Access, Action, Decision, FileOperation, Policy } from "./model.ts"
+import * as Policies from "./policy.ts"
 import { transfer } from "./transfer.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
@@ -24,7 +23,7 @@ const isApproved = (approved: ReadonlyArray<Access>, decision: Decision): boolea
   approved.some(({ rule }) => rule === decision.rule)
 
 /** Puts rules before the operations on files. */
-export const backendOf = (backend: Backend.Service, policy: Permissions.Policy): Backend.Service => {
+export const backendOf = (backend: Backend.Service, policy: Policy): Backend.Service => {
   const guard = Guard.make(backend, policy)
 
   const need = (
@@ -72,14 +71,14 @@ export const backendOf = (backend: Backend.Service, policy: Permissions.Policy):
     (paths) =>
       Effect.map(visible(operation, paths, isVisible), (seen) => new Set(seen.keys()))
 
-  const mayBeNamed = (path: string): boolean => Policy.decide(policy, "read", path).mode !== "deny"
+  const mayBeNamed = (path: string): boolean => Policies.decide(policy, "read", path).mode !== "deny"
 
   /** Whether a directory, or something that could be in it, can be seen. */
   const mayBePassed = (path: string): boolean =>
-    Policy.overlaps(policy, "read", path).some(({ mode }) => mode !== "deny")
+    Policies.overlaps(policy, "read", path).some(({ mode }) => mode !== "deny")
 
   const isAllSeen = (path: string): boolean =>
-    Policy.overlaps(policy, "read", path).every(({ mode }) => mode !== "deny")
+    Policies.overlaps(policy, "read", path).every(({ mode }) => mode !== "deny")
 
   /** At a path that is denied itself, whether there is anything must not show. */
   const orNothing =
@@ -131,7 +130,7 @@ export const backendOf = (backend: Backend.Service, policy: Permissions.Policy):
     at("grep", query.path ?? "/", (path) =>
       one(asking({ operation: "grep", query }), looking(query.path ?? "/", path, "contents"), (approved) => {
         const mayBeRead = (file: string): boolean => {
-          const decision = Policy.decide(policy, "read", file)
+          const decision = Policies.decide(policy, "read", file)
           return decision.mode === "allow" || (decision.mode === "ask" && isApproved(approved, decision))
         }
         return Search.grep(backend, query, keeping("grep", mayBeRead)).pipe(

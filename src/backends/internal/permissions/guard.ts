@@ -1,15 +1,14 @@
+/**
+ * The gate of all operations: decides about paths as they are given and as they really are, asks, and lets go on.
+ */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
-/**
- * The gate of all operations: decides about paths as they are given and as they really are, asks, and lets go on.
- */
-import type { Access, Action, Answer, Decision, FileOperation } from "../../Permissions.ts"
-import type * as Permissions from "../../Permissions.ts"
 import * as Path from "../files/path.ts"
 import { Approver, Granted } from "./approval.ts"
-import * as Policy from "./policy.ts"
+import type { Access, Action, Answer, Decision, FileOperation, Policy } from "./model.ts"
+import * as Policies from "./policy.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
@@ -124,7 +123,7 @@ const makeLock = () => {
   }
 }
 
-export const make = (backend: Backend.Service, policy: Permissions.Policy): Guard => {
+export const make = (backend: Backend.Service, policy: Policy): Guard => {
   const lock = makeLock()
 
   const real: Guard["real"] = (operation, paths) => {
@@ -142,19 +141,19 @@ export const make = (backend: Backend.Service, policy: Permissions.Policy): Guar
 
   const findingOf = (need: Need, path: string): Finding => {
     const { looking, operation } = need
-    const decision = Policy.decide(policy, operation, path)
+    const decision = Policies.decide(policy, operation, path)
     const isFree =
       (looking === "names" && decision.mode === "ask") ||
       (looking !== undefined &&
         decision.mode === "deny" &&
-        Policy.overlaps(policy, operation, path).some(({ mode }) => mode !== "deny"))
+        Policies.overlaps(policy, operation, path).some(({ mode }) => mode !== "deny"))
     return { need, path, decision: isFree ? { mode: "allow" } : decision, below: false }
   }
 
   const findingBelow = (need: Need, path: string): Finding => ({
     need,
     path,
-    decision: Policy.strictest(Policy.overlaps(policy, need.operation, path)),
+    decision: Policies.strictest(Policies.overlaps(policy, need.operation, path)),
     below: true
   })
 

@@ -3,19 +3,18 @@
  */
 import * as Result from "effect/Result"
 import type * as Sandbox from "../../../core/Sandbox.ts"
-import { InvalidPermissions } from "../../InvalidPermissions.ts"
-import type { CommandRule, Decision, FileOperation, FileRule, Options, Policy, Rule } from "../../Permissions.ts"
 import * as Path from "../files/path.ts"
 import * as PathGlob from "./glob.ts"
-
-/** A rule, ready to decide. */
-export interface Compiled {
-  readonly rule: FileRule
-  readonly index: number
-  readonly globs: ReadonlyArray<PathGlob.PathGlob>
-  /** The globs that earlier rules leave something to, for each operation of the rule. */
-  readonly live: { readonly [operation in FileOperation]: ReadonlyArray<PathGlob.PathGlob> }
-}
+import {
+  type CommandRule,
+  type Compiled,
+  type Decision,
+  type FileOperation,
+  type Options,
+  type Policy,
+  type Rule,
+  InvalidPermissions
+} from "./model.ts"
 
 const modes: ReadonlySet<string> = new Set(["allow", "deny", "ask"])
 const fileOperations: ReadonlySet<string> = new Set(["read", "write"])

@@ -1,13 +1,13 @@
+/**
+ * Commands behind rules.
+ */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as BackendError from "../../../core/BackendError.ts"
 import type * as Sandbox from "../../../core/Sandbox.ts"
-/**
- * Commands behind rules.
- */
-import type { Policy } from "../../Permissions.ts"
 import { Approver } from "./approval.ts"
 import { backendOf } from "./backend.ts"
+import type { Policy } from "./model.ts"
 
 /** Puts rules before a sandbox whose commands are not denied. */
 export const sandboxOf = (sandbox: Sandbox.Service, policy: Policy): Sandbox.Service => {

@@ -1,13 +1,13 @@
+/**
+ * Uploads and downloads behind rules.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
-/**
- * Uploads and downloads behind rules.
- */
-import type { Action, FileOperation } from "../../Permissions.ts"
 import * as Path from "../files/path.ts"
 import type { Guard } from "./guard.ts"
+import type { Action, FileOperation } from "./model.ts"
 
 /** Asks about all files at once, and lets those go on that are allowed. */
 export const transfer = <I, A>(
