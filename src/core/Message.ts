@@ -93,9 +93,9 @@ export const makeId = (): string => {
 
 /** What any message can be given beside its content. */
 export interface Common {
-  readonly id?: string
-  readonly source?: string
-  readonly providerData?: JsonObject
+  readonly id?: string | undefined
+  readonly source?: string | undefined
+  readonly providerData?: JsonObject | undefined
 }
 
 const rest = (options: Common | undefined) => ({
@@ -114,7 +114,7 @@ export const system = (content: Content.Input, options?: Common): SystemMessage 
 /** Makes a human message; `images` are put after the text. */
 export const human = (
   content: Content.Input,
-  options?: Common & { readonly images?: ReadonlyArray<Parameters<typeof Content.image>[0]> }
+  options?: Common & { readonly images?: ReadonlyArray<Parameters<typeof Content.image>[0]> | undefined }
 ): HumanMessage => ({
   role: "human",
   id: options?.id ?? makeId(),
@@ -129,11 +129,11 @@ export const human = (
 export const ai = (
   content: Content.Input,
   options?: Common & {
-    readonly toolCalls?: ReadonlyArray<ToolCall>
-    readonly malformedToolCalls?: ReadonlyArray<MalformedToolCall>
-    readonly stopReason?: TurnStop
-    readonly usage?: Usage
-    readonly model?: string
+    readonly toolCalls?: ReadonlyArray<ToolCall> | undefined
+    readonly malformedToolCalls?: ReadonlyArray<MalformedToolCall> | undefined
+    readonly stopReason?: TurnStop | undefined
+    readonly usage?: Usage | undefined
+    readonly model?: string | undefined
   }
 ): AiMessage => {
   const toolCalls = options?.toolCalls ?? []
@@ -154,7 +154,7 @@ export const ai = (
 /** Makes a tool message, paired with its call by `toolCallId`. */
 export const tool = (
   content: Content.Input,
-  options: Common & { readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean }
+  options: Common & { readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean | undefined }
 ): ToolMessage => ({
   role: "tool",
   id: options.id ?? makeId(),

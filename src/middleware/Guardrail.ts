@@ -118,7 +118,7 @@ const answerOf = (name: string, onTrip: OnTrip, voided?: Message.AiMessage): Mes
   Message.ai(onTrip === "fail" ? "" : onTrip.answer, {
     stopReason: "refusal",
     source: `guardrail:${name}`,
-    ...(voided?.usage === undefined ? {} : { usage: voided.usage })
+    usage: voided?.usage
   })
 
 /** What comes in a model call after a trip. A turn that fails the run is paid for too: its cost goes ahead. */

@@ -38,6 +38,7 @@ import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { defined } from "../support/defined.ts"
 import { before, conversation, type Spoken, slotPrefix, spoken, turnsIn } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 
@@ -280,7 +281,7 @@ const makePeer = (name: string, description: string): Tool.Tool<ToolContext> =>
       const { callId } = yield* ToolContext
       return ToolOutput.make(`The conversation goes on with "${name}".`, {
         returnDirect: true,
-        state: [AgentState.assign(requested, { to: name, callId, ...(message === undefined ? {} : { message }) })]
+        state: [AgentState.assign(requested, defined({ to: name, callId, message }))]
       })
     })
   })

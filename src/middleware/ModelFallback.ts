@@ -24,6 +24,7 @@ import type * as ChatModel from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { isModelError, ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
+import { defined } from "../support/defined.ts"
 import { type Opened, openModel } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
 
@@ -53,15 +54,8 @@ const summarise = <E>(failures: ReadonlyArray<ModelError | E>, last: ModelError 
   if (!isModelError(spokesman)) return spokesman
   const said = failures.map((failure, index) => `(${index + 1}) ${describe(failure)}`).join(" ")
   const { model, provider, reason, requestId, status } = spokesman
-  return new ModelError({
-    provider,
-    reason,
-    detail: `no model answered: ${said}`,
-    cause: spokesman,
-    ...(model === undefined ? {} : { model }),
-    ...(status === undefined ? {} : { status }),
-    ...(requestId === undefined ? {} : { requestId })
-  })
+  const detail = `no model answered: ${said}`
+  return new ModelError(defined({ provider, reason, detail, cause: spokesman, model, status, requestId }))
 }
 
 const fallBack = <E, R>(

@@ -224,7 +224,7 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
       return amounts.map((one) => amountProblem(name, { ...one })).find((problem) => problem !== undefined)
     },
     state: [slot],
-    ...(options.tool === true ? { tools: [tool] } : {}),
+    tools: options.tool === true ? [tool] : undefined,
     wrapModelCall: (request, next, run) =>
       request.purpose !== turnPurpose
         ? next(request)

@@ -24,6 +24,7 @@ import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Usage from "../core/Usage.ts"
+import { defined } from "../support/defined.ts"
 import * as GenAi from "./internal/genAi.ts"
 
 /** The name of this middleware. */
@@ -35,7 +36,7 @@ const setAll = (span: Tracer.Span, attributes: Attributes): void => {
   for (const key in attributes) if (attributes[key] !== undefined) span.attribute(key, attributes[key])
 }
 
-/** Without those that are not known. */
+/** Leaves out those that are not known. */
 const known = (attributes: Record<string, string | undefined>): Record<string, string> => {
   const found: Record<string, string> = {}
   for (const [key, value] of Object.entries(attributes)) if (value !== undefined) found[key] = value
@@ -96,12 +97,13 @@ export const make = (options?: { readonly captureContent?: boolean | undefined }
     return parent === undefined ? {} : { parent }
   }
 
-  const common = (operation: string, run: Run): Attributes => ({
-    "gen_ai.operation.name": operation,
-    "gen_ai.provider.name": run.model.provider,
-    "gen_ai.agent.name": run.agent,
-    ...(run.threadId === undefined ? {} : { "gen_ai.conversation.id": run.threadId })
-  })
+  const common = (operation: string, run: Run): Attributes =>
+    defined({
+      "gen_ai.operation.name": operation,
+      "gen_ai.provider.name": run.model.provider,
+      "gen_ai.agent.name": run.agent,
+      "gen_ai.conversation.id": run.threadId
+    })
 
   const beforeAgent = Effect.fnUntraced(function* (run: Run) {
     const model = { "gen_ai.request.model": run.model.modelId }

@@ -22,6 +22,7 @@ import * as Result from "effect/Result"
 import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import { defined } from "../support/defined.ts"
 import { type Headers, secretsOf } from "./internal/anthropic/connection.ts"
 import { requestError } from "./internal/anthropic/failure.ts"
 import { profileOf } from "./internal/anthropic/models.ts"
@@ -132,15 +133,7 @@ export const countTokens = Effect.fnUntraced(function* (
   if (Result.isFailure(encoded)) return yield* reservedParameter(provider, options.model, encoded.failure)
   const { betas, body } = encoded.success
   const { messages, model, output_config, system, thinking, tool_choice, tools } = body
-  const prompt = {
-    model,
-    messages,
-    ...(system === undefined ? {} : { system }),
-    ...(tools === undefined ? {} : { tools }),
-    ...(tool_choice === undefined ? {} : { tool_choice }),
-    ...(thinking === undefined ? {} : { thinking }),
-    ...(output_config === undefined ? {} : { output_config })
-  }
+  const prompt = defined({ model, messages, system, tools, tool_choice, thinking, output_config })
   const idle = timeoutOf(options.timeout)
   const counted = yield* Effect.tryPromise({
     try: (signal) => client.countTokens(prompt, betas, signal),

@@ -104,7 +104,7 @@ const compatible = (name: string, baseURL: string, key?: string): Provider => ({
           model,
           provider: name,
           baseURL: Option.getOrElse(moved, () => baseURL),
-          ...(key === undefined ? {} : { apiKey: yield* keyFrom(key, { provider: name, model }) })
+          apiKey: key === undefined ? undefined : yield* keyFrom(key, { provider: name, model })
         })
       })
     )

@@ -138,7 +138,7 @@ export const layer = (options?: Options): Layer.Layer<ChatModel, never, Language
         supportsVision: options?.supportsVision ?? true,
         contextWindowTokens: options?.contextWindowTokens,
         structuredOutput: "tool",
-        ...(options?.prices === undefined ? {} : { prices: options.prices }),
+        prices: options?.prices,
         makeSession: makeSession(model, origin, options?.hostedTools)
       })
     })

@@ -71,14 +71,13 @@ const make = Effect.fnUntraced(function* (options: Options) {
     parameters: [jsonOf({ ...options, store }), parameters],
     encryptedReasoning: !store && (reasoning !== undefined || isReasoning(model))
   }
-  const prices = options.prices ?? known?.prices
   return ChatModel.of({
     modelId: model,
     provider,
     supportsVision: options.supportsVision ?? known?.vision ?? true,
     contextWindowTokens: options.contextWindowTokens ?? known?.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? "native",
-    ...(prices === undefined ? {} : { prices }),
+    prices: options.prices ?? known?.prices,
     makeSession: makeSessions(client, {
       provider,
       model,

@@ -84,14 +84,13 @@ const make = Effect.fnUntraced(function* (options: Options) {
     schemas: isGoogle(options) ? ("gemini" as const) : ("openai" as const),
     maxTokensField: isOpenAi ? ("max_completion_tokens" as const) : ("max_tokens" as const)
   }
-  const prices = options.prices ?? (isOpenAi ? known?.prices : undefined)
   return ChatModel.of({
     modelId: model,
     provider,
     supportsVision: options.supportsVision ?? known?.vision ?? isOpenAi,
     contextWindowTokens: options.contextWindowTokens ?? known?.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? (isOpenAi ? "native" : "tool"),
-    ...(prices === undefined ? {} : { prices }),
+    prices: options.prices ?? (isOpenAi ? known?.prices : undefined),
     makeSession: makeSessions(client, {
       provider,
       model,

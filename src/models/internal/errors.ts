@@ -4,6 +4,7 @@
  */
 import * as Duration from "effect/Duration"
 import { ModelError, type Reason } from "../../core/ModelError.ts"
+import { defined } from "../../support/defined.ts"
 import { tooDeep } from "./nesting.ts"
 import { overflowOf } from "./overflow.ts"
 import { type Confidential, hide, longestSaid } from "./secrets.ts"
@@ -122,15 +123,18 @@ export const providerError = (origin: Origin, failure: ProviderFailure): ModelEr
   const hint = status === undefined ? undefined : hints[status]
   const named = code === undefined || said.includes(code) ? [] : [`[${toldBy(origin, code)}]`]
   const detail = [...named, said, ...(hint === undefined ? [] : [`(${hint})`])].filter((text) => text !== "").join(" ")
-  const requestId = headers?.get("x-request-id") ?? headers?.get("request-id") ?? headers?.get("apim-request-id")
-  return new ModelError({
-    provider: origin.provider,
-    model: origin.model,
-    reason: reasonOf(failure),
-    ...(detail === "" ? {} : { detail }),
-    ...(status === undefined ? {} : { status }),
-    ...(requestId === null || requestId === undefined ? {} : { requestId: toldBy(origin, requestId) })
-  })
+  const requestId =
+    headers?.get("x-request-id") ?? headers?.get("request-id") ?? headers?.get("apim-request-id") ?? undefined
+  return new ModelError(
+    defined({
+      provider: origin.provider,
+      model: origin.model,
+      reason: reasonOf(failure),
+      detail: detail === "" ? undefined : detail,
+      status,
+      requestId: requestId === undefined ? undefined : toldBy(origin, requestId)
+    })
+  )
 }
 
 /** Makes the error of an answer that is not what the protocol says. */
@@ -178,10 +182,8 @@ export const connectionError = (
 ): ModelError => {
   const code = codeOf(cause)
   const timedOut = options?.timedOut === true || (code !== undefined && isTimeout(code))
-  return new ModelError({
-    provider: origin.provider,
-    model: origin.model,
-    reason: { _tag: timedOut ? "Timeout" : "Transport" },
-    ...(code === undefined ? {} : { detail: code })
-  })
+  const { model, provider } = origin
+  return new ModelError(
+    defined({ provider, model, reason: { _tag: timedOut ? "Timeout" : "Transport" }, detail: code })
+  )
 }

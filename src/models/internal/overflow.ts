@@ -2,6 +2,7 @@
  * Recognises "the conversation does not fit" in what providers and servers say.
  */
 import type { Reason } from "../../core/ModelError.ts"
+import { defined } from "../../support/defined.ts"
 
 type Overflow = Extract<Reason, { readonly _tag: "ContextOverflow" }>
 
@@ -73,11 +74,5 @@ const find = (patterns: ReadonlyArray<RegExp>, message: string): number | undefi
 export const overflowOf = (named: string, message: string, status: number | undefined): Overflow | undefined => {
   const said = codes.test(named) || phrases.some((phrase) => phrase.test(message))
   if (!said || status === 429 || isRate.test(message)) return undefined
-  const limit = find(limits, message)
-  const used = find(uses, message)
-  return {
-    _tag: "ContextOverflow",
-    ...(limit === undefined ? {} : { limit }),
-    ...(used === undefined ? {} : { used })
-  }
+  return defined({ _tag: "ContextOverflow", limit: find(limits, message), used: find(uses, message) })
 }

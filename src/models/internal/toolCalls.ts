@@ -5,6 +5,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { isObject, type JsonObject } from "../../core/Json.ts"
 import type { MalformedToolCall, ToolCall } from "../../core/ToolCall.ts"
+import { defined } from "../../support/defined.ts"
 import { deepest, isTooDeep } from "./nesting.ts"
 
 const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
@@ -23,6 +24,9 @@ const problemOf = (raw: string, cut: boolean): string =>
     ? `the arguments were cut off after ${raw.length} characters: the answer reached its length limit`
     : "the arguments are not a JSON object"
 
+const malformed = ({ id, name, raw }: StreamedCall, problem: string): MalformedToolCall =>
+  defined({ id, raw, problem, name: name === "" ? undefined : name })
+
 /** No arguments at all are an empty object; what does not parse is kept raw. */
 export const toCall = (call: StreamedCall): Result.Result<ToolCall, MalformedToolCall> => {
   const { cut, id, name, providerData, raw } = call
@@ -31,7 +35,7 @@ export const toCall = (call: StreamedCall): Result.Result<ToolCall, MalformedToo
   const value = Result.isSuccess(parsed) ? (parsed.success ?? {}) : undefined
   const tooDeep = isTooDeep(value)
   if (name !== "" && isObject(value) && !tooDeep) {
-    return Result.succeed({ id, name, arguments: value, ...(providerData === undefined ? {} : { providerData }) })
+    return Result.succeed(defined({ id, name, arguments: value, providerData }))
   }
   const problem =
     name === ""
@@ -39,7 +43,7 @@ export const toCall = (call: StreamedCall): Result.Result<ToolCall, MalformedToo
       : tooDeep
         ? `the arguments are nested deeper than ${deepest} levels`
         : problemOf(raw, cut)
-  return Result.fail({ id, raw, problem, ...(name === "" ? {} : { name }) })
+  return Result.fail(malformed(call, problem))
 }
 
 /**
@@ -58,12 +62,7 @@ export const makeCallReader = () => {
       told.set(id, said)
       return toCall(call)
     }
-    return Result.fail({
-      id,
-      raw,
-      problem: "another call of the same answer has its id",
-      ...(name === "" ? {} : { name })
-    })
+    return Result.fail(malformed(call, "another call of the same answer has its id"))
   }
 }
 

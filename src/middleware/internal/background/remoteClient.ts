@@ -53,11 +53,7 @@ export interface Client {
   readonly cancelRun: (run: RemoteRun) => Effect.Effect<void, Failure>
 }
 
-const failure = (problem: string, isPassing: boolean, status?: number): Failure => ({
-  problem,
-  isPassing,
-  ...(status === undefined ? {} : { status })
-})
+const failure = (problem: string, isPassing: boolean, status?: number): Failure => ({ problem, isPassing, status })
 
 const said: { readonly [status: number]: string } = {
   401: "it does not accept the credentials",

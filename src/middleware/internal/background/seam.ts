@@ -4,6 +4,7 @@ import { IdGenerator } from "../../../core/IdGenerator.ts"
 import * as Message from "../../../core/Message.ts"
 import * as Middleware from "../../../core/Middleware.ts"
 import type { Run } from "../../../core/Run.ts"
+import { defined } from "../../../support/defined.ts"
 import { BackgroundTasks, isOpen, type Task, type Worker } from "../../BackgroundTasks.ts"
 import { absorb, change, type Known, known, type Record } from "./state.ts"
 
@@ -23,30 +24,26 @@ export interface Settings {
 
 /** Says how a task stands, as an event. */
 export const report = (run: Run, id: string, task: Pick<Task, "agent" | "status" | "usage">): Effect.Effect<void> =>
-  run.custom(eventName, {
-    id,
-    agent: task.agent,
-    status: task.status,
-    ...(task.usage === undefined ? {} : { usage: { ...task.usage } })
-  })
+  run.custom(eventName, defined({ id, agent: task.agent, status: task.status, usage: task.usage && { ...task.usage } }))
 
 const lostText = "Its process is gone. Whether it came to an end, and what it did until then, is not known."
 
 /** A task as far as the thread knows of it. */
-const fromRecord = (group: string, record: Record): Task => ({
-  key: record.key,
-  group,
-  agent: record.agent,
-  description: record.description,
-  status: record.status,
-  turn: record.turn,
-  startedAt: record.startedAt,
-  updatedAt: record.updatedAt,
-  text: "",
-  pending: [],
-  ...(record.usage === undefined ? {} : { usage: record.usage }),
-  ...(record.kept === undefined ? {} : { kept: record.kept })
-})
+const fromRecord = (group: string, record: Record): Task =>
+  defined({
+    key: record.key,
+    group,
+    agent: record.agent,
+    description: record.description,
+    status: record.status,
+    turn: record.turn,
+    startedAt: record.startedAt,
+    updatedAt: record.updatedAt,
+    text: "",
+    pending: [],
+    usage: record.usage,
+    kept: record.kept
+  })
 
 /** Has the supervisor take up a task of an earlier process, if its worker can. */
 const adopt = Effect.fnUntraced(function* (settings: Settings, group: string, record: Record) {

@@ -4,6 +4,7 @@ import * as AgentState from "../../../core/AgentState.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { canonical, Json } from "../../../core/Json.ts"
 import { Usage } from "../../../core/Usage.ts"
+import { defined } from "../../../support/defined.ts"
 import { isOpen, Status, type Task } from "../../BackgroundTasks.ts"
 
 /** How many tasks a thread remembers; the oldest that is over goes first. */
@@ -74,10 +75,7 @@ const freePlace = (tasks: ReadonlyArray<Record>): number => {
   return place
 }
 
-const parts = ({ kept, usage }: Pick<Task, "kept" | "usage">) => ({
-  ...(usage === undefined ? {} : { usage }),
-  ...(kept === undefined ? {} : { kept })
-})
+const parts = ({ kept, usage }: Pick<Task, "kept" | "usage">) => defined({ usage, kept })
 
 /** Remembers a new task; gives its id. */
 export const remember = Effect.fnUntraced(function* (state: Store, task: Task) {

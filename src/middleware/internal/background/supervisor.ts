@@ -10,6 +10,7 @@ import { choiceOf, type Decision } from "../../../core/Approval.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { fromUnknown } from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
+import { defined } from "../../../support/defined.ts"
 import type { Ask, Ending, Reason, Service, Session, Task, TaskError } from "../../BackgroundTasks.ts"
 
 /** What is supervised at most. `maxDuration` is in milliseconds. */
@@ -37,11 +38,8 @@ interface Entry {
   isCancelled: boolean
 }
 
-const view = ({ session, task }: Entry): Task => {
-  const usage = session.usage()
-  const kept = session.kept()
-  return { ...task, ...(usage === undefined ? {} : { usage }), ...(kept === undefined ? {} : { kept }) }
-}
+const view = ({ session, task }: Entry): Task =>
+  defined({ ...task, usage: session.usage() ?? task.usage, kept: session.kept() ?? task.kept })
 
 const bounded = (text: string): string => ToolOutput.text(ToolOutput.truncate(ToolOutput.make(text), maxText))
 

@@ -2,6 +2,7 @@
  * Makes what the model sees of a conversation shorter: the cheap steps first, then a summary, then harder ones.
  */
 import * as Effect from "effect/Effect"
+import { defined } from "../../../support/defined.ts"
 import { dropped, pinsOf, summarised } from "./fold.ts"
 import { lastGroupOf, tailOf } from "./groups.ts"
 import type { Record } from "./record.ts"
@@ -48,11 +49,11 @@ const trimTo = (
   folder: string | undefined
 ): Record => ({
   ...record,
-  trim: {
+  trim: defined({
     through: refAt(history, Math.max(index, locate(history, record.trim?.through))),
     results: results || record.trim?.results === true,
-    ...(folder === undefined ? {} : { folder })
-  }
+    folder
+  })
 })
 
 /** Cheap steps, in their order: only arguments, or results too. */

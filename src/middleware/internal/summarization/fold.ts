@@ -5,8 +5,9 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import * as Message from "../../../core/Message.ts"
+import { defined } from "../../../support/defined.ts"
 import { filesIn } from "./files.ts"
-import type { Offload, Pin, Record } from "./record.ts"
+import type { Offload, Pin, Record, Ref } from "./record.ts"
 import { firstOf, offloaded, refAt, type Outside, type Situation } from "./situation.ts"
 import { summarise } from "./summarise.ts"
 import { shorten } from "./trim.ts"
@@ -92,12 +93,9 @@ const foldUnder = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at:
   const files = filesIn(rangeOf(at, end), earlierOf(at) === undefined ? [] : record.files)
   const makeId = yield* IdGenerator
   const { clip, trim: trimmed, ...others } = record
-  const base: Record = {
-    ...others,
-    files,
-    ...(trimmed !== undefined && locate(history, trimmed.through) >= end ? { trim: trimmed } : {}),
-    ...(clip !== undefined && locate(history, clip.through) >= end ? { clip } : {})
-  }
+  const left = <A extends { readonly through: Ref }>(one: A | undefined): A | undefined =>
+    one !== undefined && locate(history, one.through) >= end ? one : undefined
+  const base: Record = defined({ ...others, files, trim: left(trimmed), clip: left(clip) })
   const fold = { through: refAt(history, end - 1), pins: pinsOf(at, end - 1), id: makeId(), head, body }
   const folded = (written: Offload | undefined): Record => ({
     ...base,

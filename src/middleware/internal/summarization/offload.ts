@@ -7,6 +7,7 @@ import type { BackendError } from "../../../core/BackendError.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import type { Message } from "../../../core/Message.ts"
 import type { Run } from "../../../core/Run.ts"
+import { defined } from "../../../support/defined.ts"
 import type { Offload, Ref } from "./record.ts"
 import { sectionOf } from "./transcript.ts"
 
@@ -98,9 +99,6 @@ export const offload = Effect.fnUntraced(function* (
     files.push(name)
   }
   const last = history[end - 1]
-  return {
-    folder: written.folder,
-    files,
-    ...(last === undefined ? {} : { through: { id: last.id, index: end - 1 } })
-  } satisfies Offload
+  const through = last === undefined ? undefined : { id: last.id, index: end - 1 }
+  return defined({ folder: written.folder, files, through }) satisfies Offload
 })

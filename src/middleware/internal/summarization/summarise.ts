@@ -59,12 +59,11 @@ const ask = Effect.fnUntraced(function* (
   systemPrompt: string,
   pieces: ReadonlyArray<string>
 ) {
-  const { session } = author
   const answer = yield* run.call({
     purpose,
     systemPrompt,
     messages: [Message.human(`<conversation>\n${pieces.join("\n")}\n</conversation>`, { source })],
-    ...(session === undefined ? {} : { session })
+    session: author.session
   })
   const text = Message.text(answer).trim()
   const refused = answer.stopReason === "refusal" || answer.stopReason === "contentFilter"

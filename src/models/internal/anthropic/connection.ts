@@ -27,12 +27,10 @@ export const clientOptions = ({ baseURL, fetch = globalThis.fetch, headers, time
     maxRetries: 0,
     logLevel: "off",
     openTelemetry: false,
-    ...(baseURL === undefined ? {} : { baseURL }),
+    baseURL,
     fetch: guardedFetch(fetch, origin, { timeout }),
-    ...(timeout === undefined ? {} : { timeout: Duration.toMillis(timeout) }),
-    ...(headers === undefined
-      ? {}
-      : { defaultHeaders: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, valueOf(value)])) })
+    timeout: timeout === undefined ? undefined : Duration.toMillis(timeout),
+    defaultHeaders: Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name, valueOf(value)]))
   }) as const
 
 /** The values of secrets, which must not be in any error. */

@@ -3,6 +3,7 @@
  */
 import * as Predicate from "effect/Predicate"
 import { ModelError } from "../../../core/ModelError.ts"
+import { defined } from "../../../support/defined.ts"
 import {
   badResponse,
   connectionError,
@@ -64,15 +65,9 @@ const refine = (
   message: string,
   status: number | undefined
 ): ModelError => {
+  const { detail, model, provider, requestId, status: known } = error
   const as = (reason: ModelError["reason"]): ModelError =>
-    new ModelError({
-      provider: error.provider,
-      reason,
-      ...(error.model === undefined ? {} : { model: error.model }),
-      ...(error.detail === undefined ? {} : { detail: error.detail }),
-      ...(error.status === undefined ? {} : { status: error.status }),
-      ...(error.requestId === undefined ? {} : { requestId: error.requestId })
-    })
+    new ModelError(defined({ provider, reason, model, detail, status: known, requestId }))
   const [, input, output, limit] = /exceed context limit: (\d+) \+ (\d+) > (\d+)/.exec(message) ?? []
   if (limit !== undefined) {
     return as({ _tag: "ContextOverflow", limit: number(limit), used: number(input) + number(output) })
@@ -97,26 +92,14 @@ const told = (
     readonly headers?: HeaderReader | undefined
   }
 ): ModelError => {
-  const { code = "", headers, message, status, type } = failure
+  const { code, headers, message, status, type } = failure
   const implied = status ?? statuses[type]
-  const error = providerError(origin, {
-    type,
-    message,
-    ...(implied === undefined ? {} : { status: implied }),
-    ...(code === "" ? {} : { code }),
-    ...(headers === undefined ? {} : { headers })
-  })
-  const refined = refine(error, type, code, message, implied)
+  const error = providerError(origin, { type, message, status: implied, code, headers })
+  const refined = refine(error, type, code ?? "", message, implied)
   if (status !== undefined) return refined
   // The HTTP status of an error inside a stream was 200.
   const { detail, model, provider, reason, requestId } = refined
-  return new ModelError({
-    provider,
-    reason,
-    ...(model === undefined ? {} : { model }),
-    ...(detail === undefined ? {} : { detail }),
-    ...(requestId === undefined ? {} : { requestId })
-  })
+  return new ModelError(defined({ provider, reason, model, detail, requestId }))
 }
 
 /** The error of an answer that the decoder did not accept. */
@@ -150,13 +133,12 @@ const apiError = (origin: Origin, cause: unknown): ModelError | undefined => {
   // `ThrottlingException:http://internal.amazon.com/…`
   const awsType = headers?.get("x-amzn-errortype")?.split(":")[0]
   const type = stringOf(cause, "type") ?? awsType ?? ""
-  const code = stringOf(cause, "errorCode")
   return told(origin, {
     status: typeof status === "number" ? status : undefined,
     type,
     message: messageOf(cause, body),
     headers,
-    ...(code === undefined ? {} : { code })
+    code: stringOf(cause, "errorCode")
   })
 }
 

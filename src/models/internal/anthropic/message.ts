@@ -7,7 +7,9 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import type { MalformedToolCall, ToolCall } from "../../../core/ToolCall.ts"
 import type { Usage } from "../../../core/Usage.ts"
+import { defined } from "../../../support/defined.ts"
 import { cited } from "../citations.ts"
+import { stringOf } from "../read.ts"
 import { makeCallReader, toCall } from "../toolCalls.ts"
 import { dataKey } from "./content.ts"
 import { isPlain, isVerbatim, type Layout } from "./layout.ts"
@@ -82,7 +84,7 @@ export const assemble = ({ blocks, filtered, id, start, stop, usage }: Answer): 
       name: block.name,
       raw: inputOf(block),
       cut: !block.closed || (stops[raw] === "length" && block === last),
-      ...(byCode ? { providerData: { [dataKey]: { caller } } } : {})
+      providerData: byCode ? { [dataKey]: { caller } } : undefined
     }
     const one = read(streamed)
     if (one === undefined) return
@@ -126,15 +128,15 @@ export const assemble = ({ blocks, filtered, id, start, stop, usage }: Answer): 
     malformedToolCalls,
     stopReason: filtered ? "contentFilter" : own,
     usage,
-    ...(typeof start["model"] === "string" ? { model: start["model"] } : {}),
+    model: stringOf(start["model"]),
     providerData: {
-      [dataKey]: {
+      [dataKey]: defined({
         stopReason: raw,
-        ...(typeof start["id"] === "string" ? { id: start["id"] } : {}),
-        ...(typeof stop["stop_sequence"] === "string" ? { stopSequence: stop["stop_sequence"] } : {}),
-        ...(isObject(stop["stop_details"]) ? { stopDetails: stop["stop_details"] } : {}),
-        ...(isPlain(layout) ? {} : { layout })
-      }
+        id: stringOf(start["id"]),
+        stopSequence: stringOf(stop["stop_sequence"]),
+        stopDetails: isObject(stop["stop_details"]) ? stop["stop_details"] : undefined,
+        layout: isPlain(layout) ? undefined : layout
+      })
     }
   })
 }

@@ -4,6 +4,7 @@
 import * as Result from "effect/Result"
 import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
 import { isObject } from "../../../core/Json.ts"
+import { defined } from "../../../support/defined.ts"
 import { makeNormalizer } from "../normalize.ts"
 import { makeToolNames, type ToolNames } from "../toolNames.ts"
 import { toolSchema } from "../toolSchema.ts"
@@ -105,21 +106,19 @@ const withPlea = (messages: ReadonlyArray<Message>, plea: string): ReadonlyArray
     : [...messages, { role: "user", content: [part] }]
 }
 
-const outputConfig = ({ settings }: Encoding, output: OutputRequest | undefined): Pick<Body, "output_config"> => {
-  const config = {
-    ...(settings.effort === undefined ? {} : { effort: settings.effort }),
-    ...(output?.format === undefined ? {} : { format: output.format })
-  }
-  return Object.keys(config).length === 0 ? {} : { output_config: config }
+const outputConfig = ({ settings }: Encoding, output: OutputRequest | undefined): Body["output_config"] => {
+  const config = defined({ effort: settings.effort, format: output?.format })
+  return Object.keys(config).length === 0 ? undefined : config
 }
 
-const fieldsOf = (settings: Settings): Partial<Body> => ({
-  ...(settings.stopSequences === undefined ? {} : { stop_sequences: settings.stopSequences }),
-  ...(settings.temperature === undefined ? {} : { temperature: settings.temperature }),
-  ...(settings.topP === undefined ? {} : { top_p: settings.topP }),
-  ...(settings.topK === undefined ? {} : { top_k: settings.topK }),
-  ...(settings.metadata === undefined ? {} : { metadata: { user_id: settings.metadata.userId } })
-})
+const fieldsOf = ({ metadata, stopSequences, temperature, topK, topP }: Settings): Partial<Body> =>
+  defined({
+    stop_sequences: stopSequences,
+    temperature,
+    top_p: topP,
+    top_k: topK,
+    metadata: metadata === undefined ? undefined : { user_id: metadata.userId }
+  })
 
 const interleaved = "interleaved-thinking-2025-05-14"
 
@@ -155,14 +154,15 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
       .filter((text) => text.trim() !== "")
       .map((text): TextPart => ({ type: "text", text: wellFormed(text) }))
     const wire = [...(settings.serverTools ?? []), ...tools.map((tool) => toolOf(tool, names))]
-    const prompt: Prompt = {
+    const prompt: Prompt = defined({
       model,
-      ...(system.length === 0 ? {} : { system }),
+      system: system.length === 0 ? undefined : system,
       messages,
-      ...(wire.length === 0 ? {} : { tools: wire, ...(choice === undefined ? {} : { tool_choice: choice }) }),
-      ...(thinking === undefined ? {} : { thinking }),
-      ...outputConfig(encoding, output)
-    }
+      tools: wire.length === 0 ? undefined : wire,
+      tool_choice: wire.length === 0 ? undefined : choice,
+      thinking,
+      output_config: outputConfig(encoding, output)
+    })
     const cached = ttl === undefined ? prompt : withBreakpoints(prompt, places, hints, ttl)
     const body: Body = { ...cached, max_tokens: maxTokensOf(encoding), stream: true, ...fieldsOf(settings), ...fields }
     const isInterleaved = isObject(settings.thinking) && settings.thinking["interleaved"] === true

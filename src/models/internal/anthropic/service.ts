@@ -23,7 +23,6 @@ export interface Platform {
 export const makeService = ({ encoding, idle, overrides, priceFactor, provider, secrets, send }: Platform): Service => {
   const { model, profile, settings } = encoding
   const own = overrides.prices === undefined ? pricing(profile, cacheTtl(settings) ?? "5m", priceFactor) : undefined
-  const prices = overrides.prices ?? own?.prices
   const priced = own?.cost ?? ((usage) => usage)
   return {
     modelId: model,
@@ -31,7 +30,7 @@ export const makeService = ({ encoding, idle, overrides, priceFactor, provider, 
     supportsVision: overrides.supportsVision ?? profile.supportsVision,
     contextWindowTokens: overrides.contextWindowTokens ?? profile.contextWindowTokens,
     structuredOutput: overrides.structuredOutput ?? profile.structuredOutput,
-    ...(prices === undefined ? {} : { prices }),
+    prices: overrides.prices ?? own?.prices,
     makeSession: Effect.sync(() => makeSession({ provider, encoding, send, secrets, idle, priced }))
   }
 }

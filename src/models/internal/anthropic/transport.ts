@@ -35,7 +35,7 @@ export const make = Effect.fnUntraced(function* (
     try: () =>
       new Anthropic({
         ...clientOptions(connection, origin),
-        ...(apiKey === undefined ? {} : { apiKey: Redacted.value(apiKey) })
+        apiKey: apiKey === undefined ? undefined : Redacted.value(apiKey)
       }),
     catch: (cause) => requestError(origin, cause)
   })

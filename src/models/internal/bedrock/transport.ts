@@ -34,7 +34,7 @@ export const make = Effect.fnUntraced(function* (
   const { bearerToken, credentials, region } = connection
   const client = yield* Effect.try({
     try: () => {
-      const common = { ...clientOptions(connection, origin), ...(region === undefined ? {} : { awsRegion: region }) }
+      const common = { ...clientOptions(connection, origin), awsRegion: region }
       if (bearerToken !== undefined) return new AnthropicBedrock({ ...common, apiKey: Redacted.value(bearerToken) })
       if (credentials === undefined) return new AnthropicBedrock(common)
       const { accessKeyId, secretAccessKey, sessionToken } = credentials

@@ -96,7 +96,7 @@ const assistant = (message: AiPrompt.AssistantMessage): Message.AiMessage => {
   return Message.ai(parts.content, {
     toolCalls: parts.toolCalls,
     malformedToolCalls: parts.malformedToolCalls,
-    ...(isEmpty(providerData) ? {} : { providerData })
+    providerData: isEmpty(providerData) ? undefined : providerData
   })
 }
 

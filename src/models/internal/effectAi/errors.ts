@@ -5,6 +5,7 @@ import * as AiError from "effect/ai/AiError"
 import type * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
 import { isModelError, ModelError, type Reason } from "../../../core/ModelError.ts"
+import { defined } from "../../../support/defined.ts"
 import { detailOf, httpOf, overflowOf } from "./failures.ts"
 
 /** Whose failure it is. */
@@ -66,13 +67,9 @@ const reasonOf = (error: AiError.AiError): Reason => {
  */
 export const toModelError = (error: AiError.AiError, origin: Origin): ModelError => {
   const { requestId, status } = httpOf(error.reason)
-  return new ModelError({
-    ...origin,
-    reason: reasonOf(error),
-    detail: detailOf(error.reason),
-    ...(status === undefined ? {} : { status }),
-    ...(requestId === undefined ? {} : { requestId })
-  })
+  return new ModelError(
+    defined({ ...origin, reason: reasonOf(error), detail: detailOf(error.reason), status, requestId })
+  )
 }
 
 /** What providers call their errors in the middle of a stream. */
@@ -119,7 +116,7 @@ const toReason = (error: ModelError): AiError.AiErrorReason => {
   const { retryAfter } = error
   switch (reason._tag) {
     case "RateLimited":
-      return new AiError.RateLimitError({ ...http, ...(retryAfter === undefined ? {} : { retryAfter }) })
+      return new AiError.RateLimitError({ ...http, retryAfter })
     case "Overloaded":
       return new AiError.InternalProviderError({ description, ...http })
     case "Timeout":

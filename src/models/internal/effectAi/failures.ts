@@ -29,8 +29,8 @@ export const httpOf = (reason: AiError.AiErrorReason): Http => {
   const wait = Number.isFinite(milliseconds) ? milliseconds : seconds * 1000
   return {
     status: response.status,
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(Number.isFinite(wait) && wait >= 0 ? { retryAfter: Duration.millis(wait) } : {})
+    requestId,
+    retryAfter: Number.isFinite(wait) && wait >= 0 ? Duration.millis(wait) : undefined
   }
 }
 

@@ -62,7 +62,7 @@ export const filePart = (block: Media): AiPrompt.FilePart | undefined => {
   return AiPrompt.filePart({
     mediaType: mediaTypeOf(block, source),
     data,
-    ...(block.type === "file" && block.name !== undefined ? { fileName: block.name } : {}),
+    fileName: block.type === "file" ? block.name : undefined,
     options: optionsOf(block.providerData)
   })
 }

@@ -8,6 +8,7 @@ import type { TurnPart } from "../../../core/ChatModel.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
+import { defined } from "../../../support/defined.ts"
 import { isTooDeep } from "../nesting.ts"
 import { addBlock, addCall, type Sorted, sorted, toCall } from "./decode.ts"
 import { type Origin, streamedError } from "./errors.ts"
@@ -57,11 +58,12 @@ const sourceOf = (part: AiResponse.DocumentSourcePart | AiResponse.UrlSourcePart
   ...(isEmpty(part.metadata) ? {} : { metadata: part.metadata })
 })
 
-const responseOf = (part: AiResponse.ResponseMetadataPart): Fields => ({
-  ...(part.id === undefined ? {} : { id: part.id }),
-  ...(part.timestamp === undefined ? {} : { timestamp: DateTime.formatIso(part.timestamp) }),
-  ...(isEmpty(part.metadata) ? {} : { metadata: part.metadata })
-})
+const responseOf = ({ id, metadata, timestamp }: AiResponse.ResponseMetadataPart): Fields =>
+  defined({
+    id,
+    timestamp: timestamp === undefined ? undefined : DateTime.formatIso(timestamp),
+    metadata: isEmpty(metadata) ? undefined : metadata
+  })
 
 const finishOf = (part: AiResponse.FinishPart): Fields => ({
   finishReason: part.reason,
@@ -178,12 +180,11 @@ export const makeReply = (origin: Origin, makeId: () => string): Reply => {
     for (const item of put) item(to)
     for (const [id, call] of writing) addCall(to, written(id, call))
     const layout = layoutOf(to.pieces)
-    const data = {
-      ...(layout === undefined ? {} : { layout }),
-      ...(isEmpty(response) ? {} : { response }),
-      ...(sources.length === 0 ? {} : { sources })
-    }
-    const usage = finish === undefined ? undefined : toUsage(finish.usage)
+    const data = defined({
+      layout,
+      response: isEmpty(response) ? undefined : response,
+      sources: sources.length === 0 ? undefined : sources
+    })
     const called = to.toolCalls.length + to.malformedToolCalls.length > 0
     return Message.ai(to.content, {
       id: makeId(),
@@ -191,8 +192,8 @@ export const makeReply = (origin: Origin, makeId: () => string): Reply => {
       toolCalls: to.toolCalls,
       malformedToolCalls: to.malformedToolCalls,
       stopReason: toStop(finish?.reason ?? "unknown", { called, refused }),
-      ...(usage === undefined ? {} : { usage }),
-      ...(isEmpty(data) ? {} : { providerData: { [provider]: data } })
+      usage: finish === undefined ? undefined : toUsage(finish.usage),
+      providerData: isEmpty(data) ? undefined : { [provider]: data }
     })
   }
 

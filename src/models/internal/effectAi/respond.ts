@@ -5,6 +5,7 @@ import type * as AiResponse from "effect/ai/Response"
 import type { TurnPart } from "../../../core/ChatModel.ts"
 import type { Block, FileBlock, ImageBlock, ReasoningBlock, TextBlock } from "../../../core/Content.ts"
 import type { AiMessage } from "../../../core/Message.ts"
+import { defined } from "../../../support/defined.ts"
 import { carry, mergeMetadata, type Metadata, optionsOf } from "./metadata.ts"
 import { fromStop, fromUsage } from "./usage.ts"
 
@@ -43,19 +44,12 @@ const callParts = (message: AiMessage): ReadonlyArray<AiResponse.ToolCallPartEnc
 const endParts = (
   message: AiMessage
 ): readonly [AiResponse.ResponseMetadataPartEncoded, AiResponse.FinishPartEncoded] => [
-  {
-    type: "response-metadata",
-    id: message.id,
-    ...(message.model === undefined ? {} : { modelId: message.model })
-  },
+  { type: "response-metadata", id: message.id, modelId: message.model },
   {
     type: "finish",
     reason: fromStop(message.stopReason),
     usage: fromUsage(message.usage),
-    metadata: optionsOf({
-      stopReason: message.stopReason,
-      ...(message.usage?.cost === undefined ? {} : { cost: message.usage.cost })
-    })
+    metadata: optionsOf(defined({ stopReason: message.stopReason, cost: message.usage?.cost }))
   }
 ]
 

@@ -6,6 +6,7 @@ import * as Content from "../../../core/Content.ts"
 import * as Message from "../../../core/Message.ts"
 import type { MalformedToolCall, ToolCall } from "../../../core/ToolCall.ts"
 import type { Usage } from "../../../core/Usage.ts"
+import { defined } from "../../../support/defined.ts"
 import type { ToolNames } from "../toolNames.ts"
 import type { Delta } from "./codecs/Codec.ts"
 import type { Finish } from "./turn.ts"
@@ -43,14 +44,13 @@ export const makeAssembler = (
       case "Call":
         toolCalls.push({ id: idOf(delta.call), name: names.own(delta.name), arguments: delta.arguments })
         return undefined
-      case "Malformed":
-        malformedToolCalls.push({
-          id: idOf(delta.call),
-          ...(delta.name === undefined ? {} : { name: names.own(delta.name) }),
-          raw: delta.raw,
-          problem: delta.problem
-        })
+      case "Malformed": {
+        const { name, problem, raw } = delta
+        malformedToolCalls.push(
+          defined({ id: idOf(delta.call), name: name === undefined ? undefined : names.own(name), raw, problem })
+        )
         return undefined
+      }
     }
   }
 
@@ -67,7 +67,7 @@ export const makeAssembler = (
         toolCalls,
         malformedToolCalls,
         usage,
-        ...(finish.reason === "length" ? { stopReason: "length" as const } : {})
+        stopReason: finish.reason === "length" ? "length" : undefined
       }
     )
 

@@ -2,6 +2,7 @@
  * What failures of node-llama-cpp mean.
  */
 import { isModelError, ModelError, type Reason } from "../../../core/ModelError.ts"
+import { defined } from "../../../support/defined.ts"
 
 /** Whose failure it is. */
 export interface Origin {
@@ -11,13 +12,7 @@ export interface Origin {
 
 /** Makes an error of this model. */
 export const errorOf = (origin: Origin, reason: Reason, detail: string, cause?: unknown): ModelError =>
-  new ModelError({
-    provider: origin.provider,
-    model: origin.model,
-    reason,
-    detail,
-    ...(cause === undefined ? {} : { cause })
-  })
+  new ModelError(defined({ provider: origin.provider, model: origin.model, reason, detail, cause }))
 
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 

@@ -4,6 +4,7 @@
 import type { LlamaContextSequence, Token } from "node-llama-cpp"
 import type { ToolChoice, ToolDefinition } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"
+import { defined } from "../../../support/defined.ts"
 import type { Turn } from "../normalize.ts"
 import type { Delta } from "./codecs/Codec.ts"
 import type { Settings } from "./settings.ts"
@@ -43,13 +44,5 @@ export interface Prepared {
 export const repeatWindow = 64
 
 /** The part of the settings that node-llama-cpp knows by the same names. */
-export const samplingOf = (settings: Settings) => {
-  const { minP, seed, temperature, topK, topP } = settings
-  return {
-    temperature: temperature ?? 0,
-    ...(topK === undefined ? {} : { topK }),
-    ...(topP === undefined ? {} : { topP }),
-    ...(minP === undefined ? {} : { minP }),
-    ...(seed === undefined ? {} : { seed })
-  }
-}
+export const samplingOf = ({ minP, seed, temperature = 0, topK, topP }: Settings) =>
+  defined({ temperature, topK, topP, minP, seed })

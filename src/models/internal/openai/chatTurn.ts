@@ -5,6 +5,7 @@ import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import * as Usage from "../../../core/Usage.ts"
+import { defined } from "../../../support/defined.ts"
 import { cited } from "../citations.ts"
 import { countOf, objectOf } from "../read.ts"
 import { sortCalls } from "../toolCalls.ts"
@@ -58,19 +59,20 @@ const stopReasonOf = (turn: ChatTurn): Message.TurnStop => {
 const usageOf = (usage: JsonObject): Usage.Usage => {
   const input = objectOf(usage["prompt_tokens_details"])
   const output = objectOf(usage["completion_tokens_details"])
-  const cost = countOf(usage["cost"])
-  return Usage.make({
-    inputTokens: countOf(usage["prompt_tokens"]) ?? 0,
-    outputTokens: countOf(usage["completion_tokens"]) ?? 0,
-    cacheReadTokens:
-      countOf(input?.["cached_tokens"]) ??
-      countOf(usage["prompt_cache_hit_tokens"]) ??
-      countOf(usage["cached_tokens"]) ??
-      0,
-    cacheWriteTokens: countOf(input?.["cache_write_tokens"]) ?? 0,
-    reasoningTokens: countOf(output?.["reasoning_tokens"]) ?? 0,
-    ...(cost === undefined ? {} : { cost })
-  })
+  return Usage.make(
+    defined({
+      inputTokens: countOf(usage["prompt_tokens"]) ?? 0,
+      outputTokens: countOf(usage["completion_tokens"]) ?? 0,
+      cacheReadTokens:
+        countOf(input?.["cached_tokens"]) ??
+        countOf(usage["prompt_cache_hit_tokens"]) ??
+        countOf(usage["cached_tokens"]) ??
+        0,
+      cacheWriteTokens: countOf(input?.["cache_write_tokens"]) ?? 0,
+      reasoningTokens: countOf(output?.["reasoning_tokens"]) ?? 0,
+      cost: countOf(usage["cost"])
+    })
+  )
 }
 
 /** The calls, without those that the server told again, under the same id and with the same words. */
@@ -98,10 +100,7 @@ export const turnOf = (turn: ChatTurn, { makeId, names, origin, restore }: Decod
       if (run !== citing) return Content.text(text)
       return { ...Content.text(text), ...cited(turn.annotations, texts.length === 1 ? text : "") }
     }
-    const data = {
-      ...(field === undefined ? {} : { field }),
-      ...(details.length === 0 ? {} : { details: [...details] })
-    }
+    const data = defined({ field, details: details.length === 0 ? undefined : [...details] })
     details = []
     return Object.keys(data).length === 0 ? Content.reasoning(text) : Content.reasoning(text, own(data))
   })
@@ -122,11 +121,7 @@ export const turnOf = (turn: ChatTurn, { makeId, names, origin, restore }: Decod
     ...sorted,
     stopReason,
     model: turn.model ?? origin.model,
-    ...(turn.usage === undefined ? {} : { usage: usageOf(turn.usage) }),
-    providerData: own({
-      model: origin.model,
-      stopReason: turn.finish ?? "",
-      ...(turn.id === undefined ? {} : { id: turn.id })
-    })
+    usage: turn.usage === undefined ? undefined : usageOf(turn.usage),
+    providerData: own(defined({ model: origin.model, stopReason: turn.finish ?? "", id: turn.id }))
   })
 }

@@ -142,8 +142,8 @@ export const makeClient = Effect.fnUntraced(function* (
         project: project ?? null,
         baseURL: baseUrlOf(connection, api, model),
         defaultHeaders: headers,
-        ...(azure?.apiVersion === undefined ? {} : { defaultQuery: { "api-version": azure.apiVersion } }),
-        ...(timeout === undefined ? {} : { timeout: Duration.toMillis(timeout) }),
+        defaultQuery: azure?.apiVersion === undefined ? undefined : { "api-version": azure.apiVersion },
+        timeout: timeout === undefined ? undefined : Duration.toMillis(timeout),
         // Every error of a server in the one shape that the SDK reads: it forgets the rest.
         fetch: guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout, readError: errorBody }),
         maxRetries: 0,

@@ -6,6 +6,7 @@
  * win over this table.
  */
 import type { Prices } from "../../../core/Usage.ts"
+import { defined } from "../../../support/defined.ts"
 
 /** One model. Prices are those of the shorter context where a model has two: its window is then the one they hold for. */
 export interface ModelInfo {
@@ -26,12 +27,7 @@ const model = (
   contextWindowTokens,
   vision: kind.vision ?? true,
   reasoning: kind.reasoning ?? true,
-  prices: {
-    input,
-    output,
-    ...(cacheRead === undefined ? {} : { cacheRead }),
-    ...(cacheWrite === undefined ? {} : { cacheWrite })
-  }
+  prices: defined({ input, output, cacheRead, cacheWrite })
 })
 
 const plain = { reasoning: false }

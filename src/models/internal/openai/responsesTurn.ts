@@ -5,6 +5,7 @@ import * as Content from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import * as Usage from "../../../core/Usage.ts"
+import { defined } from "../../../support/defined.ts"
 import { cited } from "../citations.ts"
 import type { Origin } from "../errors.ts"
 import { countOf, objectOf, objectsOf, stringOf } from "../read.ts"
@@ -62,7 +63,7 @@ export const turnOf = (
   for (const [index, slot] of slots.entries()) {
     const { item, texts } = slot
     const id = stringOf(item["id"])
-    const place = { index, ...(id === undefined ? {} : { id }) }
+    const place = defined({ index, id })
     const type = stringOf(item["type"])
     if (type === "reasoning") {
       content.push(Content.reasoning(reasoningText(slot), { [origin.provider]: { index, item: withoutStatus(item) } }))
@@ -86,17 +87,12 @@ export const turnOf = (
         const value = texts.get(at) ?? stringOf(part?.["text"]) ?? stringOf(part?.["refusal"]) ?? ""
         const annotations = objectsOf(part?.["annotations"])
         if (value === "") continue
-        const data = {
-          ...place,
-          ...(phase === undefined ? {} : { phase }),
-          ...(annotations.length === 0 ? {} : { annotations })
-        }
+        const data = defined({ ...place, phase, annotations: annotations.length === 0 ? undefined : annotations })
         content.push({ ...Content.text(value), ...cited(annotations, value), ...own(data) })
       }
     } else if (type !== undefined) items.push({ index, item })
   }
   const sorted = sortCalls(calls)
-  const usage = usageOf(response)
   const raw = [status ?? (isCut ? "incomplete" : "completed"), ...(incomplete === undefined ? [] : [incomplete])].join(
     "."
   )
@@ -109,19 +105,20 @@ export const turnOf = (
       : refused
         ? "refusal"
         : "stop"
-  const responseId = stringOf(response["id"])
   return Message.ai(restored(content, stopReason, restore), {
     id: makeId(),
     ...sorted,
     stopReason,
     model: stringOf(response["model"]) ?? origin.model,
-    ...(usage === undefined ? {} : { usage }),
-    ...own({
-      model: origin.model,
-      stopReason: raw,
-      ...(responseId === undefined ? {} : { id: responseId }),
-      ...(items.length === 0 ? {} : { items })
-    })
+    usage: usageOf(response),
+    ...own(
+      defined({
+        model: origin.model,
+        stopReason: raw,
+        id: stringOf(response["id"]),
+        items: items.length === 0 ? undefined : items
+      })
+    )
   })
 }
 

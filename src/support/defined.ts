@@ -1,0 +1,14 @@
+/** Records without what is not known: for JSON, and for schemas whose keys are optional. */
+
+/** The record with its fields that may be `undefined` as optional ones. */
+export type Defined<T> = {
+  readonly [Key in keyof T as undefined extends T[Key] ? never : Key]: T[Key]
+} & { readonly [Key in keyof T as undefined extends T[Key] ? Key : never]?: Exclude<T[Key], undefined> }
+
+/** Leaves out the fields that are `undefined`. */
+export const defined = <const T extends object>(fields: T): Defined<T> => {
+  const kept: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(fields)) if (value !== undefined) kept[key] = value
+  // Every field of `T` that is not `undefined` is there.
+  return kept as Defined<T>
+}
