@@ -24,7 +24,7 @@ import type {
   MailboxFull,
   PersistenceError
 } from "effect/cluster/ClusterError"
-import type * as Sharding from "effect/cluster/Sharding"
+import * as Sharding from "effect/cluster/Sharding"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
@@ -100,9 +100,13 @@ const pageSize = 1_000
 const pause = "100 millis"
 
 /** A thread that moves to another runner ends its events where it was: they are asked for again there. */
-const streamWherever = <A, E, R>(stream: Stream.Stream<A, E, R>): Stream.Stream<A, E, R> =>
-  Stream.catchCauseIf(stream, Cause.hasInterruptsOnly, () =>
-    Stream.unwrap(Effect.as(Effect.sleep(pause), streamWherever(stream)))
+const uncutStream = <A, E, R>(stream: Stream.Stream<A, E, R>, isOver: Effect.Effect<boolean>): Stream.Stream<A, E, R> =>
+  Stream.catchCauseIf(stream, Cause.hasInterruptsOnly, (cause) =>
+    Stream.unwrap(
+      Effect.flatMap(isOver, (over) =>
+        over ? Effect.succeed(Stream.failCause(cause)) : Effect.as(Effect.sleep(pause), uncutStream(stream, isOver))
+      )
+    )
   )
 
 /** An id as it is told of: of a long one, the beginning. */
@@ -121,6 +125,8 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
 ): Effect.fn.Return<AgentClient<Answer<O>, Failure<E>>, SessionError, Sharding.Sharding> {
   yield* checkThreadId(threadId)
   const thread = (yield* entity.client)(threadId)
+  const { isShutdown } = yield* Sharding.Sharding
+  const wherever = <A, F>(effect: Effect.Effect<A, F>): Effect.Effect<A, F> => uncut(effect, isShutdown)
   // Inputs are sent in the order in which they were given, whichever digest is there first.
   const inOrder = (yield* Semaphore.make(1)).withPermits(1)
   const toSend = Effect.fnUntraced(function* (operation: string, input: Input, id: string = makeId(), at?: number) {
@@ -139,7 +145,7 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
     const pages: Array<ReadonlyArray<Message>> = []
     let from: string | null = null
     do {
-      const page: { readonly messages: ReadonlyArray<Message>; readonly next: string | null } = yield* uncut(
+      const page: { readonly messages: ReadonlyArray<Message>; readonly next: string | null } = yield* wherever(
         thread.History({ from, limit: pageSize })
       )
       pages.push(page.messages)
@@ -151,29 +157,32 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
   return {
     threadId,
     send: (input, options) =>
-      Effect.flatMap(inOrder(toSend("send", input, options?.id)), (send) => uncut(thread.Send(send))),
+      Effect.flatMap(inOrder(toSend("send", input, options?.id)), (send) => wherever(thread.Send(send))),
     post: (input, options) => {
       const at = options?.at === undefined ? undefined : DateTime.toEpochMillis(options.at)
       return Effect.flatMap(inOrder(toSend("post", input, options?.id, at)), (send) =>
-        uncut(thread.Send(send, { discard: true }))
+        wherever(thread.Send(send, { discard: true }))
       )
     },
     decide: (decisions, options) =>
-      Effect.flatMap(toDecide(decisions, options?.id), (decide) => uncut(thread.Decide(decide))),
+      Effect.flatMap(toDecide(decisions, options?.id), (decide) => wherever(thread.Decide(decide))),
     steer: (input) =>
       Effect.suspend(() => {
         const message = toWord(input)
         return Effect.andThen(
           checkMessage("steer", threadId, "the word", message.id, { message }),
-          uncut(thread.Steer({ message }))
+          wherever(thread.Steer({ message }))
         )
       }),
-    interrupt: Effect.suspend(() => uncut(thread.Interrupt())),
+    interrupt: Effect.suspend(() => wherever(thread.Interrupt())),
     history,
     events: (options) =>
       Stream.suspend(() => {
         let last = options?.after ?? 0
-        const told = streamWherever(Stream.suspend(() => thread.Events({ after: last })))
+        const told = uncutStream(
+          Stream.suspend(() => thread.Events({ after: last })),
+          isShutdown
+        )
         // A runner that takes the thread over without this being told begins where the one before it did.
         return Stream.filter(told, (event) => {
           if (event._tag === "Live") return true

@@ -34,11 +34,11 @@ import type * as Agent from "../core/Agent.ts"
 import { approve } from "../core/Approval.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
-import { persistent } from "../sessions/internal/write.ts"
+import { persistent } from "../sessions/SessionStore.ts"
 import type { ClusterFailure } from "./AgentClient.ts"
 import type { Terms } from "./DurableAgent.ts"
 import * as Feed from "./internal/feed.ts"
-import { uncut, untilThere } from "./internal/fence.ts"
+import { owned, untilThere } from "./internal/fence.ts"
 import { answerable } from "./internal/limits.ts"
 import type { Push } from "./internal/plan.ts"
 import { Decide, makeEntity, type ThreadEntity } from "./internal/protocol.ts"
@@ -92,7 +92,8 @@ export const layer = <O, E, R>(
       const services = yield* Effect.context<R>()
       const self = yield* entity.client
       const threadId = address.entityId
-      const thread = Thread.make(store, agent, known, threadId, () => sharding.hasShardId(address.shardId))
+      const isMine = () => sharding.hasShardId(address.shardId)
+      const thread = Thread.make(store, agent, known, threadId, isMine)
       /**
        * When a wait is over, the thread tells itself. What it tells has the step at which it waits in its id: a wake-up
        * that came to nothing is not the one that comes next. A wait that is not written down would never end.
@@ -110,7 +111,9 @@ export const layer = <O, E, R>(
       }, Effect.orDie)
       const answered = answerable(agent.name, threadId, known)
       const turn = (push: Push) =>
-        Effect.tap(answered(Effect.provideContext(thread.turn(push), services)), (outcome) => uncut(wakeUp(outcome)))
+        Effect.tap(answered(Effect.provideContext(thread.turn(push), services)), (outcome) =>
+          owned(wakeUp(outcome), isMine)
+        )
       return entity.of({
         Send: ({ payload }) => turn({ _tag: "Input", message: payload.message }),
         Decide: ({ payload }) => turn({ _tag: "Decisions", decisions: payload.decisions }),

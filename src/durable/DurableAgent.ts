@@ -43,7 +43,7 @@ import { SessionStore } from "../core/SessionStore.ts"
 import { Conflict } from "./Conflict.ts"
 import { activities } from "./internal/activities.ts"
 import { decisionsOn, deferredFor } from "./internal/decisions.ts"
-import { owned } from "./internal/fence.ts"
+import { lasting } from "./internal/fence.ts"
 import * as inputs from "./internal/inputs.ts"
 import { answerable, checkMessage } from "./internal/limits.ts"
 import { pendingOf, plan, type Push } from "./internal/plan.ts"
@@ -155,7 +155,7 @@ export const layer = <O, E, R>(
 ): Layer.Layer<never, never, WorkflowEngine | SessionStore | Exclude<R, WorkflowEngine | WorkflowInstance>> =>
   // The engine and the instance are given to whatever a workflow executes, so the agent may need them.
   durable.workflow.toLayer(({ input, threadId }) =>
-    answerable(durable.name, threadId, durable.codecs)(owned(attempt(durable, input, threadId), () => true))
+    answerable(durable.name, threadId, durable.codecs)(lasting(attempt(durable, input, threadId)))
   ) as Layer.Layer<never, never, WorkflowEngine | SessionStore | Exclude<R, WorkflowEngine | WorkflowInstance>>
 
 const invalid = (durable: { readonly name: string }, problem: string): AgentError =>

@@ -2,7 +2,7 @@
  * What a runner that dies, a storage that is away for a moment, and a person who stops a run at once must not lose.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Latch, Layer, Schema, Stream } from "effect"
+import { Effect, Exit, Fiber, Latch, Layer, Schema, Scope, Stream } from "effect"
 import { Agent, AgentError, Approval, Message, SessionError, Tool } from "effect-deepagents"
 import { AgentClient, AgentEntity, Wait } from "effect-deepagents/durable"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
@@ -345,6 +345,32 @@ describe("a runner that lost its thread and goes on with it", () => {
       }).pipe(Effect.provide(TestChatModel.reactive(() => "said here")))
     )
   }
+})
+
+describe("a client whose cluster is shut down", () => {
+  it.live("is told at once, of what it asks and of what it watches", () =>
+    Effect.gen(function* () {
+      const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(runner(entity), scope)
+      const client = yield* Effect.provideContext(AgentClient.of(entity, "t"), context)
+      assert.strictEqual((yield* client.send("go")).text, "done")
+      const watching = yield* Effect.forkChild(Stream.runDrain(client.events()))
+      yield* Scope.close(scope, Exit.void)
+      const ends: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+        client.send("on"),
+        client.post("on"),
+        client.history,
+        client.interrupt,
+        Stream.runDrain(client.events()),
+        Fiber.join(watching)
+      ]
+      for (const end of ends) {
+        const exit = yield* Effect.timeout(Effect.exit(end), "2 seconds")
+        assert.isTrue(Exit.isFailure(exit) && !Exit.hasDies(exit), JSON.stringify(exit))
+      }
+    }).pipe(Effect.provide(TestChatModel.script(["done"])))
+  )
 })
 
 describe("what is sent", () => {

@@ -1,3 +1,7 @@
+/**
+ * How long a runner or a client holds on: to a thread that another writer had, a storage that is away, a connection that
+ * was closed under it.
+ */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -13,7 +17,7 @@ const patiently = Schedule.min([Schedule.exponential("200 millis"), Schedule.spa
 const problemOf = (error: unknown): SessionError["reason"]["_tag"] | undefined =>
   error instanceof AgentError && error.reason._tag === "Thread" ? error.reason.error.reason._tag : undefined
 
-/** Goes on from what the thread has come to when somebody else wrote to it: a runner that lost it and did not know. */
+/** Resumes what the thread has come to when somebody else wrote to it: a runner that lost it and did not know. */
 const fenced = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.retry(effect, { schedule: briefly, while: (error) => problemOf(error) === "Conflict" })
 
@@ -22,18 +26,23 @@ const cutOffs = 120
 
 /**
  * Tries again what was interrupted, and nobody interrupted this: a connection that is closed under it ends so, and so does
- * what was asked of a thread that moves to another runner. As the answer of an input it would stand for good. (A workflow
- * is suspended by an interruption: this is for entities and their clients.)
+ * what was asked of a thread that moves to another runner. As the answer of an input it would be final. Whoever is
+ * interrupted or shuts down (`isOver`) tries nothing again.
  */
-export const uncut = <A, E, R>(effect: Effect.Effect<A, E, R>, left = cutOffs): Effect.Effect<A, E, R> =>
-  Effect.catchCauseIf(
-    effect,
-    (cause) => left > 0 && Cause.hasInterruptsOnly(cause),
-    () =>
-      Effect.delay(
-        Effect.suspend(() => uncut(effect, left - 1)),
-        "250 millis"
-      )
+export const uncut = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  isOver: Effect.Effect<boolean>,
+  left = cutOffs
+): Effect.Effect<A, E, R> =>
+  Effect.catchCauseIf(effect, Cause.hasInterruptsOnly, (cause) =>
+    Effect.flatMap(isOver, (over) =>
+      over || left === 0
+        ? Effect.failCause(cause)
+        : Effect.delay(
+            Effect.suspend(() => uncut(effect, isOver, left - 1)),
+            "250 millis"
+          )
+    )
   )
 
 /** Tries again while the storage is not there. */
@@ -43,17 +52,30 @@ export const untilThere = <A, E, R>(
 ): Effect.Effect<A, E, R> => Effect.retry(effect, { schedule: patiently, while: isAway })
 
 /**
- * For what is answered once and for all: that the storage is not there is no answer, and what another runner has now is
- * answered by that one. `mine` says whether this runner still has the thread.
+ * For what is answered once and for all: that the storage is not there is no answer, and neither is a conflict with
+ * whoever had the thread meanwhile.
  */
-export const owned = <A, E, R>(effect: Effect.Effect<A, E, R>, mine: () => boolean): Effect.Effect<A, E, R> => {
-  const isElsewhere = (error: E) => !mine() && (problemOf(error) === "Conflict" || problemOf(error) === "Unavailable")
-  return Effect.catchIf(
-    untilThere(
-      fenced(Effect.catchIf(effect, isElsewhere, () => Effect.never)),
-      (error) => problemOf(error) === "Unavailable"
-    ),
-    isElsewhere,
-    () => Effect.never
+export const lasting = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  untilThere(fenced(effect), (error) => problemOf(error) === "Unavailable")
+
+/** Whether a run ended by what another runner may have done, or will do better. */
+const isCut = (cause: Cause.Cause<unknown>): boolean => {
+  const problem = problemOf(Cause.squash(cause))
+  return Cause.hasInterruptsOnly(cause) || problem === "Conflict" || problem === "Unavailable"
+}
+
+/**
+ * Like {@link lasting}, for a thread that can move to another runner: that one answers then, and this one never does.
+ * `isMine` says whether this runner still has the thread. (A workflow is suspended by an interruption; an entity would
+ * answer with it.)
+ */
+export const owned = <A, E, R>(effect: Effect.Effect<A, E, R>, isMine: () => boolean): Effect.Effect<A, E, R> => {
+  const isElsewhere = Effect.sync(() => !isMine())
+  return lasting(
+    Effect.catchCauseIf(
+      uncut(effect, isElsewhere),
+      (cause) => !isMine() && isCut(cause),
+      () => Effect.never
+    )
   )
 }

@@ -1,4 +1,4 @@
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -12,7 +12,7 @@ import type { Answer } from "../DurableAgent.ts"
 import { NotRunning } from "../NotRunning.ts"
 import { fromResult, type Outcome } from "../Outcome.ts"
 import * as Feed from "./feed.ts"
-import { owned, uncut } from "./fence.ts"
+import { owned } from "./fence.ts"
 import { markStopped, plan, type Push } from "./plan.ts"
 import type { Codecs } from "./terms.ts"
 
@@ -33,13 +33,13 @@ interface Turn<O, E> {
   readonly stopped: Deferred.Deferred<boolean>
 }
 
-/** Takes a thread into one's hands. `mine` says whether this runner still has it. */
+/** Takes a thread into one's hands. `isMine` says whether this runner still has it. */
 export const make = <O, E, R>(
   store: Service,
   agent: Agent.Agent<O, E, R>,
   codecs: Codecs<O, E>,
   threadId: string,
-  mine: () => boolean
+  isMine: () => boolean
 ): Thread<O, E, R> => {
   const feed = Feed.make(store, threadId)
   let current: Turn<O, E> | undefined
@@ -55,8 +55,6 @@ export const make = <O, E, R>(
       return exit
     }).pipe(Effect.scoped)
 
-  const isInterrupted = (cause: Cause.Cause<unknown>) => cause.reasons.every((reason) => reason._tag === "Interrupt")
-
   // `O` is its answers, and `undefined` or not.
   type Known = Outcome<Answer<O> | undefined>
 
@@ -70,7 +68,7 @@ export const make = <O, E, R>(
       const exit = yield* run(turn, todo.input, todo.journal)
       turn.handle = undefined
       if (Exit.isSuccess(exit)) return fromResult<unknown>(exit.value) as Known
-      if (!turn.isStopped || !isInterrupted(exit.cause)) return yield* Effect.failCause(exit.cause)
+      if (!turn.isStopped || !Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.failCause(exit.cause)
     }
     // What came of it is read from the thread, as it would be after a crash.
     yield* Effect.mapError(
@@ -87,13 +85,11 @@ export const make = <O, E, R>(
       Effect.suspend(() => {
         const turn: Turn<O, E> = { handle: undefined, isStopped: false, stopped: Deferred.makeUnsafe() }
         current = turn
-        return Effect.ensuring(
-          owned(uncut(once(turn, push)), mine),
-          Effect.suspend(() => {
-            if (current === turn) current = undefined
-            return Deferred.succeed(turn.stopped, false)
-          })
-        )
+        return Effect.onExit(owned(once(turn, push), isMine), (exit) => {
+          if (current === turn) current = undefined
+          // Another runner resumes it, and is asked again whether there is something to stop.
+          return Exit.hasInterrupts(exit) ? Deferred.interrupt(turn.stopped) : Deferred.succeed(turn.stopped, false)
+        })
       }),
     steer: (message) =>
       Effect.suspend(() =>
