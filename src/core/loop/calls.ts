@@ -39,18 +39,18 @@ const unknownTool = (live: Live, name: string): ToolError =>
   new ToolError({
     reason: "UnknownTool",
     message:
-      live.offered.length === 0
+      live.run.offered.length === 0
         ? `There is no tool "${name}", nor any other now. Answer without tools.`
-        : `There is no tool "${name}" now. There are: ${live.offered.map((tool) => tool.name).join(", ")}.`
+        : `There is no tool "${name}" now. There are: ${live.run.offered.map((tool) => tool.name).join(", ")}.`
   })
 
 const isOffered = (live: Live, name: string): boolean =>
-  live.offered === live.tools || live.offered.some((tool) => tool.name === name)
+  live.run.offered === live.tools || live.run.offered.some((tool) => tool.name === name)
 
 /** Finds the tool of a call and decodes its arguments. */
 export const resolve = (live: Live, call: ToolCall): Call => {
   const tool = isOffered(live, call.name) ? live.compiled.tools.get(call.name) : undefined
-  const resolved: Call = { ...untouched(call, live.left), tool, prepared: undefined }
+  const resolved: Call = { ...untouched(call, live.resumed?.left), tool, prepared: undefined }
   if (tool === undefined) resolved.outcome = { error: unknownTool(live, call.name) }
   else prepare(resolved, tool, call.arguments)
   return resolved
@@ -141,21 +141,21 @@ export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<u
 export const inContext = <A, E>(live: Live, call: OpenCall, work: Effect.Effect<A, E, unknown>) => {
   const { id: callId, name: toolName } = call
   return Effect.provideService(work, ToolContext, {
-    agent: live.agent,
-    path: live.path,
-    runId: live.runId,
-    threadId: live.threadId,
+    agent: live.run.agent,
+    path: live.run.path,
+    runId: live.run.runId,
+    threadId: live.run.threadId,
     callId,
     toolName,
-    state: live.state,
+    state: live.run.state,
     emit: (progress) =>
       Effect.suspend(() =>
-        live.hub.watched
+        live.origin.hub.watched
           ? emit(live, { _tag: "ToolProgress", callId, toolName, progress: fromUnknown(progress) })
           : Effect.void
       ),
     messages: live.snapshot,
-    run: live
+    run: live.run
   })
 }
 

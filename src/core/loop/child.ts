@@ -12,7 +12,7 @@ import { make as toolError } from "../ToolError.ts"
 import { zero } from "../Usage.ts"
 import { type Compiled, compile } from "./definition.ts"
 import { interpret } from "./interpret.ts"
-import { emit, type Live, offer, type OpenCall } from "./live.ts"
+import { emit, type Live, liveOf, offer, type OpenCall } from "./live.ts"
 
 /** What a sub-agent is asked, as a tool. */
 export const taskParameters = {
@@ -23,11 +23,11 @@ export const taskParameters = {
 
 /** How far a sub-agent came, to go on from. */
 const progress = (live: Live): Child => ({
-  agent: live.agent,
-  messages: live.messages.slice(),
-  state: live.state.ownSnapshot(),
-  usage: live.usage,
-  rounds: live.round
+  agent: live.run.agent,
+  messages: live.run.messages.slice(),
+  state: live.run.state.ownSnapshot(),
+  usage: live.run.usage,
+  rounds: live.run.round
 })
 
 /** What a sub-agent of a call that is taken up goes on from, if it had begun. */
@@ -38,17 +38,14 @@ const resumption = (parent: Live, call: OpenCall | undefined, agent: string): Re
 }
 
 /** The middleware that holds in whatever the tool call that is being executed begins. */
-export const inherited = Effect.map(
-  ToolContext,
-  // Every run that a tool sees is one that the interpreter made.
-  ({ run }) => (run as unknown as Live).compiled.inherited
+export const inherited = Effect.flatMap(ToolContext, ({ run }) =>
+  Effect.map(liveOf(run), (live) => live.compiled.inherited)
 )
 
 /** Runs a sub-agent inside the tool call that is being executed. */
 export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: Input, options: RunOptions) {
   const { callId, run } = yield* ToolContext
-  // Every run that a tool sees is one that the interpreter made.
-  const parent = run as unknown as Live
+  const parent = yield* liveOf(run)
   const { inherited, suspends } = parent.compiled
   const under = inherited.length === 0 ? compiled : compile(compiled.definition, inherited)
   const agent = compiled.definition.name
@@ -64,7 +61,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
   const result = yield* Effect.onExit(
     interpret(under, saved ?? input, saved === undefined ? options : {}, {
       runId: childRunId,
-      hub: parent.hub,
+      hub: parent.origin.hub,
       control: undefined,
       parent,
       onLive: (one) => {
@@ -78,7 +75,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
           : Cause.hasInterrupts(exit.cause)
             ? "interrupted"
             : "failed"
-        const usage = live?.usage ?? zero
+        const usage = live?.run.usage ?? zero
         offer(parent, { _tag: "SubagentCompleted", callId, agent, childRunId, outcome, usage })
       })
   )

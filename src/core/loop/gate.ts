@@ -51,8 +51,8 @@ const requestOf = (
   { prepared }: Asked,
   gate: Suspend
 ): { readonly request: Request; readonly isNew: boolean } => {
-  const now = live.clock.currentTimeMillisUnsafe()
-  const known = requestFor(live.suspension, live.path, prepared.id, prepared.arguments)
+  const now = live.origin.clock.currentTimeMillisUnsafe()
+  const known = requestFor(live.suspension, live.run.path, prepared.id, prepared.arguments)
   if (known !== undefined && (known.expiresAt === undefined || known.expiresAt > now)) {
     return { request: known, isNew: false }
   }
@@ -61,9 +61,9 @@ const requestOf = (
     isNew: true,
     request: {
       id: live.makeId(),
-      runId: live.runId,
+      runId: live.run.runId,
       callId: prepared.id,
-      path: live.path,
+      path: live.run.path,
       toolName: prepared.name,
       arguments: prepared.arguments,
       // Whoever wrote it may have put in what the model said.
@@ -87,7 +87,7 @@ export const voided = (live: Live, { callId, id, toolName }: Request): Effect.Ef
 /** What keeps the answer of a service from being a decision on this request. */
 const notOn = (live: Live, request: Request, decision: Decision): string | undefined => {
   if (decision.id !== request.id) return misdirected
-  return request.expiresAt !== undefined && request.expiresAt <= live.clock.currentTimeMillisUnsafe()
+  return request.expiresAt !== undefined && request.expiresAt <= live.origin.clock.currentTimeMillisUnsafe()
     ? tooLate
     : undefined
 }
@@ -125,7 +125,7 @@ const afterCrash = (live: Live, asked: ReadonlyArray<Asked>): Effect.Effect<Read
   Effect.forEach(asked, ({ call, prepared, tool }): Effect.Effect<AskingGate> => {
     const { unknownOutcome: look } = live
     if (isRepeatable(tool)) return Effect.succeed(allow)
-    const wasAsked = requestFor(live.suspension, live.path, call.id, prepared.arguments) !== undefined
+    const wasAsked = requestFor(live.suspension, live.run.path, call.id, prepared.arguments) !== undefined
     if ((look === "ask" || wasAsked) && live.compiled.suspends) {
       return Effect.succeed(
         suspend(`"${prepared.name}" may have taken effect before the run was cut off. Run it again?`)
@@ -171,7 +171,7 @@ const gatekeepers = (live: Live, calls: ReadonlyArray<Call>, decidedOn: DecidedO
     isAfterCrash: false,
     ask: (asked: ReadonlyArray<Asked>) =>
       gate(
-        live,
+        live.run,
         asked.map((one) => one.prepared)
       ),
     seen: new Map<string, JsonObject>()
@@ -285,7 +285,7 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
     const before = live.suspension
     // A decision is kept as such, and done again.
     const decided = ({ id }: Call) => settled.some((request) => request.callId === id)
-    yield* live.state.set(suspension, {
+    yield* live.run.state.set(suspension, {
       messageId: message.id,
       requests: [...settled, ...pending],
       decisions: [...(before?.decisions ?? []), ...given].filter((decision) =>

@@ -83,7 +83,7 @@ export const start = Effect.fnUntraced(function* (compiled: Compiled, input: Inp
     followUp: put(control.followUps),
     interrupt: Fiber.interrupt(fiber),
     await: Fiber.join(fiber),
-    messages: Effect.sync(() => live?.messages.slice() ?? []),
+    messages: Effect.sync(() => live?.run.messages.slice() ?? []),
     undelivered: Effect.sync(() => (control.open ? [] : [...control.steering, ...control.followUps]))
   } satisfies Handle<unknown, unknown>
 })

@@ -1,16 +1,14 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type * as Stream from "effect/Stream"
 import { AgentError } from "../AgentError.ts"
 import type { AgentEvent } from "../AgentEvent.ts"
 import type { Approvals, Decision, Request } from "../Approval.ts"
-import type { ModelRequest, ModelSession, ToolDefinition, TurnPart } from "../ChatModel.ts"
+import type { ModelSession, ToolDefinition } from "../ChatModel.ts"
 import type { UnknownOutcome } from "../Checkpoint.ts"
 import type { Child, Suspension } from "../internal/suspension.ts"
 import type { Entry, Thread } from "../Journal.ts"
 import type { AiMessage, HumanMessage, Message } from "../Message.ts"
 import type { LogContext, MessageLog } from "../MessageLog.ts"
-import type { ModelError } from "../ModelError.ts"
 import type { Run } from "../Run.ts"
 import type { ToolError } from "../ToolError.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
@@ -18,8 +16,6 @@ import { add, type Usage } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import * as Hub from "./hub.ts"
 import type { StateStore } from "./store.ts"
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** What a handle puts into a run from outside. */
 export interface Control {
@@ -61,47 +57,76 @@ export interface Origin {
   ending: boolean
 }
 
-/** A run from inside: what middleware sees of it (`Run`), and what only the loop touches. */
-export interface Live extends Origin, Mutable<Omit<Run, "messages" | "state" | "runId" | "path">> {
+/** What speaks for a run, also before there is one. */
+interface From {
+  readonly origin: Origin
+}
+
+/** What middleware and tools see of a run, as the loop writes it. */
+export interface OwnRun extends Omit<Run, "round" | "offered" | "usage" | "messages" | "state"> {
+  round: number
+  offered: ReadonlyArray<ToolDefinition>
+  usage: Usage
   readonly messages: Array<Message>
   readonly state: StateStore
+}
+
+/** A run as the loop keeps it. Middleware and tools are given its `run` alone. */
+export interface Live extends From {
+  readonly run: OwnRun
   readonly compiled: Compiled
-  readonly control: Control | undefined
   readonly parent: Live | undefined
+  readonly control: Control | undefined
   readonly makeId: () => string
-  readonly log: MessageLog | undefined
-  /** The conversation as it stands when this is run. */
-  readonly snapshot: Effect.Effect<ReadonlyArray<Message>>
-  /** Of the whole tree. */
-  readonly recorder: Recorder | undefined
-  /** The turn that this run takes up, when it goes on from a checkpoint. */
-  resumed: AiMessage | undefined
-  /** What this run stood still for, when it began. */
-  suspension: Suspension | null
-  /** What is left of the calls of the turn that is taken up, by their ids. */
-  left: ReadonlyMap<string, OpenCall["left"]>
-  /** The sub-agents that its open calls go on with. */
-  resumable: { readonly [callId: string]: ReadonlyArray<Child> }
-  /** What was decided, for the whole tree. */
-  readonly decisions: ReadonlyArray<Decision>
-  readonly unknownOutcome: UnknownOutcome
   readonly approvals: Approvals["Service"] | undefined
-  /** How many messages the log has. */
-  logged: number
-  /** Where what this run adds begins. */
-  firstNew: number
-  session: ModelSession
-  nextTurn: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>
+  readonly nextTurn: ModelSession["nextTurn"]
   systemPrompt: string
   tools: ReadonlyArray<ToolDefinition>
+
+  /** The conversation as it stands when this is run. */
+  readonly snapshot: Effect.Effect<ReadonlyArray<Message>>
+  /** The index of the first message that this run adds. */
+  readonly firstNew: number
+  /** The ids of all calls of this conversation. */
+  readonly callIds: Set<string>
   /** What was streamed of a turn that is not done. */
   partial: { text: string; reasoning: string } | undefined
   /** The calls of a round that are not all in the history yet. */
   batch: ReadonlyArray<OpenCall>
   usageSinceRound: Usage
-  /** The ids of all calls of this conversation. */
-  readonly callIds: Set<string>
+
+  /** The journal of the whole tree. */
+  readonly recorder: Recorder | undefined
+  readonly log: MessageLog | undefined
+  /** How many messages the log has. */
+  logged: number
+
+  /** The turn of a checkpoint that this run resumes, and what is left of its calls, by their ids. */
+  resumed: { readonly turn: AiMessage; readonly left: ReadonlyMap<string, OpenCall["left"]> } | undefined
+  /** What the run was suspended for when it began. */
+  suspension: Suspension | null
+  /** The sub-agents that its open calls resume. */
+  resumable: { readonly [callId: string]: ReadonlyArray<Child> }
+  /** What was decided, for the whole tree. */
+  readonly decisions: ReadonlyArray<Decision>
+  readonly unknownOutcome: UnknownOutcome
 }
+
+const kept = new WeakMap<Run, Live>()
+
+/** Remembers what the loop keeps of a run, for sub-agents that are begun with the run alone. */
+export const keep = (live: Live): void => {
+  kept.set(live.run, live)
+}
+
+/** What the loop keeps of a run that a tool was given. */
+export const liveOf = (run: Run): Effect.Effect<Live> =>
+  Effect.suspend(() => {
+    const live = kept.get(run)
+    return live === undefined
+      ? Effect.die(new Error("This run was not begun by Agent: give tools the ToolContext that they are called with."))
+      : Effect.succeed(live)
+  })
 
 type Fields<E> = E extends AgentEvent ? Omit<E, "seq" | "runId" | "path" | "at"> : never
 
@@ -114,44 +139,45 @@ const stamp = (origin: Origin, fields: Fields<AgentEvent>): AgentEvent => ({
 })
 
 /** Says that something happened, without waiting for readers: for what comes in one go with others. */
-export const offer = (origin: Origin, fields: Fields<AgentEvent>): void => {
+export const offer = ({ origin }: From, fields: Fields<AgentEvent>): void => {
   if (origin.hub.watched) Hub.offer(origin.hub, stamp(origin, fields))
 }
 
 /** Says a piece of text. It is what is said most often, so it is made in one step. */
-export const offerDelta = (origin: Origin, tag: "TextDelta" | "ReasoningDelta", text: string, at: number): void => {
+export const offerDelta = ({ origin }: From, tag: "TextDelta" | "ReasoningDelta", text: string, at: number): void => {
   const { hub, path, runId } = origin
   if (hub.watched) Hub.offer(hub, { _tag: tag, text, seq: hub.seq++, runId, path, at })
 }
 
 /** Waits for slow readers, unless the run is being wound up. */
-export const settleReaders = (origin: Origin): Effect.Effect<void> =>
+export const settleReaders = ({ origin }: From): Effect.Effect<void> =>
   origin.hub.watched && !origin.ending ? Hub.wait(origin.hub) : Effect.void
 
 /**
  * Says that something happened. The event is out when this returns; the effect only waits for slow readers. So call it
  * where it happens, and run the effect at once.
  */
-export const emit = (origin: Origin, fields: Fields<AgentEvent>): Effect.Effect<void> => {
+export const emit = (from: From, fields: Fields<AgentEvent>): Effect.Effect<void> => {
+  const { origin } = from
   if (!origin.hub.watched) return Effect.void
   Hub.offer(origin.hub, stamp(origin, fields))
-  return settleReaders(origin)
+  return settleReaders(from)
 }
 
-const logContext = (live: Live): LogContext => ({
-  agent: live.agent,
-  path: live.path,
-  runId: live.runId,
-  threadId: live.threadId,
-  round: live.round
+const logContext = ({ run }: Live): LogContext => ({
+  agent: run.agent,
+  path: run.path,
+  runId: run.runId,
+  threadId: run.threadId,
+  round: run.round
 })
 
 /** Gives the log what it does not have. */
 export const flushLog = (live: Live): Effect.Effect<void> => {
   const { log } = live
-  if (log === undefined || live.logged >= live.messages.length) return Effect.void
-  const messages = live.messages.slice(live.logged)
-  live.logged = live.messages.length
+  if (log === undefined || live.logged >= live.run.messages.length) return Effect.void
+  const messages = live.run.messages.slice(live.logged)
+  live.logged = live.run.messages.length
   const context = logContext(live)
   return Effect.uninterruptible(Effect.forEach(messages, (message) => log.append(message, context), { discard: true }))
 }
@@ -167,7 +193,7 @@ export const save = (live: Live): Effect.Effect<void, AgentError> => {
   if (recorder === undefined || live.parent !== undefined || recorder.entries.length === 0) return Effect.void
   const { thread, threadId } = recorder
   const due = recorder.entries
-  const entries: ReadonlyArray<Entry> = [...due, { _tag: "Step", usage: live.usage, rounds: live.round }]
+  const entries: ReadonlyArray<Entry> = [...due, { _tag: "Step", usage: live.run.usage, rounds: live.run.round }]
   recorder.entries = []
   const stored = Effect.onError(thread.append(entries), () =>
     Effect.sync(() => {
@@ -178,7 +204,7 @@ export const save = (live: Live): Effect.Effect<void, AgentError> => {
   return Effect.flatMap(
     Effect.mapError(
       Effect.uninterruptible(stored),
-      (error) => new AgentError({ agent: live.agent, reason: { _tag: "Thread", error } })
+      (error) => new AgentError({ agent: live.run.agent, reason: { _tag: "Thread", error } })
     ),
     (step) => emit(live, { _tag: "CheckpointSaved", threadId, step })
   )
@@ -197,7 +223,7 @@ export const appendLate = (live: Live, message: Message): Effect.Effect<void> =>
 
 /** Adds a message to the conversation: history, journal, event and log. Like `emit`, it has happened when this returns. */
 export const append = (live: Live, message: Message): Effect.Effect<void> => {
-  live.messages.push(message)
+  live.run.messages.push(message)
   const told = tell(live, message)
   return live.log === undefined ? told : Effect.andThen(flushLog(live), told)
 }
@@ -206,5 +232,5 @@ export const append = (live: Live, message: Message): Effect.Effect<void> => {
 export const count = (live: Live, usage: Usage | undefined): void => {
   if (usage === undefined) return
   live.usageSinceRound = add(live.usageSinceRound, usage)
-  for (let one: Live | undefined = live; one !== undefined; one = one.parent) one.usage = add(one.usage, usage)
+  for (let one: Live | undefined = live; one !== undefined; one = one.parent) one.run.usage = add(one.run.usage, usage)
 }

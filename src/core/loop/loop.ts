@@ -49,7 +49,7 @@ interface Memory {
 export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | undefined) {
   const memory: Memory = { round: 0, repairs: 0, repeats: 0, last: nothing }
   let step: Step = first === undefined ? next : yield* follow(live, first)
-  if (step._tag === "Next" && live.resumed !== undefined) step = yield* resumedRound(live, live.resumed, memory)
+  if (step._tag === "Next" && live.resumed !== undefined) step = yield* resumedRound(live, live.resumed.turn, memory)
   while (step._tag === "Next") step = yield* round(live, memory)
   return step._tag === "End" ? step.ending : yield* finalAnswer(live, step.stopReason)
 })
@@ -63,7 +63,7 @@ const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
   }
   if (memory.round >= definition.maxRounds) return final("maxRounds")
   memory.round++
-  const instead = beforeModel.length === 0 ? undefined : yield* directed(beforeModel, live)
+  const instead = beforeModel.length === 0 ? undefined : yield* directed(beforeModel, live.run)
   if (instead !== undefined) {
     if (instead._tag === "GoOn") memory.last = nothing
     return yield* follow(live, instead)
@@ -72,7 +72,7 @@ const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
   yield* save(live)
   const message = yield* ask(live, requestOf(live))
   yield* Tools.appendTurn(live, message)
-  const after = afterModel.length === 0 ? undefined : yield* directed(afterModel, live, message)
+  const after = afterModel.length === 0 ? undefined : yield* directed(afterModel, live.run, message)
   let step: Step
   if (after === undefined) {
     step = callCount(message) > 0 ? yield* called(live, message, memory) : yield* answered(live, message, memory)
@@ -96,7 +96,6 @@ const resumedRound = Effect.fnUntraced(function* (live: Live, message: Message.A
     yield* endRound(live, message)
   }
   live.resumed = undefined
-  live.left = new Map()
   return step
 })
 
@@ -142,7 +141,7 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
     return yield* more(live, memory, stop("completed", Content.toText(direct.content)))
   }
   for (const condition of stopWhen) {
-    if (yield* condition(live)) return endOrFinal(live, "stopCondition", lastText(live))
+    if (yield* condition(live.run)) return endOrFinal(live, "stopCondition", lastText(live))
   }
   return next
 })
@@ -267,19 +266,19 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
 })
 
 const startRound = (live: Live): Effect.Effect<void> => {
-  live.round++
-  live.offered = live.tools
-  return emit(live, { _tag: "RoundStarted", round: live.round })
+  live.run.round++
+  live.run.offered = live.tools
+  return emit(live, { _tag: "RoundStarted", round: live.run.round })
 }
 
 const endRound = (live: Live, message: Message.AiMessage): Effect.Effect<void> => {
   const usage = live.usageSinceRound
   live.usageSinceRound = zero
-  return emit(live, { _tag: "RoundCompleted", round: live.round, stopReason: message.stopReason, usage })
+  return emit(live, { _tag: "RoundCompleted", round: live.run.round, stopReason: message.stopReason, usage })
 }
 
 const requestOf = (live: Live): ModelRequest => ({
-  messages: live.messages,
+  messages: live.run.messages,
   systemPrompt: live.systemPrompt,
   tools: live.tools,
   toolChoice: "auto",
@@ -322,8 +321,8 @@ const endOrFinal = (live: Live, stopReason: StopReason, text: string): Step =>
 
 /** The last text that the model gave in this run. */
 const lastText = (live: Live): string => {
-  for (let index = live.messages.length - 1; index >= live.firstNew; index--) {
-    const message = live.messages[index]
+  for (let index = live.run.messages.length - 1; index >= live.firstNew; index--) {
+    const message = live.run.messages[index]
     if (message?.role !== "ai") continue
     const text = Message.text(message)
     if (text !== "") return text

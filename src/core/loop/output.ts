@@ -59,7 +59,7 @@ export const fromSchema = <A>(given: Schema.ConstraintCodec<A, unknown>): Output
 }
 
 /** Whether the model is asked by its JSON-schema mode. */
-const isNative = (live: Live): boolean => live.model.structuredOutput === "native"
+const isNative = (live: Live): boolean => live.run.model.structuredOutput === "native"
 
 const answerTool = (output: Output): ToolDefinition => ({
   name: finalAnswer,
@@ -91,7 +91,7 @@ export const finalRequest = (live: Live): Pick<ModelRequest, "tools" | "toolChoi
     ? `You can use no more tools. Call ${finalAnswer} now with what you know.`
     : "You can use no more tools. Answer now, in full, with what you know."
   return {
-    messages: [...live.messages, Message.human(notice, { id: live.makeId(), source: "final-answer" })],
+    messages: [...live.run.messages, Message.human(notice, { id: live.makeId(), source: "final-answer" })],
     tools: byTool ? [answerTool(output)] : [],
     toolChoice: byTool ? { tool: finalAnswer } : "none"
   }
@@ -141,7 +141,7 @@ export const answerCalls = (live: Live, problem: string | undefined): Effect.Eff
 
 /** Fails a run that can't have an output of the promised type. */
 export const noOutput = (live: Live, raw: string, problem: string): Effect.Effect<never, AgentError> =>
-  Effect.fail(new AgentError({ agent: live.agent, reason: { _tag: "InvalidOutput", raw, problem } }))
+  Effect.fail(new AgentError({ agent: live.run.agent, reason: { _tag: "InvalidOutput", raw, problem } }))
 
 /**
  * Sends a wrong answer back with what is wrong with it, or fails when that was done often enough. Says how often it was

@@ -14,8 +14,8 @@ const most = 50
 /** Numbers sources in the run. */
 export const register = Effect.fnUntraced(function* (live: Live, given: ReadonlyArray<Sources.Cited>, callId?: string) {
   const sources = given.slice(0, most).map(Sources.make)
-  yield* live.state.set(Sources.slot, sources)
-  const found = Sources.numbered(yield* live.state.get(Sources.slot), sources)
+  yield* live.run.state.set(Sources.slot, sources)
+  const found = Sources.numbered(yield* live.run.state.get(Sources.slot), sources)
   if (found.length > 0) {
     yield* emit(live, { _tag: "SourcesFound", ...(callId === undefined ? {} : { callId }), sources: found })
   }

@@ -89,7 +89,7 @@ const throughMiddleware = (live: Live, call: Call, tool: Tool<unknown>, prepared
   const chain = wrapToolCall.reduceRight<NextCall>(
     (next, hook) => (asked) =>
       Effect.catchIf(
-        hook(asked, next, live),
+        hook(asked, next, live.run),
         (error) => !isToolError(error),
         (error) => Effect.die(tunnel(error))
       ) as Effect.Effect<ToolOutput.ToolOutput, ToolError>,
@@ -106,8 +106,8 @@ const textOf = (outcome: Outcome): string =>
 
 /** Says how a call ended. */
 const tell = (live: Live, call: Call, outcome: Outcome, since: number): Effect.Effect<void> => {
-  if (!live.hub.watched) return Effect.void
-  const durationMillis = live.clock.currentTimeMillisUnsafe() - since
+  if (!live.origin.hub.watched) return Effect.void
+  const durationMillis = live.origin.clock.currentTimeMillisUnsafe() - since
   const base = { callId: call.id, toolName: call.name, text: textOf(outcome), durationMillis }
   if ("error" in outcome) return emit(live, { _tag: "ToolFailed", ...base, reason: outcome.error.reason })
   const { details, isError } = outcome.output
@@ -124,7 +124,7 @@ const applied = (live: Live, call: Call, output: ToolOutput.ToolOutput): Effect.
     : Effect.match(
         contain(
           call.name,
-          Effect.forEach(output.state, (update) => Effect.suspend(() => update(live.state)), { discard: true })
+          Effect.forEach(output.state, (update) => Effect.suspend(() => update(live.run.state)), { discard: true })
         ),
         { onSuccess: () => ({ output }), onFailure: (error) => ({ error }) }
       )
@@ -155,7 +155,7 @@ const waiting = <A>(
   })
 
 const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
-  const since = live.hub.watched ? live.clock.currentTimeMillisUnsafe() : 0
+  const since = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
   const { prepared, tool } = call
   if (call.outcome === undefined && tool !== undefined && prepared !== undefined) {
     yield* emit(live, { _tag: "ToolCalled", callId: call.id, toolName: call.name, arguments: prepared.arguments })
@@ -213,7 +213,7 @@ const standsStill = (pending: ReadonlyArray<Request>): Round => ({
 const runAll = Effect.fnUntraced(function* (live: Live, all: ReadonlyArray<Call>) {
   if (live.suspension !== null) {
     live.resumable = live.suspension.children
-    yield* live.state.set(suspension, null)
+    yield* live.run.state.set(suspension, null)
     yield* save(live)
   }
   const [only] = all
@@ -240,7 +240,7 @@ const suspendInside = Effect.fnUntraced(function* (
   yield* settle(live)
   const done = behind.filter((call) => call.suspended === undefined)
   for (const call of done) yield* numberSources(live, call)
-  yield* live.state.set(suspension, {
+  yield* live.run.state.set(suspension, {
     messageId: message.id,
     requests: [
       ...(live.suspension?.requests ?? []).filter(({ id }) => decisions.some((decision) => decision.id === id)),

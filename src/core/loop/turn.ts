@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { incomplete, type ModelRequest, type TurnPart } from "../ChatModel.ts"
+import { incomplete, type ModelRequest, type ModelSession, type TurnPart } from "../ChatModel.ts"
 import * as Content from "../Content.ts"
 import { resolveName } from "../internal/names.ts"
 import { tunnel } from "../internal/tunnel.ts"
@@ -9,9 +9,10 @@ import * as Message from "../Message.ts"
 import { isModelError, type ModelError } from "../ModelError.ts"
 import type { Run } from "../Run.ts"
 import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
-import { count, type Live, offer, offerDelta, settleReaders } from "./live.ts"
+import type { Compiled } from "./definition.ts"
+import { count, type Live, offer, offerDelta, type OwnRun, settleReaders } from "./live.ts"
 
-type Next = Live["nextTurn"]
+type Next = ModelSession["nextTurn"]
 
 /** A stream of which the type says what an outer middleware may know: a model's failures and no needs. */
 const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Stream.Stream<TurnPart, ModelError> =>
@@ -23,15 +24,12 @@ const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Stream.Stream<Tu
   ) as Stream.Stream<TurnPart, ModelError>
 
 /** The one door to the model: every `wrapModelCall` around the session, built once a run. */
-export const makeNextTurn = (live: Live): Next => {
+export const makeNextTurn = (run: OwnRun, { wrapModelCall }: Compiled, session: ModelSession): Next => {
   const door: Next = (request) => {
-    if (request.purpose === "turn") live.offered = request.tools
-    return (request.session ?? live.session).nextTurn(request)
+    if (request.purpose === "turn") run.offered = request.tools
+    return (request.session ?? session).nextTurn(request)
   }
-  return live.compiled.wrapModelCall.reduceRight<Next>(
-    (next, hook) => (request) => hide(hook(request, next, live)),
-    door
-  )
+  return wrapModelCall.reduceRight<Next>((next, hook) => (request) => hide(hook(request, next, run)), door)
 }
 
 /** A call that is being written: the id that it has in this run, and the tool. */
@@ -142,12 +140,12 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
 
     return Effect.flatMap(
       Stream.runForEachArray(live.nextTurn(request), (parts) => {
-        const at = live.hub.watched ? live.clock.currentTimeMillisUnsafe() : 0
+        const at = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
         for (const part of parts) take(part, at)
         return settleReaders(live)
       }),
       () => {
-        if (done === undefined) return Effect.fail(incomplete(live.model))
+        if (done === undefined) return Effect.fail(incomplete(live.run.model))
         live.partial = undefined
         return Effect.succeed(canonical(live, done, started))
       }
@@ -174,7 +172,7 @@ export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnTyp
     }
     return Effect.flatMap(
       Stream.runForEachArray(turn, (parts) => Effect.sync(() => parts.forEach(take))),
-      () => (done === undefined ? Effect.fail(incomplete(live.model)) : Effect.succeed(done))
+      () => (done === undefined ? Effect.fail(incomplete(live.run.model)) : Effect.succeed(done))
     )
   })
 
@@ -186,5 +184,5 @@ export const partialMessage = (live: Live): Message.AiMessage | undefined => {
     ...(partial.reasoning === "" ? [] : [Content.reasoning(partial.reasoning)]),
     ...(partial.text === "" ? [] : [Content.text(partial.text)])
   ]
-  return Message.ai(content, { id: live.makeId(), stopReason: "interrupted", model: live.model.modelId })
+  return Message.ai(content, { id: live.makeId(), stopReason: "interrupted", model: live.run.model.modelId })
 }

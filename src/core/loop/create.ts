@@ -1,0 +1,153 @@
+/**
+ * Makes a run: its thread, its session and its state, what middleware sees of it and what the loop keeps.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import type { Input, RunOptions } from "../AgentRun.ts"
+import { Approvals } from "../Approval.ts"
+import { ChatModel, open as openSession } from "../ChatModel.ts"
+import type { UnknownOutcome } from "../Checkpoint.ts"
+import { IdGenerator } from "../IdGenerator.ts"
+import { fromUnknown } from "../Json.ts"
+import { callIds } from "../Message.ts"
+import { MessageLog } from "../MessageLog.ts"
+import { zero } from "../Usage.ts"
+import { type Beginning, invalid, isResume, openThread, prepare } from "./beginning.ts"
+import { reopened } from "./calls.ts"
+import type { Compiled } from "./definition.ts"
+import type { Hub } from "./hub.ts"
+import { type Control, emit, keep, type Live, note, type Origin, type OwnRun, type Recorder } from "./live.ts"
+import * as Store from "./store.ts"
+import { call, makeNextTurn } from "./turn.ts"
+
+/** Where a run stands: who watches it, who steers it, what is above it. */
+export interface Place {
+  readonly runId: string
+  readonly hub: Hub
+  readonly control: Control | undefined
+  readonly parent: Live | undefined
+  /** Whether it is the first thing of a fiber that can't be interrupted until it is under way. */
+  readonly isFresh?: boolean | undefined
+  /** Is called with the run as soon as it exists. */
+  readonly onLive?: ((live: Live) => void) | undefined
+}
+
+/** Creates a run: reads its input, reports its start, opens its session. What it opens is closed with `scope`. */
+export const create = Effect.fnUntraced(function* (
+  compiled: Compiled,
+  input: Input,
+  options: RunOptions,
+  { control, parent }: Place,
+  origin: Origin,
+  scope: Scope.Scope
+) {
+  const threadId = options.threadId ?? parent?.run.threadId
+  const opened =
+    options.threadId === undefined ? undefined : yield* Scope.provide(openThread(compiled, options.threadId), scope)
+  const thread = opened?.thread
+  const recorder: Recorder | undefined =
+    thread === undefined || threadId === undefined ? parent?.recorder : { thread, threadId, entries: [] }
+  const beginning = yield* Effect.fromResult(prepare(compiled, input, options, thread, parent?.decisions ?? []))
+  const { left, messages, open, rounds, suspension, turn, usage } = beginning
+  const model = yield* ChatModel
+  const makeId = yield* IdGenerator
+  const log = yield* MessageLog
+  const approvals = Option.getOrUndefined(yield* Effect.serviceOption(Approvals))
+  const { name } = compiled.definition
+  yield* emit(
+    { origin },
+    {
+      _tag: "RunStarted",
+      agent: name,
+      model: model.modelId,
+      provider: model.provider,
+      ...(threadId === undefined ? {} : { threadId })
+    }
+  )
+  if (thread?.checkpoint !== undefined && threadId !== undefined) {
+    yield* emit({ origin }, { _tag: "CheckpointLoaded", threadId, step: thread.step })
+  }
+  const session = yield* Scope.provide(openSession(model), scope)
+  const state = yield* openState(compiled, beginning, parent, { origin, recorder })
+  // Literals: objects that are put together piece by piece become hash tables, larger and slower.
+  const run: OwnRun = {
+    agent: name,
+    path: origin.path,
+    runId: origin.runId,
+    threadId,
+    model,
+    round: rounds,
+    offered: compiled.toolDefinitions,
+    messages,
+    usage,
+    state,
+    startedAt: parent?.run.startedAt ?? origin.clock.currentTimeMillisUnsafe(),
+    scope,
+    depth: parent === undefined ? 0 : parent.run.depth + 1,
+    warn: (code, message) => Effect.suspend(() => emit(live, { _tag: "Warning", code, message })),
+    custom: (event, payload) =>
+      Effect.suspend(() =>
+        origin.hub.watched ? emit(live, { _tag: "Custom", name: event, payload: fromUnknown(payload) }) : Effect.void
+      ),
+    compacted: (tokensBefore, tokensAfter) =>
+      Effect.suspend(() => {
+        if (parent === undefined) note(live, { _tag: "Compaction", tokensBefore, tokensAfter })
+        return emit(live, { _tag: "Compacted", tokensBefore, tokensAfter })
+      }),
+    call: (request) => call(live, request)
+  }
+  const live: Live = {
+    origin,
+    run,
+    compiled,
+    parent,
+    control,
+    makeId,
+    approvals,
+    nextTurn: makeNextTurn(run, compiled, session),
+    systemPrompt: "",
+    tools: compiled.toolDefinitions,
+    snapshot: Effect.sync(() => messages.slice()),
+    firstNew: messages.length,
+    callIds: new Set(messages.flatMap((message) => (message.role === "ai" ? callIds(message) : []))),
+    partial: undefined,
+    batch: open.map((one) => reopened(one, left)),
+    usageSinceRound: zero,
+    recorder,
+    log,
+    logged: messages.length,
+    resumed: turn && { turn, left },
+    suspension,
+    resumable: {},
+    decisions: [...(isResume(input) ? input.decisions : []), ...(parent?.decisions ?? [])],
+    unknownOutcome: isResume(input) ? input.unknownOutcome : inherited(parent?.unknownOutcome)
+  }
+  keep(live)
+  return { live, beginning, held: opened?.held }
+})
+
+/** The state of a run. Changes are reported, and noted where a thread keeps them. */
+const openState = (
+  compiled: Compiled,
+  { state }: Beginning,
+  parent: Live | undefined,
+  from: Pick<Live, "origin" | "recorder">
+) =>
+  Effect.fromResult(
+    Store.make(state, compiled.slots, parent?.run.state.shared, (slot, encode, isShared) => {
+      const isKept = from.recorder !== undefined && (isShared || parent === undefined)
+      if (!isKept && !from.origin.hub.watched) return Effect.void
+      const value = encode()
+      if (isKept) note(from, { _tag: "State", slot, value })
+      return emit(from, { _tag: "StateChanged", slot, value })
+    })
+  ).pipe(
+    Effect.mapError((error) =>
+      invalid(compiled, { _tag: "InvalidState", slot: error.path.split(".")[0] ?? "", problem: error.message })
+    )
+  )
+
+/** A function that looks outcomes up knows those of the run that it was given to, not those of sub-agents. */
+const inherited = (unknownOutcome: UnknownOutcome | undefined): "tell" | "ask" =>
+  unknownOutcome === "ask" ? "ask" : "tell"
