@@ -5,7 +5,8 @@
  * enters, and does not enter what is ignored (so nothing in an ignored directory can be taken in again, as with git).
  * Only ignore files count, not the configuration of a machine. `.git` is always ignored.
  */
-import { basename, isWithin, relative } from "../files/path.ts"
+import { isWithin, relative } from "../files/path.ts"
+import { readClass } from "./characterClass.ts"
 import * as Wildcard from "./wildcard.ts"
 
 /** The name of an ignore file. */
@@ -21,11 +22,10 @@ const maxTotal = 4 * maxIgnoreBytes
 const maxPatternLength = 1_024
 
 interface Rule {
-  readonly wildcard: Wildcard.Wildcard
+  /** Tests the path of an entry from the ignore file's folder on. */
+  readonly matches: Wildcard.Wildcard
   readonly negated: boolean
   readonly directoryOnly: boolean
-  /** Matches the name of an entry, wherever it is; else its path from the ignore file's folder on. */
-  readonly byName: boolean
 }
 
 /** The rules of one ignore file, the last one first. */
@@ -52,6 +52,26 @@ const trimEnd = (line: string): string => {
   return line.slice(0, escapes % 2 === 1 ? end + 1 : end)
 }
 
+/** Writes a pattern of git in the syntax of `effect/Glob`. Gives nothing for one that is none, and so matches nothing. */
+const translate = (pattern: string): string | undefined => {
+  let text = ""
+  for (let at = 0; at < pattern.length; at++) {
+    const char = pattern.charAt(at)
+    if (char === "[") {
+      const read = readClass(pattern, at)
+      if (read === undefined) return undefined
+      text += read.text
+      at = read.next - 1
+    } else if (char === "\\") {
+      const escaped = pattern[++at]
+      if (escaped === undefined) return undefined
+      // As with git, a `**` before an escaped `/` stands for at least one name.
+      text = escaped === "/" ? `${text.replace(/(^|\/)\*\*$/, "$1*/**")}/` : `${text}\\${escaped}`
+    } else text += /[{},]/.test(char) ? `\\${char}` : char
+  }
+  return text
+}
+
 const parseLine = (line: string): Rule | undefined => {
   const trimmed = trimEnd(line)
   if (trimmed === "" || trimmed.startsWith("#") || trimmed.length > maxPatternLength) return undefined
@@ -59,11 +79,11 @@ const parseLine = (line: string): Rule | undefined => {
   const body = negated ? trimmed.slice(1) : trimmed
   const directoryOnly = body.endsWith("/")
   const pattern = directoryOnly ? body.slice(0, -1) : body
-  if (pattern === "") return undefined
-  const byName = !pattern.includes("/")
-  const wildcard = Wildcard.compile(Wildcard.split(pattern.startsWith("/") ? pattern.slice(1) : pattern))
-  // As with git, a pattern that is none matches nothing.
-  return typeof wildcard === "string" ? undefined : { wildcard, negated, directoryOnly, byName }
+  const segments = translate(pattern.startsWith("/") ? pattern.slice(1) : pattern)?.split("/")
+  // No name is one of these.
+  if (segments === undefined || segments.some((name) => /^\.{0,2}$/.test(name))) return undefined
+  const matches = Wildcard.compile(pattern.includes("/") ? segments : ["**", ...segments])
+  return { matches, negated, directoryOnly }
 }
 
 /** Adds the rules of the ignore file of a folder, which is a normal path within those of the rules before. */
@@ -85,14 +105,10 @@ export const extend = (ignore: Ignore, folder: string, text: string): Ignore => 
 export const isIgnored = (ignore: Ignore, path: string, isDirectory: boolean): boolean => {
   if (path.endsWith("/.git")) return true
   if (ignore.length === 0) return false
-  const name = basename(path)
   for (const { folder, rules } of ignore) {
     if (!isWithin(path, folder) || path === folder) continue
-    const names = relative(path, folder).split("/")
-    const rule = rules.find(
-      ({ byName, directoryOnly, wildcard }) =>
-        (isDirectory || !directoryOnly) && Wildcard.matches(wildcard, byName ? [name] : names)
-    )
+    const below = relative(path, folder)
+    const rule = rules.find(({ directoryOnly, matches }) => (isDirectory || !directoryOnly) && matches(below))
     if (rule !== undefined) return !rule.negated
   }
   return false

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Result } from "effect"
+import { Glob, Result } from "effect"
 import fc from "fast-check"
 import { compileGlob } from "../../../../src/backends/internal/glob/glob.ts"
+import { growth } from "../../../fuzz/growth.ts"
 import { scaled } from "../../../scale.ts"
 
 const compile = (pattern: string) => Result.getOrThrow(compileGlob(pattern))
@@ -102,7 +103,19 @@ describe("globs", () => {
     ["a\\*", ["a*"], ["ab"]],
     ["$&.(x)+|^", ["$&.(x)+|^"], ["x"]],
     ["A", ["A"], ["a"]],
-    ["a\nb", ["a\nb"], ["a"]]
+    ["a\nb", ["a\nb"], ["a"]],
+    ["**\\/a", ["a", "b/a"], ["ab"]],
+    ["*/*.ts", ["C:/a.ts"], ["C:.ts"]],
+    ["[/a]x", ["ax"], ["x", "/x"]],
+    ["[!/]x", ["ax"], ["x"]],
+    ["[/]", [], ["a", "/"]],
+    ["[+-/]", ["+", ","], ["a"]],
+    ["[b-a]", ["b"], ["a"]],
+    ["[a-[:x:]]", [":]"], ["x", "a"]],
+    ["[[:space:]]", [" ", "\t"], ["\v", "s"]],
+    ["a,b", ["a,b"], ["a", "b"]],
+    ["a}", ["a}"], ["a"]],
+    ["\\{a,b", ["{a,b"], ["a"]]
   ] as const) {
     it(JSON.stringify(pattern), () => {
       const { matches } = compile(pattern)
@@ -127,6 +140,45 @@ describe("globs", () => {
       { numRuns: scaled(5_000) }
     )
     assert.isAbove(matched, scaled(1_000))
+  })
+
+  it("match what effect/Glob matches by itself", () => {
+    let matched = 0
+    fc.assert(
+      fc.property(pattern, fc.array(path, { minLength: 1, maxLength: 8 }), (pattern, paths) => {
+        // It means these otherwise: an alternative from the root on, `.` and `..`, and a `/` or `**` at the end.
+        const anchored = pattern.replace(/^\/+/, "")
+        fc.pre(expand(anchored).every((one) => !/^\/|(?:^|\/)(?:\*\*|\.{1,2})?$|(?:^|\/)\.{1,2}\//.test(one)))
+        const glob = Glob.make(pattern.includes("/") ? anchored : `**/${pattern}`, { dot: true })
+        const { matches } = compile(pattern)
+        for (const path of paths) {
+          assert.strictEqual(matches(path), Glob.match(glob, path), path)
+          if (matches(path)) matched++
+        }
+      }),
+      { numRuns: scaled(2_000) }
+    )
+    assert.isAbove(matched, scaled(300))
+  })
+
+  it("cost no more than the product of both lengths", () => {
+    const texts: Readonly<Record<string, (size: number) => string>> = {
+      stars: (size) => `${"*a".repeat(size / 2)}*b`,
+      globstars: (size) => `${"**/a*/".repeat(size / 6)}*`,
+      classes: (size) => `${"[a-b]*".repeat(size / 6)}*`,
+      "braces in braces": (size) => `**/${"{a,".repeat(18)}${"*a".repeat(size / 2)}*${"}".repeat(18)}*`,
+      alternatives: (size) => `*{${Array.from({ length: size / 6 }, (_, index) => `${index}*`).join(",")}}`
+    }
+    for (const [name, make] of Object.entries(texts)) {
+      const { matches } = compile(make(900))
+      for (const part of ["a", "a/", "ab/"]) {
+        const slow = growth((size) => {
+          const path = `${part.repeat(size / part.length)}c`
+          return () => matches(path)
+        }, 8_192)
+        assert.isUndefined(slow, `${name}, for ${part}`)
+      }
+    }
   })
 
   it("the base is the longest folder that all are in", () => {

@@ -60,6 +60,11 @@ describe("ignore files", () => {
     ["!foo\nfoo", ["foo"], []],
     ["[ab].c\n[!a-c]x\n[[:digit:]]", ["a.c", "dx", "1"], ["c.c", "ax", "x"]],
     ["[a", [], ["[a", "a"]],
+    ["[[:space:]]\n[[:word:]]", [" ", "\t"], ["\v", "w"]],
+    ["[+-/]\n[/-1]", ["+", ",", "0"], ["a", "2"]],
+    ["{a,b}\n\\{c}", ["{a,b}", "{c}"], ["a", "b", "c"]],
+    ["a//b\n./c\nd/../e", [], ["a/b", "c", "e"]],
+    ["C:/x", ["C:/x"], ["x"]],
     ["foo\\", [], ["foo", "foo\\"]],
     ["foo\\/bar", ["foo/bar"], []],
     ["**\\/foo\n**\\/**\\/bar", ["a/foo", "a/b/foo", "a/b/bar"], ["foo", "bar", "a/bar"]],
@@ -146,7 +151,7 @@ const ignoredByGit = (root: string, paths: ReadonlyArray<string>): ReadonlySet<s
 }
 
 const token = fc.constantFrom(
-  ..."a|b|ab|a|b|.c|*|*|**|?|/|/|/**/|**/|[ab]|[!a]|[^b]|[a-c]|[[:alpha:]]|[]a]|[a|\\|\\*|\\a|#|!| |\\ |[a\\]]|[b-a]|[/a]".split(
+  ..."a|b|ab|a|b|.c|*|*|**|?|/|/|/**/|**/|[ab]|[!a]|[^b]|[a-c]|[[:alpha:]]|[]a]|[a|\\|\\*|\\a|#|!| |\\ |[a\\]]|[b-a]|[/a]|[+-/]|[[:space:]]|[[:x:]]|{a,b}".split(
     "|"
   )
 )
