@@ -31,6 +31,13 @@ export default {
   forbidden: [
     ...ringRules,
     {
+      name: "no-foreign-internals",
+      comment: "src/X/internal/ is of src/X: what another folder needs too goes to support, or is public.",
+      severity: "error",
+      from: { path: "^src/([^/]+)/" },
+      to: { path: "^src/.+/internal/", pathNot: "^src/$1/" }
+    },
+    {
       name: "known-folders",
       comment: "A new folder of src/ must be given a ring in .dependency-cruiser.mjs.",
       severity: "error",

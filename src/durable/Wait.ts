@@ -18,11 +18,11 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { Request } from "../core/Approval.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
-import { timeOf, timeProblem } from "../middleware/internal/limits.ts"
 
 /** The name of the tool. */
 export const toolName = "wait"
@@ -45,10 +45,12 @@ export const until = (request: Request): number | undefined =>
 
 /** The tool, and the gate that suspends the run. A person may cut a wait short with any decision on it. */
 export const make = (options?: Options): Middleware.Suspending => {
-  const longest = options?.max ?? defaultMax
-  const seconds = Math.floor(Duration.toSeconds(timeOf(longest)))
-  const isUsable = Number.isFinite(seconds) && seconds >= 1
-  const max = isUsable ? seconds : 1
+  const longest = Option.match(Duration.fromInput(options?.max ?? defaultMax), {
+    onNone: () => 0,
+    onSome: (time) => Math.floor(Duration.toSeconds(time))
+  })
+  const isUsable = Number.isFinite(longest) && longest >= 1
+  const max = isUsable ? longest : 1
   const tool = Tool.make(toolName, {
     description: `Waits, then tells the time. Nothing else happens meanwhile. At most ${max} seconds.`,
     parameters: { seconds: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: max })) },
@@ -57,9 +59,7 @@ export const make = (options?: Options): Middleware.Suspending => {
   })
   return Middleware.suspending({
     name: "Wait",
-    check: () =>
-      timeProblem("Wait", { max: longest }) ??
-      (isUsable ? undefined : "Wait: `max` must be a time of at least one second, and not endless"),
+    check: () => (isUsable ? undefined : "Wait: `max` must be a duration of at least one second, and not endless"),
     tools: [tool],
     gateToolCalls: (_, calls) =>
       Effect.succeed(
