@@ -14,7 +14,6 @@
  * ```
  */
 import type * as Config from "effect/Config"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
@@ -23,17 +22,18 @@ import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/defined.ts"
-import { type Headers, secretsOf } from "./internal/anthropic/connection.ts"
+import { type Connection, secretsOf } from "./internal/anthropic/connection.ts"
 import { requestError } from "./internal/anthropic/failure.ts"
 import { profileOf } from "./internal/anthropic/models.ts"
 import { type Encoding, makeEncoder } from "./internal/anthropic/request.ts"
 import { makeService } from "./internal/anthropic/service.ts"
 import { reservedParameter, saidIn } from "./internal/anthropic/session.ts"
-import type { Overrides, Settings } from "./internal/anthropic/settings.ts"
+import type { Settings } from "./internal/anthropic/settings.ts"
 import * as transport from "./internal/anthropic/transport.ts"
 import { badResponse, type Origin } from "./internal/errors.ts"
 import { timeoutOf } from "./internal/guardedFetch.ts"
 import { keyFrom } from "./internal/keys.ts"
+import type { Overrides } from "./internal/overrides.ts"
 import { silent } from "./internal/patience.ts"
 import { numberOf, objectOf } from "./internal/read.ts"
 
@@ -49,14 +49,9 @@ import { numberOf, objectOf } from "./internal/read.ts"
  *   `ModelTimeout` middleware limits a turn
  * - `serviceTier`: whether priority capacity may be used
  */
-export interface Options extends Settings, Overrides {
+export interface Options extends Connection, Settings, Overrides {
   readonly model: string
   readonly apiKey?: Redacted.Redacted | undefined
-  readonly baseURL?: string | undefined
-  readonly headers?: Headers | undefined
-  readonly betas?: ReadonlyArray<string> | undefined
-  readonly fetch?: typeof globalThis.fetch | undefined
-  readonly timeout?: Duration.Input | undefined
   readonly serviceTier?: "auto" | "standard_only" | undefined
 }
 
@@ -110,7 +105,7 @@ export type Countable = Pick<ModelRequest, "messages"> &
  * Asks the API how many input tokens a request has, encoded as `layer` with the same options encodes it. Free of charge,
  * with a rate limit of its own.
  */
-export const countTokens = Effect.fnUntraced(function* (
+export const countTokens = Effect.fn("AnthropicChatModel.countTokens")(function* (
   options: Options,
   request: Countable
 ): Effect.fn.Return<number, ModelError> {

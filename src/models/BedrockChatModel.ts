@@ -14,19 +14,19 @@
  * ```
  */
 import * as Config from "effect/Config"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import { ChatModel, type Service } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import { ModelError } from "../core/ModelError.ts"
-import { type Headers, secretsOf } from "./internal/anthropic/connection.ts"
+import { type Connection, secretsOf } from "./internal/anthropic/connection.ts"
 import { bedrockFactor, profileOf } from "./internal/anthropic/models.ts"
 import { makeService } from "./internal/anthropic/service.ts"
-import type { Overrides, Settings } from "./internal/anthropic/settings.ts"
+import type { Settings } from "./internal/anthropic/settings.ts"
 import * as transport from "./internal/bedrock/transport.ts"
 import { timeoutOf } from "./internal/guardedFetch.ts"
+import type { Overrides } from "./internal/overrides.ts"
 
 /**
  * What a layer is made of. Only `model` is needed: a model id (`anthropic.claude-…-v1:0`), a cross-region inference
@@ -42,16 +42,11 @@ import { timeoutOf } from "./internal/guardedFetch.ts"
  * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default; the
  *   `ModelTimeout` middleware limits a turn
  */
-export interface Options extends Settings, Overrides {
+export interface Options extends Connection, Settings, Overrides {
   readonly model: string
   readonly region?: string | undefined
   readonly bearerToken?: Redacted.Redacted | undefined
   readonly credentials?: transport.Credentials | undefined
-  readonly baseURL?: string | undefined
-  readonly headers?: Headers | undefined
-  readonly betas?: ReadonlyArray<string> | undefined
-  readonly fetch?: typeof globalThis.fetch | undefined
-  readonly timeout?: Duration.Input | undefined
 }
 
 const provider = "bedrock"

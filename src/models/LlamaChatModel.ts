@@ -55,7 +55,9 @@ const contextLimit = 32_768
  * Loads the model and makes the service. Fails with `Unsupported` when the package or a binary for this machine is not
  * there, with `InvalidRequest` when the file is not one, with `Transport` when a download fails.
  */
-export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError, Scope.Scope> {
+export const make = Effect.fn("LlamaChatModel.make")(function* (
+  options: Options
+): Effect.fn.Return<Service, ModelError, Scope.Scope> {
   const origin = { provider, model: nameOf(options.model) }
   const engine = yield* load(origin, options)
   const { library, model, threads } = engine

@@ -42,7 +42,7 @@ const normalized = (vector: ReadonlyArray<number>): Array<number> => {
 const failure = (reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "LlamaEmbeddingModel", method: "embedMany", reason })
 
-const make = Effect.fnUntraced(function* (options: Options) {
+const make = Effect.fn("LlamaEmbeddingModel.make")(function* (options: Options) {
   const origin = { provider: "llama", model: nameOf(options.model) }
   const { model, threads } = yield* load(origin, options)
   const contextSize = options.contextSize ?? Math.min(contextLimit, model.trainContextSize)

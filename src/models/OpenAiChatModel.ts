@@ -23,7 +23,6 @@ import { ChatModel } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
-import type { Prices } from "../core/Usage.ts"
 import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
 import { findModel, isReasoning } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
@@ -31,12 +30,14 @@ import { makeResponsesDecoder } from "./internal/openai/responsesDecode.ts"
 import { makeResponsesWriter } from "./internal/openai/responsesRequest.ts"
 import { makeSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
+import type { Overrides } from "./internal/overrides.ts"
 
 /**
  * How a model is reached and asked. Of the parameters only what is set is sent; those of a request win over them, and a
- * `null` there takes one out.
+ * `null` there takes one out. Window, vision and prices are by default what is known of the model (an unknown one sees),
+ * and `structuredOutput` is `"native"`.
  */
-export interface Options extends Connection, Parameters {
+export interface Options extends Connection, Overrides, Parameters {
   /** The model's id, as the API knows it. */
   readonly model: string
   /** How hard the model thinks, and whether it tells in a summary what it thought. */
@@ -50,14 +51,6 @@ export interface Options extends Connection, Parameters {
   readonly store?: boolean | undefined
   /** Parameters of the API that have no option here, by the API's names. */
   readonly parameters?: JsonObject | undefined
-  /** In tokens. By default what is known of the model. */
-  readonly contextWindowTokens?: number | undefined
-  /** By default what is known of the model; `true` for an unknown one. */
-  readonly supportsVision?: boolean | undefined
-  /** For a million tokens. By default what is known of the model. */
-  readonly prices?: Prices | undefined
-  /** `"native"` by default: an answer in a schema is had by the API's own means. */
-  readonly structuredOutput?: "native" | "tool" | undefined
 }
 
 const make = Effect.fnUntraced(function* (options: Options) {

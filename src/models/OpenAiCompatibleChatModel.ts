@@ -22,7 +22,6 @@ import { ChatModel } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
-import type { Prices } from "../core/Usage.ts"
 import { normaliseName } from "../support/names.ts"
 import { makeChatDecoder } from "./internal/openai/chatDecode.ts"
 import { makeChatWriter } from "./internal/openai/chatRequest.ts"
@@ -31,13 +30,15 @@ import { findModel } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
 import { makeSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
+import type { Overrides } from "./internal/overrides.ts"
 import { thinkTags } from "./internal/thinkTags.ts"
 
 /**
  * How a model is reached and asked. Of the parameters only what is set is sent; those of a request win over them, and a
- * `null` there takes one out.
+ * `null` there takes one out. Unless the model is one of OpenAI's, its window and prices are unknown by default, it does
+ * not see, and `structuredOutput` is `"tool"`; say `"native"` for a server that holds an answer to a schema.
  */
-export interface Options extends Connection, Parameters {
+export interface Options extends Connection, Overrides, Parameters {
   /** The model's id, as the server knows it. */
   readonly model: string
   /** What the server is called in messages and errors; `"openai-compatible"` by default. */
@@ -54,14 +55,6 @@ export interface Options extends Connection, Parameters {
   readonly thinkTags?: "auto" | "prefilled" | "off" | undefined
   /** Parameters of the API or the server that have no option here, by its names: `{ top_k: 20 }`. */
   readonly parameters?: JsonObject | undefined
-  /** In tokens. Unknown by default, unless the model is one of OpenAI's. */
-  readonly contextWindowTokens?: number | undefined
-  /** `false` by default, unless the model is one of OpenAI's that sees. */
-  readonly supportsVision?: boolean | undefined
-  /** For a million tokens. */
-  readonly prices?: Prices | undefined
-  /** `"tool"` by default (the model calls a tool with its answer); `"native"` for a server that holds it to a schema. */
-  readonly structuredOutput?: "native" | "tool" | undefined
 }
 
 const tags = { auto: thinkTags, prefilled: { ...thinkTags, inside: true }, off: undefined }

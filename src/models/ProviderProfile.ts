@@ -3,6 +3,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { dual } from "effect/Function"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { ChatModel } from "../core/ChatModel.ts"
@@ -28,11 +29,11 @@ export const parametersOf = (profiles: ReadonlyArray<ProviderProfile>, provider:
   return Object.assign({}, ...[...general, ...exact].map((profile) => profile.parameters))
 }
 
-/** A model that is asked with these parameters, unless a request says otherwise. */
-export const withParameters = <E, R>(
-  layer: Layer.Layer<ChatModel, E, R>,
-  parameters: JsonObject
-): Layer.Layer<ChatModel, E, R> =>
+/** Makes a model that is asked with these parameters, unless a request says otherwise. */
+export const withParameters: {
+  (parameters: JsonObject): <E, R>(layer: Layer.Layer<ChatModel, E, R>) => Layer.Layer<ChatModel, E, R>
+  <E, R>(layer: Layer.Layer<ChatModel, E, R>, parameters: JsonObject): Layer.Layer<ChatModel, E, R>
+} = dual(2, <E, R>(layer: Layer.Layer<ChatModel, E, R>, parameters: JsonObject): Layer.Layer<ChatModel, E, R> =>
   Object.keys(parameters).length === 0
     ? layer
     : Layer.effect(
@@ -48,3 +49,4 @@ export const withParameters = <E, R>(
           })
         })
       )
+)

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Result } from "effect"
+import { Deferred, Effect, Fiber, Result, Tracer } from "effect"
 import { Agent, Message, Tool } from "effect-deepagents"
 import { BackgroundSubagents, BackgroundTasks } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -295,5 +295,33 @@ describe("The tools of BackgroundSubagents", () => {
         ])
       ])
     )
+  )
+})
+
+describe("spans", () => {
+  it.effect("a task that is started and checked leaves spans of these names", () =>
+    Effect.gen(function* () {
+      const spans: Array<string> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          spans.push(options.name)
+          return new Tracer.NativeSpan(options)
+        }
+      })
+      const session: BackgroundTasks.Session = {
+        begin: () => Effect.succeed(Effect.succeed({ status: "completed", text: "done" } as const)),
+        steer: () => Effect.succeed("ended"),
+        cancel: Effect.void,
+        usage: () => undefined,
+        kept: () => undefined
+      }
+      yield* Effect.gen(function* () {
+        const tasks = yield* BackgroundTasks.BackgroundTasks
+        const { key } = yield* tasks.start({ group: "g", agent: "a", description: "d", session })
+        assert.strictEqual((yield* tasks.check(key, 1_000)).status, "completed")
+        yield* Effect.flip(tasks.cancel(key))
+      }).pipe(Effect.provide(BackgroundTasks.layer()), Effect.withTracer(tracer))
+      assert.deepStrictEqual(spans, ["BackgroundTasks.start", "BackgroundTasks.check", "BackgroundTasks.cancel"])
+    })
   )
 })

@@ -1,7 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect } from "effect"
-import { Agent } from "effect-deepagents"
-import { ChatModels, type ProviderProfile } from "effect-deepagents/models"
+import { ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
+import { Agent, ChatModel, type ModelError } from "effect-deepagents"
+import { ChatModels, ProviderProfile } from "effect-deepagents/models"
+import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
+import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as OpenAiServer from "./servers/openai.ts"
 
@@ -95,5 +99,71 @@ describe("ChatModels.resolve", () => {
         { top_p: 0.9, top_k: 40, temperature: 0.5 }
       ])
     })
+  )
+
+  it.effect("parameters go to a model in a pipe, too", () =>
+    Effect.gen(function* () {
+      const seen: Array<unknown> = []
+      const model = scripted("mine", seen)
+        .layer("small")
+        .pipe(ProviderProfile.withParameters({ seed: 7 }))
+      yield* Effect.provide(Agent.run(agent, "hi"), model)
+      assert.deepStrictEqual(seen, [{ seed: 7, temperature: 0.5 }])
+    })
+  )
+
+  it.effect("options that are undefined are as if they were not given, for every provider", () =>
+    Effect.gen(function* () {
+      const nothing = {
+        baseURL: undefined,
+        headers: undefined,
+        fetch: undefined,
+        timeout: undefined,
+        parameters: undefined,
+        temperature: undefined,
+        contextWindowTokens: undefined,
+        supportsVision: undefined,
+        prices: undefined,
+        structuredOutput: undefined
+      }
+      const apiKey = Redacted.make("a-key-of-a-test")
+      const facts = (layer: Layer.Layer<ChatModel.ChatModel, ModelError.ModelError>) =>
+        Effect.map(Layer.build(layer), (context) => {
+          const { makeSession: _, ...rest } = Context.get(context, ChatModel.ChatModel)
+          return rest
+        })
+      for (const [given, bare] of [
+        [
+          AnthropicChatModel.layer({
+            ...nothing,
+            model: "claude-opus-5-5",
+            apiKey,
+            thinking: undefined,
+            cache: undefined
+          }),
+          AnthropicChatModel.layer({ model: "claude-opus-5-5", apiKey })
+        ],
+        [
+          BedrockChatModel.layer({ ...nothing, model: "anthropic.claude-opus-5-5-v1:0", region: undefined }),
+          BedrockChatModel.layer({ model: "anthropic.claude-opus-5-5-v1:0" })
+        ],
+        [
+          OpenAiChatModel.layer({ ...nothing, model: "gpt-5.5", apiKey, azure: undefined, store: undefined }),
+          OpenAiChatModel.layer({ model: "gpt-5.5", apiKey })
+        ],
+        [
+          OpenAiCompatibleChatModel.layer({
+            ...nothing,
+            model: "m",
+            apiKey,
+            provider: undefined,
+            thinkTags: undefined
+          }),
+          OpenAiCompatibleChatModel.layer({ model: "m", apiKey })
+        ]
+      ] as const) {
+        assert.deepStrictEqual(yield* facts(given), yield* facts(bare))
+      }
+    }).pipe(Effect.scoped)
   )
 })

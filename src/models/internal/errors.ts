@@ -32,10 +32,13 @@ export interface ProviderFailure {
 /** The longest text of a provider that is passed on, in characters. */
 const longest = 600
 
+/** As much of a text as is passed on. */
+export const shortened = (text: string): string =>
+  text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text
+
 /** What a provider said, fit to be shown: nothing confidential, and no more than anybody reads. */
 export const toldBy = (origin: Origin, text: string): string => {
-  const shown = hide(text, origin).trim()
-  return shown.length > longest ? `${shown.slice(0, longest).toWellFormed()}…` : shown
+  return shortened(hide(text, origin).trim())
 }
 
 const seconds = /^\d+(?:\.\d+)?$/
@@ -47,7 +50,7 @@ const finite = (millis: number): Duration.Duration | undefined =>
  * How long to wait, from `retry-after-ms` (milliseconds) or `retry-after` (seconds or a date, which is read against the
  * response's own `date`, so that clocks need not agree).
  */
-const retryAfter = (headers: HeaderReader | undefined): Duration.Duration | undefined => {
+export const readRetryAfter = (headers: HeaderReader | undefined): Duration.Duration | undefined => {
   const millis = headers?.get("retry-after-ms")?.trim()
   if (millis !== undefined && seconds.test(millis)) return finite(Number(millis))
   const after = headers?.get("retry-after")?.trim()
@@ -107,7 +110,7 @@ const reasonOf = (failure: ProviderFailure): Reason => {
   const vague = word === undefined || word === "Overloaded" || word === "RateLimited" || word === "InvalidRequest"
   const tag = plain === undefined || plain === "Unknown" ? (word ?? "Unknown") : vague ? plain : word
   if (tag !== "RateLimited" && tag !== "Overloaded") return { _tag: tag }
-  const wait = retryAfter(headers)
+  const wait = readRetryAfter(headers)
   return wait === undefined ? { _tag: tag } : { _tag: tag, retryAfter: wait }
 }
 

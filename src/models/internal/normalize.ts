@@ -256,3 +256,16 @@ export const mergeTurns = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> => {
   }
   return merged
 }
+
+/** Writes turns, and gives what it wrote again for as long as a turn and the names of the tools stay the same. */
+export const rememberTurns = <Names, A>(write: (turn: Turn, names: Names) => ReadonlyArray<A>) => {
+  let written = new WeakMap<Turn, ReadonlyArray<A>>()
+  let writtenFor: Names | undefined
+  return (turn: Turn, names: Names): ReadonlyArray<A> => {
+    if (writtenFor !== names) written = new WeakMap()
+    writtenFor = names
+    const parts = written.get(turn) ?? write(turn, names)
+    written.set(turn, parts)
+    return parts
+  }
+}

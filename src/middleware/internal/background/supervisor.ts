@@ -189,7 +189,12 @@ export const make = Effect.fnUntraced(function* (limits: Limits, toError: (reaso
       })
     )
 
-  const start: Service["start"] = Effect.fnUntraced(function* ({ agent, description, group, session }) {
+  const start: Service["start"] = Effect.fn("BackgroundTasks.start")(function* ({
+    agent,
+    description,
+    group,
+    session
+  }) {
     const now = yield* Clock.currentTimeMillis
     const makeId = yield* IdGenerator
     const task: Task = {
@@ -207,20 +212,17 @@ export const make = Effect.fnUntraced(function* (limits: Limits, toError: (reaso
     return yield* launch(task, session, { _tag: "Start", description })
   })
 
-  const adopt: Service["adopt"] = (task, session) =>
-    Effect.suspend(() => {
-      const known = entries.get(task.key)
-      if (known === undefined) {
-        return launch({ ...task, status: "running", text: "", pending: [] }, session, { _tag: "GoOn" })
-      }
-      return known.lock.withPermits(1)(
-        Effect.suspend(() =>
-          isElsewhere(known.task) ? nextTurn(known, { _tag: "GoOn" }) : Effect.succeed(view(known))
-        )
-      )
-    })
+  const adopt: Service["adopt"] = Effect.fn("BackgroundTasks.adopt")(function* (task, session) {
+    const known = entries.get(task.key)
+    if (known === undefined) {
+      return yield* launch({ ...task, status: "running", text: "", pending: [] }, session, { _tag: "GoOn" })
+    }
+    return yield* known.lock.withPermits(1)(
+      Effect.suspend(() => (isElsewhere(known.task) ? nextTurn(known, { _tag: "GoOn" }) : Effect.succeed(view(known))))
+    )
+  })
 
-  const check: Service["check"] = Effect.fnUntraced(function* (key, wait = 0) {
+  const check: Service["check"] = Effect.fn("BackgroundTasks.check")(function* (key, wait = 0) {
     const entry = yield* find(key)
     if (entry.task.status === "running" && wait > 0) {
       yield* Effect.timeoutOption(Deferred.await(entry.done), wait)
@@ -228,7 +230,7 @@ export const make = Effect.fnUntraced(function* (limits: Limits, toError: (reaso
     return view(entry)
   })
 
-  const update: Service["update"] = Effect.fnUntraced(function* (key, message) {
+  const update: Service["update"] = Effect.fn("BackgroundTasks.update")(function* (key, message) {
     const entry = yield* find(key)
     return yield* entry.lock.withPermits(1)(
       Effect.gen(function* () {
@@ -249,7 +251,7 @@ export const make = Effect.fnUntraced(function* (limits: Limits, toError: (reaso
     )
   })
 
-  const cancel: Service["cancel"] = Effect.fnUntraced(function* (key) {
+  const cancel: Service["cancel"] = Effect.fn("BackgroundTasks.cancel")(function* (key) {
     const entry = yield* find(key)
     return yield* entry.lock.withPermits(1)(
       Effect.gen(function* () {
@@ -280,7 +282,7 @@ export const make = Effect.fnUntraced(function* (limits: Limits, toError: (reaso
     return undefined
   }
 
-  const decide: Service["decide"] = Effect.fnUntraced(function* (key, decisions) {
+  const decide: Service["decide"] = Effect.fn("BackgroundTasks.decide")(function* (key, decisions) {
     const entry = yield* find(key)
     return yield* entry.lock.withPermits(1)(
       Effect.suspend(() => {

@@ -7,7 +7,7 @@ import type { Origin } from "../errors.ts"
 import { guardedFetch } from "../guardedFetch.ts"
 
 /** Headers of each request; what is a secret is `Redacted`. */
-export type Headers = { readonly [name: string]: string | Redacted.Redacted }
+type Headers = { readonly [name: string]: string | Redacted.Redacted }
 
 /** How a server is reached. */
 export interface Connection {

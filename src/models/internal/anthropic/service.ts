@@ -3,10 +3,11 @@
  */
 import * as Effect from "effect/Effect"
 import type { Service } from "../../../core/ChatModel.ts"
+import type { Overrides } from "../overrides.ts"
 import { pricing } from "./models.ts"
 import type { Encoding } from "./request.ts"
 import { makeSession, type Send } from "./session.ts"
-import { cacheTtl, type Overrides } from "./settings.ts"
+import { cacheTtl } from "./settings.ts"
 
 /** What a platform brings. `idle`: how long to wait for an event (milliseconds). `priceFactor`: how its prices relate to Anthropic's own. */
 export interface Platform {

@@ -2,7 +2,6 @@
  * What can be set for a Claude model, wherever it is served.
  */
 import type { JsonObject } from "../../../core/Json.ts"
-import type { Prices } from "../../../core/Usage.ts"
 
 /**
  * How a model thinks before it answers: as much as it finds right, within a budget (tokens, at least 1,024; models up
@@ -39,18 +38,6 @@ export interface Settings {
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
   readonly metadata?: { readonly userId: string } | undefined
   readonly parameters?: JsonObject | undefined
-}
-
-/**
- * What a model is and costs, where the built-in table is wrong or does not know it. `contextWindowTokens` is in tokens,
- * `prices` are US dollars for a million tokens. `structuredOutput`: whether an answer in a schema is had by the API's own
- * means or by a tool call.
- */
-export interface Overrides {
-  readonly contextWindowTokens?: number | undefined
-  readonly supportsVision?: boolean | undefined
-  readonly prices?: Prices | undefined
-  readonly structuredOutput?: "native" | "tool" | undefined
 }
 
 /** How long a prompt stays cached; `undefined` when caching is off. */

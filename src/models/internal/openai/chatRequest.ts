@@ -17,7 +17,7 @@ import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import type * as ToolSchema from "../../ToolSchema.ts"
 import { dataOf, type Dialect, placeholders } from "../dialect.ts"
-import { type AiTurn, makeNormalizer, mergeTurns, type Shown, type Turn } from "../normalize.ts"
+import { type AiTurn, makeNormalizer, mergeTurns, rememberTurns, type Shown, type Turn } from "../normalize.ts"
 import { listOf, stringOf } from "../read.ts"
 import type { ToolNames } from "../toolNames.ts"
 import { wellFormed } from "../wellFormed.ts"
@@ -151,21 +151,12 @@ export const makeChatWriter = (settings: ChatSettings) => {
     maxOutputTokens: settings.maxTokensField,
     reasoningEffort: "reasoning_effort"
   }
-  let written = new WeakMap<Turn, ReadonlyArray<ChatCompletionMessageParam>>()
-  let writtenFor: ToolNames | undefined
+  const write = rememberTurns((turn, names: ToolNames) => messagesOf(turn, settings, names))
 
   return (request: ModelRequest): Result.Result<Written<ChatCompletionCreateParamsStreaming>, string> => {
     const { definitions, names } = toolbox(request.tools)
-    if (writtenFor !== names) written = new WeakMap()
-    writtenFor = names
     const { damaged, system, turns } = normalize(request.messages)
-    const conversation = mergeTurns(turns.filter(isSaid)).flatMap((turn) => {
-      const before = written.get(turn)
-      if (before !== undefined) return before
-      const messages = messagesOf(turn, settings, names)
-      written.set(turn, messages)
-      return messages
-    })
+    const conversation = mergeTurns(turns.filter(isSaid)).flatMap((turn) => write(turn, names))
     if (conversation.length === 0) conversation.push({ role: "user", content: placeholders.emptyMessage.text })
     const prompt = [wellFormed(request.systemPrompt), ...system].filter((text) => text !== "").join("\n\n")
     const { format, lost, restore } = outputFormat(request.outputSchema)

@@ -12,7 +12,7 @@ import type {
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import { dataOf, type Dialect, placeholders } from "../dialect.ts"
-import { type AiTurn, type AnsweredCall, makeNormalizer, type Shown, type Turn } from "../normalize.ts"
+import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Shown, type Turn } from "../normalize.ts"
 import { listOf, numberOf, objectOf, objectsOf, stringOf } from "../read.ts"
 import type { ToolNames } from "../toolNames.ts"
 import { wellFormed } from "../wellFormed.ts"
@@ -149,28 +149,16 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
   const normalize = makeNormalizer(dialectOf(settings.provider))
   const toolbox = makeToolbox("openai")
   const outputFormat = makeOutputFormat()
-  let written = new WeakMap<Turn, ReadonlyArray<ResponseInputItem>>()
-  let writtenFor: ToolNames | undefined
+  const write = rememberTurns((turn, toolNames: ToolNames) => itemsOf(turn, settings, toolNames))
 
   return (request: ModelRequest): Result.Result<Written<ResponseCreateParamsStreaming>, string> => {
     const { definitions, names: toolNames } = toolbox(request.tools)
-    if (writtenFor !== toolNames) written = new WeakMap()
-    writtenFor = toolNames
     const { damaged, turns } = normalize(request.messages)
-    const input = turns.flatMap((turn) => {
-      const before = written.get(turn)
-      if (before !== undefined) return before
-      const items = itemsOf(turn, settings, toolNames)
-      written.set(turn, items)
-      return items
-    })
+    const input = turns.flatMap((turn) => write(turn, toolNames))
     if (input.length === 0) input.push({ role: "user", content: placeholders.emptyMessage.text })
     const { format, lost, restore } = outputFormat(request.outputSchema)
     const text = format === undefined ? [] : [{ text: { format: { type: "json_schema", ...format } } }]
     return Result.map(overlay([...settings.parameters, ...text, request.parameters], names, reserved), (parameters) => {
-      const include = settings.encryptedReasoning
-        ? [...new Set([...listOf(parameters["include"]), "reasoning.encrypted_content"])]
-        : undefined
       const tools = definitions.map(({ description, name, parameters: schema }): FunctionTool => ({
         type: "function",
         name,
@@ -179,7 +167,9 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
         strict: false
       }))
       const body = Object.assign({}, parameters, {
-        ...(include === undefined ? {} : { include }),
+        ...(settings.encryptedReasoning
+          ? { include: [...new Set([...listOf(parameters["include"]), "reasoning.encrypted_content"])] }
+          : {}),
         model: settings.model,
         ...(request.systemPrompt === "" ? {} : { instructions: wellFormed(request.systemPrompt) }),
         input,

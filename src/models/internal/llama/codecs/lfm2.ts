@@ -3,7 +3,7 @@
  */
 import { isObject, type Json, type JsonObject } from "../../../../core/Json.ts"
 import type { AnsweredCall } from "../../normalize.ts"
-import type { OpenCalls } from "./calls.ts"
+import type { OpenCall, OpenCalls } from "./calls.ts"
 import { chatml, chatStops, endOfTurn, textOf, thinkTags } from "./chatml.ts"
 import { type Codec, type Piece, plain, special } from "./Codec.ts"
 import { at, type Cursor, expected, type Parser, type Problem, skipTo, space, tag } from "./cursor.ts"
@@ -51,29 +51,21 @@ const keywords = function* (cursor: Cursor, write: (json: string) => void): Pars
   return undefined
 }
 
+/** A call in Python: `name(key=value, …)`. */
+const readPython = function* (cursor: Cursor, call: OpenCall): Parser<Problem> {
+  const name = yield* identifier(cursor)
+  yield* space(cursor)
+  if (name === "") return expected(cursor, "the name of a tool")
+  if (!at(cursor, "(")) return expected(cursor, `\`(\` behind \`${name}\``)
+  call.name(name)
+  yield
+  return yield* keywords(cursor, call.write)
+}
+
 /** One call, in Python or, where a prompt asked for that, in JSON. */
 const readCall = function* (cursor: Cursor, open: OpenCalls): Parser<boolean> {
   const call = open()
-  if (at(cursor, "{")) {
-    const wrong = yield* readObject(cursor, call)
-    if (wrong === undefined) {
-      call.close(() => cursor.raw)
-      return true
-    }
-    yield* skipTo(cursor, closing)
-    call.fail(cursor.raw, wrong)
-    return false
-  }
-  const name = yield* identifier(cursor)
-  yield* space(cursor)
-  let wrong: Problem
-  if (name === "") wrong = expected(cursor, "the name of a tool")
-  else if (!at(cursor, "(")) wrong = expected(cursor, `\`(\` behind \`${name}\``)
-  else {
-    call.name(name)
-    yield
-    wrong = yield* keywords(cursor, call.write)
-  }
+  const wrong = at(cursor, "{") ? yield* readObject(cursor, call) : yield* readPython(cursor, call)
   if (wrong === undefined) {
     call.close(() => cursor.raw)
     return true
