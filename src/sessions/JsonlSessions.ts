@@ -46,6 +46,6 @@ export const layer = (options: Options): Layer.Layer<SessionStore, SessionError,
       yield* Effect.mapError(fs.makeDirectory(options.folder, { recursive: true, mode: 0o700 }), (error) =>
         failure("open", "", unavailable(error).reason, error)
       )
-      return make(yield* Tables.make(fs, path, { folder: options.folder, fsync: options.fsync ?? false }))
+      return make(yield* Tables.make({ fs, path, folder: options.folder, fsync: options.fsync ?? false }))
     })
   )

@@ -15,7 +15,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Logger } from "effect"
+import { Effect, FileSystem, Layer, Logger } from "effect"
 import { Message, type SessionError } from "effect-deepagents"
 import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
@@ -76,6 +76,50 @@ describe("JsonlSessions", () => {
             assert.deepStrictEqual(yield* path(second), ["n1", "n2"])
           })
         )
+      )
+    })
+  )
+
+  it.live(
+    "a thread that is replaced or removed while it is opened is read as it is then",
+    Effect.fnUntraced(function* () {
+      const at = yield* folder
+      let meanwhile: Effect.Effect<unknown, SessionError.SessionError> = Effect.void
+      const watched = Layer.effect(
+        FileSystem.FileSystem,
+        Effect.map(FileSystem.FileSystem, (fs) => ({
+          ...fs,
+          open: (path: string, options?: Parameters<typeof fs.open>[1]) => {
+            const once = options?.flag === "r" ? meanwhile : Effect.void
+            if (options?.flag === "r") meanwhile = Effect.void
+            return Effect.andThen(Effect.orDie(once), fs.open(path, options))
+          }
+        }))
+      ).pipe(Layer.provideMerge(NodeServices.layer))
+      yield* inFolder(
+        at,
+        Effect.fnUntraced(function* (other) {
+          const program = SessionStore.SessionStore.use(
+            Effect.fnUntraced(function* (store) {
+              yield* other.create({ threadId: "t", metadata: { tenant: "old" } })
+              yield* other.append("t", { leaf: null, entries: [message("0")] })
+              assert.deepStrictEqual(yield* path(store), ["0"])
+              yield* other.append("t", { leaf: "0", entries: [message("1")] })
+              meanwhile = Effect.gen(function* () {
+                yield* other.delete("t")
+                yield* other.create({ threadId: "t", metadata: { tenant: "new" } })
+                yield* other.append("t", { leaf: null, entries: [message("n1"), message("n2"), message("n3")] })
+              })
+              assert.deepStrictEqual(yield* path(store), ["n1", "n2", "n3"])
+              assert.deepStrictEqual((yield* store.info("t")).metadata, { tenant: "new" })
+              yield* other.append("t", { leaf: "n3", entries: [message("n4")] })
+              meanwhile = other.delete("t")
+              const gone = yield* Effect.flip(store.info("t"))
+              assert.strictEqual(gone.reason._tag, "NotFound")
+            })
+          )
+          yield* Effect.provide(program, JsonlSessions.layer({ folder: at }).pipe(Layer.provide(watched)))
+        })
       )
     })
   )

@@ -1,50 +1,53 @@
+/**
+ * The file of a thread: a line for each change, of which the thread in memory is made.
+ */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
-import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
+import type { Scope } from "effect/Scope"
 import { makeId } from "../../../core/Message.ts"
+import * as AppendLog from "../../../support/appendLog.ts"
 import { problemOf } from "../../../support/disk.ts"
 import * as Memory from "../memory.ts"
 import type { Fault } from "../tables.ts"
-import { apply, type Change, type Create, decode, type Effected, encode, mayBegin, tornEnd } from "./record.ts"
+import { apply, type Change, type Create, decode, type Effected, encode, mayBegin } from "./record.ts"
 
-/** The log of a thread as far as it was read. `size` is what was read of the file, in bytes. */
-export interface Log {
+/** The log of a thread as far as it was read. */
+export interface Log extends AppendLog.Log<Effected> {
   readonly file: string
   memory: Memory.Memory | undefined
   create: Create | undefined
-  inode: string
-  size: number
-  lines: number
-  /** Behind what was read there are bytes that are no whole line. */
-  tail: number
-  /** Bytes that can't be read, and that nobody was told of. */
-  lost: number
+  /** Says why what is there can't be read. */
   broken: string | undefined
-  /** What became of records that were asked after. */
-  readonly outcomes: Map<string, Effected>
 }
 
-export const empty = (file: string): Log => ({
-  file,
+const unread = (identity: string) => ({
+  ...AppendLog.empty<Effected>(identity),
   memory: undefined,
   create: undefined,
-  inode: "",
-  size: 0,
-  lines: 0,
-  tail: 0,
-  lost: 0,
-  broken: undefined,
-  outcomes: new Map()
+  broken: undefined
 })
+
+export const empty = (file: string): Log => ({ ...unread(""), file })
 
 export const unavailable = (error: PlatformError): Fault => ({
   reason: { _tag: "Unavailable", problem: problemOf(error) },
   cause: error
 })
 
-const newline = 0x0a
-const chunk = 1024 * 1024
+/** Reports a failure of the file system as one of the store. */
+export const faulty = <A, R>(effect: Effect.Effect<A, Fault | PlatformError, R>): Effect.Effect<A, Fault, R> =>
+  Effect.mapError(effect, (error) => ("_tag" in error ? unavailable(error) : error))
+
+/** Where logs are. */
+export interface Place {
+  readonly fs: FileSystem.FileSystem
+  readonly path: Path.Path
+  readonly folder: string
+  readonly fsync: boolean
+}
 
 /** Finds the thread that another was forked from. */
 export type Resolve = (origin: NonNullable<Create["origin"]>) => Effect.Effect<Memory.Memory | undefined, Fault>
@@ -70,7 +73,7 @@ const created = Effect.fnUntraced(function* (log: Log, change: Create, resolve: 
 
 const take = Effect.fnUntraced(function* (log: Log, line: string, bytes: number, resolve: Resolve) {
   log.lines++
-  if (line === "" || line === "#") return
+  if (line === "" || line === AppendLog.tornMark) return
   const read = decode(line)
   if ("torn" in read) {
     log.lost += bytes
@@ -96,108 +99,72 @@ const take = Effect.fnUntraced(function* (log: Log, line: string, bytes: number,
   if (log.outcomes.has(change.by)) log.outcomes.set(change.by, outcome)
 })
 
-/** Reads what came since; all of it, if it is another file. `false`: there is none. */
-export const refresh = Effect.fnUntraced(function* (
-  fs: FileSystem.FileSystem,
-  path: string,
-  log: Log,
-  resolve: Resolve
-) {
-  const stat = yield* Effect.catchIf(
-    Effect.asSome(fs.stat(path)),
-    (error) => error.reason._tag === "NotFound",
-    () => Effect.succeedNone
-  )
-  if (Option.isNone(stat)) return false
-  if (stat.value.type !== "File") {
-    log.broken = "it is no file"
+/** Reads and writes logs in a folder. */
+export const make = (place: Place, resolve: Resolve) => {
+  const { folder, fs, fsync, path } = place
+
+  const readOn = Effect.fnUntraced(function* (log: Log): Effect.fn.Return<boolean, Fault | PlatformError, Scope> {
+    const at = path.join(folder, log.file)
+    const info = yield* AppendLog.unless("NotFound")(fs.stat(at))
+    if (info === undefined) return false
+    if (info.type !== "File") {
+      log.broken = "it is no file"
+      return true
+    }
+    if (!AppendLog.isSame(log, info)) {
+      Object.assign(log, { ...unread(AppendLog.identityOf(info)), outcomes: log.outcomes })
+    }
+    if (Number(info.size) === log.size + log.tail) return true
+    const file = yield* AppendLog.unless("NotFound")(fs.open(at, { flag: "r" }))
+    const news = file === undefined ? undefined : yield* AppendLog.follow(file, log)
+    // It was removed since it was looked at, or replaced.
+    if (news === undefined) return yield* readOn(log)
+    for (const [line, bytes] of news.lines) yield* take(log, line, bytes, resolve)
+    // Nobody began a thread here, and a crash did not cut that off.
+    if (log.create === undefined && !mayBegin(news.rest)) log.broken ??= `line ${log.lines + 1}: it is no JSON`
     return true
-  }
-  const end = Number(stat.value.size)
-  const { birthtime, dev, ino } = stat.value
-  // The number of a file that was removed is given to the next one: when it was made tells the two apart.
-  const made = Option.match(birthtime, { onNone: () => "", onSome: (date) => `${date.getTime()}` })
-  const inode = `${dev} ${Option.getOrElse(ino, () => "")} ${made}`
-  if (inode !== log.inode || end < log.size) {
-    Object.assign(log, { ...empty(log.file), outcomes: log.outcomes, inode })
-  }
-  if (end === log.size + log.tail) return true
-  const parts: Array<Uint8Array> = []
-  const file = yield* fs.open(path, { flag: "r" })
-  let at = log.size
-  while (at < end) {
-    const part = yield* file.readAlloc(Math.min(chunk, end - at), { position: BigInt(at) })
-    if (Option.isNone(part)) break
-    parts.push(part.value)
-    at += part.value.length
-  }
-  const bytes = new Uint8Array(at - log.size)
-  let offset = 0
-  for (const part of parts) {
-    bytes.set(part, offset)
-    offset += part.length
-  }
-  const decoder = new TextDecoder()
-  let start = 0
-  for (let stop = bytes.indexOf(newline); stop >= 0; stop = bytes.indexOf(newline, start)) {
-    yield* take(log, decoder.decode(bytes.subarray(start, stop)), stop - start + 1, resolve)
-    start = stop + 1
-  }
-  log.size += start
-  log.tail = bytes.length - start
-  // Nobody began a thread here, and a crash did not cut that off.
-  if (log.create === undefined && !mayBegin(bytes.subarray(start)))
-    log.broken ??= `line ${log.lines + 1}: it is no JSON`
-  return true
-}, Effect.scoped)
+  })
 
-/** Writes a record, and says what it did. */
-export const write = Effect.fnUntraced(function* (
-  fs: FileSystem.FileSystem,
-  path: string,
-  log: Log,
-  change: Change,
-  options: { readonly fsync: boolean; readonly resolve: Resolve }
-) {
-  // A line that somebody left unfinished is ended first, so that it can't spoil this one.
-  const bytes = new TextEncoder().encode((log.tail > 0 ? tornEnd : "") + encode(change))
-  const file = yield* fs.open(path, { flag: "a", mode: 0o600 })
-  yield* file.writeAll(bytes)
-  if (options.fsync) yield* file.sync
-  const { size } = yield* file.stat
-  const { memory } = log
-  const isAlone = log.tail === 0 && Number(size) === log.size + bytes.length
-  if (isAlone && memory !== undefined && change._tag !== "Create") {
-    log.size += bytes.length
-    log.lines++
-    return apply(memory, change)
-  }
-  log.outcomes.set(change.by, "Void")
-  yield* refresh(fs, path, log, options.resolve)
-  const outcome = log.outcomes.get(change.by) ?? "Void"
-  log.outcomes.delete(change.by)
-  return outcome
-}, Effect.scoped)
+  /** Reads what came since; all of it, if it is another file. `false`: there is none. */
+  const refresh = (log: Log): Effect.Effect<boolean, Fault> => faulty(Effect.scoped(readOn(log)))
 
-/** Reports what of a file can't be read, and notes that it was reported. */
-export const repair = Effect.fnUntraced(function* (
-  fs: FileSystem.FileSystem,
-  path: string,
-  log: Log,
-  options: { readonly fsync: boolean; readonly resolve: Resolve }
-) {
-  if (log.tail > 0) {
-    // It may be a record that another process is writing at this moment.
-    yield* Effect.sleep("50 millis")
-    yield* refresh(fs, path, log, options.resolve)
-  }
-  const lostBytes = log.lost + log.tail
-  if (lostBytes === 0) return
-  const threadId = log.create?.threadId ?? "none"
-  yield* Effect.logWarning(
-    `${lostBytes} bytes of ${path} (thread ${JSON.stringify(threadId)}) can't be read: an append that a crash cut off, and that was never acknowledged. Everything else is there.`
+  /** Writes a record, and says what it did. */
+  const write = Effect.fnUntraced(
+    function* (log: Log, change: Change) {
+      const file = yield* fs.open(path.join(folder, log.file), { flag: "a", mode: 0o600 })
+      const bytes = yield* AppendLog.append(file, log, encode(change), fsync)
+      const info = yield* file.stat
+      const { memory } = log
+      const isAlone = log.tail === 0 && AppendLog.isSame(log, info) && Number(info.size) === log.size + bytes
+      if (isAlone && memory !== undefined && change._tag !== "Create") {
+        log.size += bytes
+        log.lines++
+        return apply(memory, change)
+      }
+      log.outcomes.set(change.by, "Void")
+      yield* refresh(log)
+      const outcome = log.outcomes.get(change.by) ?? "Void"
+      log.outcomes.delete(change.by)
+      return outcome
+    },
+    Effect.scoped,
+    faulty
   )
-  const at = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
-  const note: Change = { _tag: "Repaired", by: makeId(), at, lostBytes }
-  yield* Effect.ignore(write(fs, path, log, note, options))
-})
+
+  /** Reports what of a file can't be read, and notes that it was reported. */
+  const repair = Effect.fnUntraced(function* (log: Log) {
+    if (log.tail > 0) {
+      // It may be a record that another process is writing at this moment.
+      yield* Effect.sleep("50 millis")
+      yield* refresh(log)
+    }
+    const lostBytes = log.lost + log.tail
+    if (lostBytes === 0) return
+    const threadId = JSON.stringify(log.create?.threadId ?? "none")
+    yield* AppendLog.reportLost(lostBytes, `${path.join(folder, log.file)} (thread ${threadId})`)
+    const at = yield* Clock.currentTimeMillis
+    yield* Effect.ignore(write(log, { _tag: "Repaired", by: makeId(), at, lostBytes }))
+  })
+
+  return { refresh, write, repair }
+}

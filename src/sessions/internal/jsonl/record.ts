@@ -2,6 +2,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Journal from "../../../core/Journal.ts"
 import { isObject, JsonObject } from "../../../core/Json.ts"
+import { tornMark } from "../../../support/appendLog.ts"
 import * as codec from "../codec.ts"
 import * as Memory from "../memory.ts"
 
@@ -42,12 +43,6 @@ const decodeChange = Schema.decodeUnknownResult(Change)
 /** What a line is: a change, what a crash left of one, or something that nobody wrote like that. */
 export type Line = { readonly change: Change } | { readonly torn: true } | { readonly problem: string }
 
-/**
- * The end of a line that was found unfinished. No line has it otherwise, so one that can't be read and has it not was
- * whole once.
- */
-export const tornEnd = "#\n"
-
 const problemOf = (value: unknown): string =>
   isObject(value) && "v" in value && value["v"] !== codec.version
     ? `it is of version ${JSON.stringify(value["v"])}, and this version of effect-deepagents reads ${codec.version}`
@@ -56,7 +51,7 @@ const problemOf = (value: unknown): string =>
 /** Looked at from the end: an expression would look at each `#` of a line as if it were the first at its end. */
 const withoutMarks = (line: string): string => {
   let end = line.length
-  while (line[end - 1] === "#") end--
+  while (line[end - 1] === tornMark) end--
   return line.slice(0, end)
 }
 
@@ -79,7 +74,7 @@ export const mayBegin = (bytes: Uint8Array): boolean => {
   return beginning.startsWith(text)
 }
 
-export const encode = (change: Change): string => `${JSON.stringify({ v: codec.version, ...change })}\n`
+export const encode = (change: Change): string => JSON.stringify({ v: codec.version, ...change })
 
 /** What a record did to the thread: nothing, when somebody else was first. `Broken`: what it builds on is not there. */
 export type Effected = "Done" | "Void" | "Broken"

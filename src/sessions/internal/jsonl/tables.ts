@@ -1,14 +1,12 @@
 import * as Effect from "effect/Effect"
-import type * as FileSystem from "effect/FileSystem"
-import type * as Path from "effect/Path"
-import type { PlatformError } from "effect/PlatformError"
 import * as Semaphore from "effect/Semaphore"
 import { makeId } from "../../../core/Message.ts"
+import { syncFolder } from "../../../support/appendLog.ts"
 import * as Memory from "../memory.ts"
 import type { Appended, Fault, Tables } from "../tables.ts"
 import * as Logs from "./log.ts"
 import { baseOf, fileOf, isBase, isThread } from "./names.ts"
-import type { Change, Create, Effected } from "./record.ts"
+import type { Change, Create } from "./record.ts"
 
 const stripes = 64
 const cached = 64
@@ -23,16 +21,9 @@ interface Open extends Logs.Log {
 
 const isOpen = (log: Logs.Log): log is Open => log.memory !== undefined && log.create !== undefined
 
-const faulty = <A>(effect: Effect.Effect<A, Fault | PlatformError>): Effect.Effect<A, Fault> =>
-  Effect.mapError(effect, (error) => ("_tag" in error ? Logs.unavailable(error) : error))
-
 /** Tables in a folder that is there. */
-export const make = Effect.fnUntraced(function* (
-  fs: FileSystem.FileSystem,
-  path: Path.Path,
-  options: { readonly folder: string; readonly fsync: boolean }
-) {
-  const { folder, fsync } = options
+export const make = Effect.fnUntraced(function* (place: Logs.Place) {
+  const { folder, fs, fsync, path } = place
   const locks = yield* Effect.replicateEffect(Semaphore.make(1), stripes)
   // A fork is not made while what it goes on from is removed.
   const structure = yield* Semaphore.make(1)
@@ -65,7 +56,7 @@ export const make = Effect.fnUntraced(function* (
     if (known?.create?.by === by && (known.memory?.list.length ?? 0) >= count) return known.memory
     for (const name of [file, baseOf(file, by)]) {
       const log = Logs.empty(name)
-      yield* faulty(Logs.refresh(fs, path.join(folder, name), log, resolve))
+      yield* refresh(log)
       if (log.create?.by !== by) continue
       if (log.broken !== undefined) return yield* Effect.fail(corrupt(name, log.broken))
       return log.memory
@@ -73,20 +64,18 @@ export const make = Effect.fnUntraced(function* (
     return undefined
   })
 
-  const write = (log: Logs.Log, change: Change): Effect.Effect<Effected, Fault> =>
-    faulty(Logs.write(fs, path.join(folder, log.file), log, change, { fsync, resolve }))
+  const { refresh, repair, write } = Logs.make(place, resolve)
 
   /** The log of a file, read to its end; under its lock. */
   const read = Effect.fnUntraced(function* (file: string): Effect.fn.Return<Logs.Log, Fault> {
     const known = logs.get(file)
     const log = known ?? Logs.empty(file)
-    const at = path.join(folder, file)
-    if (!(yield* faulty(Logs.refresh(fs, at, log, resolve)))) {
+    if (!(yield* refresh(log))) {
       logs.delete(file)
       return Logs.empty(file)
     }
     // To what can't be read nothing is added.
-    if (known === undefined && log.broken === undefined) yield* faulty(Logs.repair(fs, at, log, { fsync, resolve }))
+    if (known === undefined && log.broken === undefined) yield* repair(log)
     if (log.broken !== undefined) return yield* Effect.fail(corrupt(file, log.broken))
     keep(log)
     return log
@@ -120,10 +109,7 @@ export const make = Effect.fnUntraced(function* (
         : Effect.map(write(log, { _tag: "Create", by: makeId(), ...change }), (outcome) => outcome === "Done")
     )
     const isNew = yield* locked(file)(make)
-    // The name of a new file is only safe when its folder is; not every system can do that.
-    if (isNew && fsync) {
-      yield* Effect.ignore(Effect.scoped(Effect.flatMap(fs.open(folder, { flag: "r" }), (handle) => handle.sync)))
-    }
+    if (isNew && fsync) yield* syncFolder(fs, folder)
     return isNew
   })
 
@@ -139,7 +125,7 @@ export const make = Effect.fnUntraced(function* (
     })
 
   const names = (wanted: (file: string) => boolean) =>
-    faulty(Effect.map(fs.readDirectory(folder), (files) => files.filter(wanted).sort()))
+    Logs.faulty(Effect.map(fs.readDirectory(folder), (files) => files.filter(wanted).sort()))
 
   /** All threads, one after the other. One that can't be read is told of, and left out. */
   const each = Effect.fnUntraced(function* <A>(body: (log: Open) => ReadonlyArray<A>) {
@@ -163,7 +149,7 @@ export const make = Effect.fnUntraced(function* (
     const bases: Array<{ readonly file: string; readonly by: string; readonly from: string | undefined }> = []
     for (const file of yield* names(isBase)) {
       const log = Logs.empty(file)
-      yield* faulty(Logs.refresh(fs, path.join(folder, file), log, resolve))
+      yield* refresh(log)
       if (log.create !== undefined) bases.push({ file, by: log.create.by, from: log.create.origin?.by })
     }
     return { used, bases }
@@ -177,7 +163,7 @@ export const make = Effect.fnUntraced(function* (
       const needed = new Set([...used, ...left.flatMap(({ from }) => (from === undefined ? [] : [from]))])
       const unused = left.filter(({ by }) => !needed.has(by))
       if (unused.length === 0) return
-      for (const { file } of unused) yield* faulty(fs.remove(path.join(folder, file)))
+      for (const { file } of unused) yield* Logs.faulty(fs.remove(path.join(folder, file)))
       left = left.filter((base) => !unused.includes(base))
     }
   })
@@ -190,7 +176,7 @@ export const make = Effect.fnUntraced(function* (
       const from = path.join(folder, log.file)
       logs.delete(log.file)
       return Effect.as(
-        faulty(isUsed ? fs.rename(from, path.join(folder, baseOf(log.file, by))) : fs.remove(from)),
+        Logs.faulty(isUsed ? fs.rename(from, path.join(folder, baseOf(log.file, by))) : fs.remove(from)),
         true
       )
     })

@@ -34,13 +34,13 @@ const decodeLine = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Union
 /** Reads a line; `undefined` if it can't be read. */
 export const decode = (line: string): Change | typeof Head.Type | undefined => Result.getOrUndefined(decodeLine(line))
 
-export const encode = (change: Change): string => `${JSON.stringify(change)}\n`
+export const encode = (change: Change): string => JSON.stringify(change)
 
 /** A whole file. */
 export const encodeFile = (space: string, rows: Rows.Rows<Entry>): string => {
   const head: typeof Head.Type = { _tag: "Head", v: version, space }
   const lines = [...rows.map].map(([key, { by, value }]) => encode({ _tag: "Set", by, rows: [[key, value]] }))
-  return `${JSON.stringify(head)}\n${lines.join("")}`
+  return `${[JSON.stringify(head), ...lines].join("\n")}\n`
 }
 
 /** Does to rows what a change says; `false` if it did not hold. */

@@ -8,10 +8,10 @@
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
-import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import { makeId } from "../../../core/Message.ts"
+import * as AppendLog from "../../../support/appendLog.ts"
 import type { Fault } from "../../Storage.ts"
 import * as Rows from "../rows.ts"
 import { apply, type Change, decode, encode, encodeFile, type Entry } from "./change.ts"
@@ -25,20 +25,12 @@ export interface Place {
   readonly fsync: boolean
 }
 
-/** A file as far as it was read. */
-interface Log {
+/** A file as far as it was read. An outcome is whether the change held, `undefined` as long as it was not found. */
+interface Log extends AppendLog.Log<boolean | undefined> {
   readonly generation: number
-  readonly inode: string
   readonly rows: Rows.Rows<Entry>
-  /** In bytes, up to the end of a line. */
-  size: number
-  lines: number
-  /** Bytes of lines that can't be read. */
-  lost: number
   space: string | undefined
   isSealed: boolean
-  /** What became of changes that are waited for. */
-  readonly outcomes: Map<string, boolean | undefined>
 }
 
 /** A log that is held: read on from where it was. */
@@ -46,23 +38,12 @@ export interface Held {
   log: Log | undefined
 }
 
-const newline = 0x0a
-const chunk = 1024 * 1024
 /** So many files that were followed are kept, empty: none of their names is given again by a process that lags. */
 const kept = 8
 
 type Problem = Fault | PlatformError
 
-const unless =
-  (tag: "NotFound" | "AlreadyExists") =>
-  <A, R>(effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A | undefined, PlatformError, R> =>
-    Effect.catchIf(
-      effect,
-      (error) => error.reason._tag === tag,
-      () => Effect.undefined
-    )
-
-const inodeOf = ({ dev, ino }: FileSystem.File.Info): string => `${dev} ${Option.getOrElse(ino, () => "")}`
+const { unless } = AppendLog
 
 const fileOf = (place: Place, generation: number): string => place.path.join(place.folder, `${generation}`)
 
@@ -82,27 +63,9 @@ const take = (log: Log, line: string, bytes: number): void => {
 
 /** Reads what came since. `false` if the file is another one than the log is of. */
 const follow = Effect.fnUntraced(function* (file: FileSystem.File, log: Log) {
-  const stat = yield* file.stat
-  const end = Number(stat.size)
-  if (inodeOf(stat) !== log.inode || end < log.size) return false
-  const bytes = new Uint8Array(end - log.size)
-  let read = 0
-  while (read < bytes.length) {
-    const size = Math.min(chunk, bytes.length - read)
-    const part = yield* file.readAlloc(size, { position: BigInt(log.size + read) })
-    if (Option.isNone(part)) break
-    bytes.set(part.value, read)
-    read += part.value.length
-  }
-  const decoder = new TextDecoder()
-  const whole = bytes.subarray(0, read)
-  let start = 0
-  for (let stop = whole.indexOf(newline); stop >= 0; stop = whole.indexOf(newline, start)) {
-    take(log, decoder.decode(whole.subarray(start, stop)), stop - start + 1)
-    start = stop + 1
-  }
-  log.size += start
-  return true
+  const news = yield* AppendLog.follow(file, log)
+  for (const [line, bytes] of news?.lines ?? []) take(log, line, bytes)
+  return news !== undefined
 })
 
 /** Makes a file of rows, unless there is one of this number: both in one step. */
@@ -116,10 +79,7 @@ const publish = Effect.fnUntraced(function* (place: Place, generation: number, r
   })
   const link = fs.link(draft, fileOf(place, generation)).pipe(unless("AlreadyExists"), unless("NotFound"))
   yield* Effect.ensuring(Effect.andThen(Effect.scoped(write), link), Effect.ignore(fs.remove(draft)))
-  // The name of a new file is only safe when its folder is; not every system can do that.
-  if (place.fsync) {
-    yield* Effect.ignore(Effect.scoped(Effect.flatMap(fs.open(place.folder, { flag: "r" }), (handle) => handle.sync)))
-  }
+  if (place.fsync) yield* AppendLog.syncFolder(fs, place.folder)
 })
 
 /**
@@ -156,9 +116,8 @@ const load = Effect.fnUntraced(function* (place: Place): Effect.fn.Return<Log | 
       Effect.gen(function* () {
         const file = yield* unless("NotFound")(fs.open(fileOf(place, last), { flag: "r" }))
         if (file === undefined) return undefined
-        const state = { size: 0, lines: 0, lost: 0, space: undefined, isSealed: false }
-        const inode = inodeOf(yield* file.stat)
-        const log: Log = { generation: last, inode, rows: Rows.empty(), outcomes: new Map(), ...state }
+        const unread = AppendLog.empty<boolean | undefined>(AppendLog.identityOf(yield* file.stat))
+        const log: Log = { ...unread, generation: last, rows: Rows.empty(), space: undefined, isSealed: false }
         return (yield* follow(file, log)) ? log : undefined
       })
     )
@@ -172,11 +131,7 @@ const load = Effect.fnUntraced(function* (place: Place): Effect.fn.Return<Log | 
       const problem = `${fileOf(place, last)} is not what this version of effect-deepagents wrote there; put it back from a copy, or remove it`
       return yield* Effect.fail<Fault>({ reason: "Corrupt", problem })
     }
-    if (log.lost > 0) {
-      yield* Effect.logWarning(
-        `${log.lost} bytes of ${fileOf(place, last)} can't be read: a write that a crash cut off, and that was never acknowledged. Everything else is there.`
-      )
-    }
+    if (log.lost > 0) yield* AppendLog.reportLost(log.lost, fileOf(place, last))
     yield* retire(place, names, last)
     return log
   }
@@ -204,10 +159,9 @@ const current = Effect.fnUntraced(function* (place: Place, held: Held): Effect.f
 /** Writes a line; says whether it held, `undefined` if it has to be written to another file. */
 const write = Effect.fnUntraced(function* (place: Place, log: Log, change: Change) {
   const file = yield* place.fs.open(fileOf(place, log.generation), { flag: "a+", mode: 0o600 })
-  if (inodeOf(yield* file.stat) !== log.inode) return undefined
+  if (!AppendLog.isSame(log, yield* file.stat)) return undefined
   log.outcomes.set(change.by, undefined)
-  yield* file.writeAll(new TextEncoder().encode(encode(change)))
-  if (place.fsync) yield* file.sync
+  yield* AppendLog.append(file, log, encode(change), place.fsync)
   // What is read is this very file, even if its name is another one's by this time.
   yield* follow(file, log)
   return log.outcomes.get(change.by)
