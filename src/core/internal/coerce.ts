@@ -1,53 +1,26 @@
+/**
+ * Mends the form of arguments by their JSON Schema.
+ */
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as Schemas from "../../support/jsonSchema.ts"
 import { isObject, isTooDeep, type Json, type JsonObject, maxDepth } from "../Json.ts"
+
+const { allows } = Schemas
 
 const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
 
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-const resolve = (schema: Json | undefined, root: JsonObject): JsonObject => {
-  if (!isObject(schema)) return {}
-  const ref = schema["$ref"]
-  if (typeof ref !== "string") return schema
-  const name = ref.startsWith("#/$defs/") ? ref.slice("#/$defs/".length) : undefined
-  const definitions = root["$defs"]
-  const target = name !== undefined && isObject(definitions) ? definitions[name] : undefined
-  return isObject(target) ? target : {}
-}
-
-const allows = (schema: JsonObject, type: string): boolean => {
-  const own = schema["type"]
-  return own === type || (Array.isArray(own) && own.includes(type))
-}
+const resolve = (schema: Json | undefined, root: JsonObject): JsonObject => Schemas.resolve(schema, root) ?? {}
 
 /** The one alternative that is meant by a union, when only one is left beside null. */
 const single = (schema: JsonObject, root: JsonObject): JsonObject => {
-  const union = schema["anyOf"] ?? schema["oneOf"]
-  if (!Array.isArray(union)) return schema
-  const members = union.map((member) => resolve(member, root)).filter((member) => !allows(member, "null"))
-  const [first, second] = members
-  return first !== undefined && (second === undefined || members.slice(1).every(isInfinity))
-    ? resolve(first, root)
-    : schema
-}
-
-/** `Schema.Number` is a number or one of three words; for a model it is a number. */
-const isInfinity = (schema: JsonObject): boolean => {
-  const values = schema["enum"]
-  return Array.isArray(values) && values.includes("Infinity")
-}
-
-/** `above` are the schemas that lead to this one: a union of itself allows nothing by that. */
-const nullable = (schema: JsonObject, root: JsonObject, above: ReadonlyArray<JsonObject> = []): boolean => {
-  const union = schema["anyOf"] ?? schema["oneOf"]
-  return (
-    Object.keys(schema).length === 0 ||
-    allows(schema, "null") ||
-    (Array.isArray(union) &&
-      !above.includes(schema) &&
-      union.some((member) => nullable(resolve(member, root), root, [...above, schema])))
-  )
+  const members = Schemas.membersOf(schema)
+    ?.map((member) => resolve(member, root))
+    .filter((member) => !allows(member, "null"))
+  const [first, ...rest] = members ?? []
+  return first !== undefined && rest.every(Schemas.isInfinity) ? first : schema
 }
 
 const scalar = (schema: JsonObject, value: Json): Json => {
@@ -86,7 +59,7 @@ const within = (schema: JsonObject, value: Json, root: JsonObject, depth: number
     Object.entries(value).flatMap(([key, item]) => {
       if (!Object.hasOwn(properties, key)) return [[key, item]]
       const property = resolve(properties[key], root)
-      if (item === null && !required.includes(key) && !nullable(property, root)) return []
+      if (item === null && !required.includes(key) && !Schemas.allowsNull(properties[key], root)) return []
       return [[key, visit(property, item, root, depth + 1)]]
     })
   )

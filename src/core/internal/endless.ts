@@ -1,22 +1,19 @@
+/**
+ * Finds JSON Schemas that can't be decoded by.
+ */
+import { targetOf } from "../../support/jsonSchema.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
 
 /** The schemas that hold for the very value that this one holds for. */
 const beside = (schema: JsonObject, root: JsonObject): ReadonlyArray<Json> => {
-  const { $ref, allOf, anyOf, oneOf } = schema
+  const { allOf, anyOf, oneOf } = schema
   const lists = [allOf, anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []))
-  const target = typeof $ref === "string" ? targetOf($ref, root) : undefined
+  const target = targetOf(schema, root)
   return target === undefined ? lists : [...lists, target]
 }
 
-const targetOf = ($ref: string, root: JsonObject): Json | undefined => {
-  if ($ref === "#") return root
-  const { $defs } = root
-  const name = $ref.startsWith("#/$defs/") ? $ref.slice("#/$defs/".length) : undefined
-  return name !== undefined && isObject($defs) && Object.hasOwn($defs, name) ? $defs[name] : undefined
-}
-
 /**
- * Whether a JSON Schema leads back to itself without a step into the value (`A` is `A` or a string): who decodes by it
+ * Whether a JSON Schema leads back to itself without a step into the value (`A` is `A` or a string): a decoder of it
  * never comes to an end.
  */
 export const isEndless = (root: JsonObject): boolean => {

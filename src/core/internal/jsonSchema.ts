@@ -3,6 +3,7 @@
  */
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Schema from "effect/Schema"
+import { pathOf } from "../../support/jsonSchema.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
 
 /** `Schema.Struct({})` is anything but `null`; what is meant is an object. */
@@ -46,8 +47,8 @@ const toJson = (schema: JsonSchema.JsonSchema): JsonObject => {
 
 /** The definition that a reference names. */
 const nameOf = (ref: Json | undefined): string | undefined => {
-  const name = typeof ref === "string" ? /^#\/\$defs\/([^/]+)$/.exec(ref)?.[1] : undefined
-  return name === undefined ? undefined : decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~")
+  const [kind, name, ...rest] = pathOf(ref) ?? []
+  return kind === "$defs" && rest.length === 0 ? name : undefined
 }
 
 const refersTo = (value: Json, name: string): boolean =>

@@ -5,6 +5,7 @@
  * checks it. A schema of which the meaning would change is not adapted at all.
  */
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
+import { allowsNull, definitionsOf, membersOf, resolve } from "../../support/jsonSchema.ts"
 import { merge } from "./read.ts"
 
 /**
@@ -40,43 +41,18 @@ const annotations = new Set([
   "writeOnly"
 ])
 
-const definitionsOf = (root: JsonObject): JsonObject => {
-  const named = root["$defs"] ?? root["definitions"]
-  return isObject(named) ? named : {}
-}
-
 const refName = (ref: Json | undefined): string | undefined =>
   typeof ref === "string" ? /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(ref)?.[1] : undefined
 
-const resolve = (schema: Json | undefined, root: JsonObject): JsonObject | undefined => {
-  if (!isObject(schema)) return undefined
-  if (schema["$ref"] === "#") return root
-  const name = refName(schema["$ref"])
-  const target = name === undefined ? schema : definitionsOf(root)[name]
-  return isObject(target) ? target : undefined
-}
-
-const members = (schema: JsonObject): ReadonlyArray<Json> | undefined => {
-  const union = schema["anyOf"] ?? schema["oneOf"]
-  return Array.isArray(union) ? union : undefined
-}
-
 /** A root that is a reference is what it refers to: providers want to see an object there. */
 export const inlineRoot = (schema: JsonObject): JsonObject => {
-  const target = refName(schema["$ref"]) === undefined ? undefined : resolve(schema, schema)
+  const target = "$ref" in schema ? resolve(schema, schema) : undefined
   return target === undefined ? schema : merge(target, { $defs: definitionsOf(schema) })
 }
 
 const requiredOf = (schema: JsonObject): ReadonlyArray<Json> => {
   const required = schema["required"]
   return Array.isArray(required) ? required : []
-}
-
-const allowsNull = (schema: JsonObject | undefined, root: JsonObject, depth = 0): boolean => {
-  if (schema === undefined || depth > 8) return false
-  const type = schema["type"]
-  if (type === "null" || (Array.isArray(type) && type.includes("null"))) return true
-  return (members(schema) ?? []).some((member) => allowsNull(resolve(member, root), root, depth + 1))
 }
 
 const noted = (schema: JsonObject, notes: ReadonlyArray<string>): JsonObject => {
@@ -123,9 +99,9 @@ export const adaptSchema = (given: JsonObject, rules: SchemaRules): AdaptedSchem
     const adapted = Object.fromEntries(
       Object.entries(own).map(([key, value]) => {
         const optional = !required.includes(key) && rules.allRequired
-        const original = isObject(properties) ? resolve(properties[key], root) : undefined
+        const original = isObject(properties) ? properties[key] : undefined
         if (!optional || allowsNull(original, root) || !isObject(value)) return [key, value]
-        return [key, { anyOf: [...(members(value) ?? [value]), { type: "null" }] }]
+        return [key, { anyOf: [...(membersOf(value) ?? [value]), { type: "null" }] }]
       })
     )
     return {
@@ -155,7 +131,7 @@ export const adaptSchema = (given: JsonObject, rules: SchemaRules): AdaptedSchem
         notes.push(`${key}: ${JSON.stringify(value)}`)
       }
     }
-    const union = members(schema)
+    const union = membersOf(schema)
     if (union !== undefined) kept["anyOf"] = union.map((member, index) => visit(member, `${path}[${index}]`))
     if (schema["type"] === "array") kept["items"] = visit(schema["items"] ?? true, `${path}[]`)
     if (schema["type"] === "object") Object.assign(kept, object(schema, path))
@@ -194,7 +170,7 @@ const fits = (schema: JsonObject | undefined, value: Json): boolean => {
 
 const withoutNulls = (given: Json | undefined, value: Json, root: JsonObject): Json => {
   const schema = resolve(given, root)
-  const union = schema === undefined ? undefined : members(schema)
+  const union = schema === undefined ? undefined : membersOf(schema)
   if (union !== undefined) {
     const meant = union.find((member) => fits(resolve(member, root), value))
     return meant === undefined ? value : withoutNulls(meant, value, root)
@@ -206,7 +182,7 @@ const withoutNulls = (given: Json | undefined, value: Json, root: JsonObject): J
   const required = requiredOf(schema)
   return Object.fromEntries(
     Object.entries(value).flatMap(([key, item]) => {
-      const dropped = item === null && !required.includes(key) && !allowsNull(resolve(properties[key], root), root)
+      const dropped = item === null && !required.includes(key) && !allowsNull(properties[key], root)
       return dropped ? [] : [[key, withoutNulls(properties[key], item, root)]]
     })
   )

@@ -6,6 +6,7 @@
  */
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
+import { follow, pathOf } from "../../support/jsonSchema.ts"
 import { wellFormed, wellFormedJson } from "./wellFormed.ts"
 
 /** How deep a schema may be. Deeper down anything goes. */
@@ -73,35 +74,6 @@ export const without = (schema: JsonObject, ...keys: ReadonlyArray<string>): Jso
 export const described = (schema: JsonObject, note: string): JsonObject => {
   const before = schema["description"]
   return { ...schema, description: typeof before === "string" && before !== "" ? `${before} ${note}` : note }
-}
-
-const decodeUri = (text: string): string =>
-  Result.getOrElse(
-    Result.try(() => decodeURIComponent(text)),
-    () => text
-  )
-
-/** Where a reference leads in its own document, as a path; `undefined` for another document. */
-const pathOf = (ref: Json | undefined): ReadonlyArray<string> | undefined => {
-  if (typeof ref !== "string" || !(ref === "#" || ref.startsWith("#/"))) return undefined
-  if (ref === "#") return []
-  return ref
-    .slice(2)
-    .split("/")
-    .map((part) => decodeUri(part).replaceAll("~1", "/").replaceAll("~0", "~"))
-}
-
-const follow = (root: JsonObject, path: ReadonlyArray<string>): JsonObject | undefined => {
-  let node: Json | undefined = root
-  for (const part of path) {
-    const own: Json | undefined = Array.isArray(node)
-      ? node[Number(part)]
-      : isObject(node) && Object.hasOwn(node, part)
-        ? node[part]
-        : undefined
-    node = own
-  }
-  return isObject(node) ? node : undefined
 }
 
 /** What a node is without anything in between: its reference, and the members of its combinators. */

@@ -2,6 +2,7 @@
  * An answer in a schema: by the API's own means where it accepts the schema, else by asking for it.
  */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { targetOf } from "../../../support/jsonSchema.ts"
 import { adaptSchema, type SchemaRules } from "../jsonSchema.ts"
 import { wellFormedObject } from "../wellFormed.ts"
 
@@ -20,24 +21,22 @@ export interface OutputRequest {
   readonly removed: ReadonlyArray<string>
 }
 
-const refsIn = (value: Json): ReadonlyArray<string> => {
-  if (Array.isArray(value)) return value.flatMap(refsIn)
-  if (!isObject(value)) return []
-  const { $ref, ...rest } = value
-  return [...(typeof $ref === "string" ? [$ref] : []), ...Object.values(rest).flatMap(refsIn)]
-}
-
 /** Whether a schema refers to itself, which the API does not accept. */
-const isRecursive = (schema: JsonObject): boolean => {
-  const { $defs, ...root } = schema
-  const definitions = isObject($defs) ? $defs : {}
-  const visit = (value: Json, path: ReadonlyArray<string>): boolean =>
-    refsIn(value).some((ref) => {
-      if (ref === "#" || path.includes(ref)) return true
-      const target = definitions[ref.replace("#/$defs/", "")]
-      return target !== undefined && visit(target, [...path, ref])
-    })
-  return visit(root, [])
+const isRecursive = (root: JsonObject): boolean => {
+  const open = new Set<Json>()
+  const done = new Set<Json>()
+  const visit = (value: Json): boolean => {
+    if (typeof value !== "object" || value === null || done.has(value)) return false
+    if (open.has(value)) return true
+    open.add(value)
+    const target = isObject(value) ? targetOf(value, root) : undefined
+    const isFound = (target !== undefined && visit(target)) || Object.values(value).some(visit)
+    open.delete(value)
+    done.add(value)
+    return isFound
+  }
+  const { $defs: _definitions, ...used } = root
+  return visit(used)
 }
 
 const make = (given: JsonObject): OutputRequest => {

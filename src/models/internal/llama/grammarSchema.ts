@@ -6,6 +6,7 @@
  */
 import type { GbnfJsonObjectSchema } from "node-llama-cpp"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { allowsNull, definitionsOf, isInfinity, membersOf, resolve } from "../../../support/jsonSchema.ts"
 import { merge } from "../read.ts"
 
 /** A schema for a grammar, and the way back for what the grammar lets through. */
@@ -40,11 +41,6 @@ const refName = (schema: JsonObject): string | undefined => {
   return typeof $ref === "string" ? /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec($ref)?.[1] : undefined
 }
 
-const definitionsOf = (root: JsonObject): JsonObject => {
-  const { $defs, definitions } = root
-  return isObject($defs) ? $defs : isObject(definitions) ? definitions : {}
-}
-
 /** One schema of a schema and all that it has to be as well; `undefined` if they don't go together. */
 const intersected = (schema: JsonObject, defs: JsonObject, depth: number): JsonObject | undefined => {
   const { allOf, ...own } = schema
@@ -75,17 +71,6 @@ const intersected = (schema: JsonObject, defs: JsonObject, depth: number): JsonO
   return all
 }
 
-const allowsNull = (schema: Json | undefined): boolean => {
-  if (!isObject(schema)) return true
-  const { anyOf, const: constant, enum: values, oneOf, type } = schema
-  if (type === "null" || constant === null || listOf(type).includes("null") || listOf(values).includes(null))
-    return true
-  return [...listOf(anyOf), ...listOf(oneOf)].some(allowsNull)
-}
-
-/** `Schema.Number` is a number or one of three words; for a model it is a number. */
-const isNotANumber = (schema: Json): boolean => isObject(schema) && listOf(schema["enum"]).includes("Infinity")
-
 interface Context {
   readonly defs: JsonObject
   /** Whether an optional property may be `null`; else it is always there. */
@@ -98,7 +83,7 @@ const objectSchema = (schema: JsonObject, context: Context): JsonObject => {
   const declared = isObject(properties) ? Object.entries(properties) : []
   const own = declared.map(([key, value]) => {
     const converted = convert(value, context)
-    const isOptional = context.nulls && !required.includes(key) && !allowsNull(value)
+    const isOptional = context.nulls && !required.includes(key) && !allowsNull(value, { $defs: context.defs })
     return [key, isOptional ? { oneOf: [converted, { type: "null" }] } : converted]
   })
   // Beside declared properties `true` is what a validator lets pass, and not what is asked for.
@@ -143,13 +128,13 @@ const convert = (given: Json, context: Context): JsonObject => {
   if (name !== undefined) return isObject(context.defs[name]) ? { $ref: `#/$defs/${name}` } : anything
   const schema = intersected(given, context.defs, 0)
   if (schema === undefined) return anything
-  const { anyOf, const: constant, enum: values, oneOf, type } = schema
+  const { const: constant, enum: values, type } = schema
   const isScalar = (value: Json) => value === null || typeof value !== "object"
   if (constant !== undefined && isScalar(constant)) return described(schema, { const: constant })
   if (Array.isArray(values) && values.every(isScalar)) return described(schema, { enum: values })
-  const members = Array.isArray(anyOf) ? anyOf : Array.isArray(oneOf) ? oneOf : undefined
+  const members = membersOf(schema)
   if (members !== undefined) {
-    const meant = members.filter((member) => !isNotANumber(member))
+    const meant = members.filter((member) => !isInfinity(member))
     return described(schema, { oneOf: meant.map((member) => convert(member, context)) })
   }
   if (Array.isArray(type)) return described(schema, { oneOf: type.map((one) => ofType(one, schema, context)) })
@@ -159,10 +144,9 @@ const convert = (given: Json, context: Context): JsonObject => {
 
 /** Takes away the `null` of properties that were left out. */
 const restored = (value: Json, given: Json | undefined, defs: JsonObject): Json => {
-  if (!isObject(given)) return value
-  const name = refName(given)
-  if (name !== undefined) return restored(value, defs[name], defs)
-  const schema = intersected(given, defs, 0) ?? given
+  const resolved = resolve(given, { $defs: defs })
+  if (resolved === undefined) return value
+  const schema = intersected(resolved, defs, 0) ?? resolved
   const members = [...listOf(schema["anyOf"]), ...listOf(schema["oneOf"])]
   if (members.length > 0) {
     const fits = members.find((member) => fitsKeys(value, member, defs))
@@ -175,17 +159,17 @@ const restored = (value: Json, given: Json | undefined, defs: JsonObject): Json 
   return Object.fromEntries(
     Object.entries(value).flatMap(([key, item]) => {
       const own = properties[key]
-      const isLeftOut = item === null && own !== undefined && !required.includes(key) && !allowsNull(own)
+      const isLeftOut =
+        item === null && own !== undefined && !required.includes(key) && !allowsNull(own, { $defs: defs })
       return isLeftOut ? [] : [[key, restored(item, own, defs)]]
     })
   )
 }
 
 /** Whether a value of a union is one of this member's: an object has all of its keys, since a grammar gives them all. */
-const fitsKeys = (value: Json, member: Json, defs: JsonObject): boolean => {
-  if (!isObject(member)) return false
-  const name = refName(member)
-  if (name !== undefined) return fitsKeys(value, defs[name] ?? false, defs)
+const fitsKeys = (value: Json, given: Json, defs: JsonObject): boolean => {
+  const member = resolve(given, { $defs: defs })
+  if (member === undefined) return false
   if (Array.isArray(value)) return member["type"] === "array"
   const { properties } = member
   return isObject(value) && isObject(properties) && Object.keys(properties).every((key) => key in value)

@@ -3,6 +3,7 @@
  */
 import type { ToolDefinition } from "../../../../core/ChatModel.ts"
 import { isObject, type Json, type JsonObject } from "../../../../core/Json.ts"
+import { allows, alternativesOf, membersOf } from "../../../../support/jsonSchema.ts"
 import type { AnsweredCall } from "../../normalize.ts"
 import type { OpenCall, OpenCalls } from "./calls.ts"
 import { chatml, chatStops, thinkTags } from "./chatml.ts"
@@ -60,29 +61,19 @@ const readValue = function* (cursor: Cursor, say: (char: string) => void): Parse
   return undefined
 }
 
-const resolve = (schema: Json | undefined, root: JsonObject): JsonObject => {
-  if (!isObject(schema)) return {}
-  const { $defs } = root
-  const { $ref } = schema
-  if (typeof $ref !== "string") return schema
-  const target = isObject($defs) ? $defs[$ref.replace("#/$defs/", "")] : undefined
-  return isObject(target) ? target : {}
-}
-
 /** Whether a value of this schema is text as it stands, and not JSON. What nothing is known about is text. */
-const isText = (schema: JsonObject, root: JsonObject): boolean => {
-  const { anyOf, oneOf, type } = schema
-  const members = Array.isArray(anyOf) ? anyOf : Array.isArray(oneOf) ? oneOf : undefined
-  if (members !== undefined) return members.some((member) => isObject(member) && isText(resolve(member, root), root))
-  const values = Array.isArray(schema["enum"]) ? schema["enum"] : "const" in schema ? [schema["const"]] : undefined
-  if (values !== undefined) return values.some((item) => typeof item === "string")
-  return type === undefined || type === "string" || (Array.isArray(type) && type.includes("string"))
-}
+const isText = (given: Json | undefined, root: JsonObject): boolean =>
+  [...alternativesOf(given, root)].some((schema) => {
+    if (membersOf(schema) !== undefined) return false
+    const { const: constant, enum: values, type } = schema
+    const listed = Array.isArray(values) ? values : constant === undefined ? undefined : [constant]
+    return listed?.some((item) => typeof item === "string") ?? (type === undefined || allows(schema, "string"))
+  })
 
 const propertyOf = (tool: ToolDefinition | undefined, name: string): boolean => {
   const root = tool?.parameters ?? {}
   const { properties } = root
-  return isText(resolve(isObject(properties) ? properties[name] : undefined, root), root)
+  return isText(isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined, root)
 }
 
 const readParameter = function* (cursor: Cursor, call: OpenCall, text: boolean): Parser<string | undefined> {
