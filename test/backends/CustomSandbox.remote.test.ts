@@ -1,7 +1,7 @@
 /**
  * What a sandbox does where the other side is slow, cut off, full of noise or poorly equipped.
  */
-import { copyFile, mkdir, readdir, symlink, writeFile } from "node:fs/promises"
+import { copyFile, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
@@ -236,6 +236,9 @@ describe("a sandbox far away", () => {
             if (found.startsWith("/")) await symlink(found, join(tools, name))
           }
           await copyFile("/bin/sh", join(tools, "sh")).catch(() => undefined)
+          // A slow one: what is ended after its children must not do anything in between.
+          await rm(join(tools, "ps"))
+          await writeFile(join(tools, "ps"), `#!/bin/sh\nsleep 0.2\nexec ${await which("ps")} "$@"\n`, { mode: 0o755 })
         })
         const { execute, read, write } = LocalShell.functionsOf(shell)
         const sandbox = yield* CustomSandbox.make(
@@ -252,9 +255,13 @@ describe("a sandbox far away", () => {
         yield* sandbox.edit("/ä 'x'.txt", [{ old: "needle", new: "naäl" }], { version })
         expect(yield* reasonOf(sandbox.edit("/ä 'x'.txt", [{ old: "n", new: "m" }], { version }))).toBe("Conflict")
         expect((yield* sandbox.grep({ pattern: "aäl" })).files.length).toBe(1)
-        const late = yield* Effect.flip(sandbox.execute("(sleep 3; touch late) & sleep 30", { timeout: "1 second" }))
+        const late = yield* Effect.flip(
+          sandbox.execute("(sleep 2 & first=$!; sleep 30 & wait $first; touch late) & sleep 30", {
+            timeout: "500 millis"
+          })
+        )
         expect(late.reason._tag).toBe("TimedOut")
-        yield* Effect.sleep(3_500)
+        yield* Effect.sleep(1_600)
         expect((yield* sandbox.ls("/")).entries.map(({ path }) => path)).toEqual(["/ä 'x'.txt"])
       }).pipe(Effect.scoped),
     30_000

@@ -4,9 +4,13 @@
  */
 import { prelude, quote } from "./shell.ts"
 
-/** Ends the session of a command: asks it to, and a second later no longer asks. */
+/**
+ * Ends the session of a command: asks it to, and a second later no longer asks. Where there are no sessions, a process
+ * is stopped before its children are ended, or it would go on to what comes after them.
+ */
 const finish = `
 _ed_tree() {
+  kill -s STOP "$1"
   for _ed_k in $(ps -A -o pid= -o ppid= | awk -v p="$1" "\\$2 == p { print \\$1 }"); do _ed_tree "$_ed_k"; done
   kill -s KILL "$1"
 }
