@@ -1,11 +1,40 @@
+import { availableParallelism } from "node:os"
 import { defaultServerConditions } from "vite"
 import { defineConfig } from "vitest/config"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 // Type tests are plain modules, `test/**/*.types.ts`, checked by `npm run typecheck` and never run: vitest's own
 // typecheck mode drives tsc by parsing its output. They assert with `expectTypeOf` from vitest or `@ts-expect-error`.
 // "module" is for bundlers: what packages put there (AWS's, for one), node can't load.
 const conditions = ["@effect-deepagents/source", ...defaultServerConditions.filter((name) => name !== "module")]
 const results = process.env["VITEST_RESULTS"]
+
+/** The files that take longest, longest first: they must not be what the last worker is left with. */
+const slow = [
+  "durable/chaos",
+  "backends/conformance.sandbox",
+  "backends/conformance",
+  "fuzz/growth",
+  "sessions/processes",
+  "durable/cluster",
+  "backends/BaseSandbox",
+  "models/hostile/hostile",
+  "sessions/conformance",
+  "stores/processes",
+  "models/llama/LlamaChatModel",
+  "backends/BaseSandbox.remote",
+  "backends/local/LocalShell"
+]
+
+class SlowFirst extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>) {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const at = slow.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`))
+      return at === -1 ? slow.length : at
+    }
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
+  }
+}
 
 export default defineConfig({
   resolve: { conditions },
@@ -18,6 +47,11 @@ export default defineConfig({
     // Loading Effect and the sources is most of what a small file costs: files of a worker share what it has loaded.
     // Nothing in src/ is a singleton, so no file can see another's traces.
     isolate: false,
+    // Many files wait for processes and servers of theirs, so that even two processors have work for two workers.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
+    sequence: { sequencer: SlowFirst },
+    // Node keeps what it compiled for the processes that tests start: each takes half of its time to load Effect.
+    env: { NODE_COMPILE_CACHE: `${import.meta.dirname}/node_modules/.cache/node` },
     // A busy machine is slower by a factor; a hang is found as well after 20 seconds.
     testTimeout: 20_000,
     hookTimeout: 60_000,

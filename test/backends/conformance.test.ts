@@ -1,7 +1,7 @@
 /**
  * Every layer of files is held to the one suite.
  */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, it } from "@effect/vitest"
 import { rgPath } from "@vscode/ripgrep"
 import { Context, Effect, Layer } from "effect"

@@ -1,4 +1,4 @@
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Logger, Path, Schema, Stream } from "effect"
 import { Agent, ChatModel, type Json, Message, MessageLog, ModelError, Tool } from "effect-deepagents"

@@ -3,7 +3,7 @@
  *
  *     node --expose-gc --conditions=@effect-deepagents/source test/durable/sizing.ts
  */
-import { NodeCrypto } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Clock, Deferred, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { Agent, Message, Tool } from "effect-deepagents"

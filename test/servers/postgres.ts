@@ -23,7 +23,9 @@ export const postgres = Effect.gen(function* () {
     password: "postgres",
     createPostgresUser: process.getuid?.() === 0,
     persistent: false,
-    postgresFlags: ["-c", "max_connections=200"],
+    // It waits for no disk: servers are killed here, and the machine never is.
+    initdbFlags: ["--no-sync"],
+    postgresFlags: ["-c", "max_connections=200", "-c", "fsync=off"],
     onLog: () => {},
     onError: () => {}
   })

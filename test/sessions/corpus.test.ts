@@ -5,7 +5,7 @@
  */
 import { cpSync, readdirSync } from "node:fs"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Agent, Approval, Backend, Checkpoint, type Journal, Message, Tool } from "effect-deepagents"

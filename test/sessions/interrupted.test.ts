@@ -7,7 +7,7 @@ import { Agent, Checkpoint, Journal, Tool } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { isFull } from "../scale.ts"
-import { onPostgres } from "./children/stores.ts"
+import { onPostgres } from "./children/postgres.ts"
 import { aSchema, Postgres } from "./places.ts"
 import { makeProxy } from "./proxy.ts"
 

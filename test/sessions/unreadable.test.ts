@@ -1,4 +1,4 @@
-import { PgClient } from "@effect/sql-pg"
+import * as PgClient from "@effect/sql-pg/PgClient"
 /**
  * Rows that are there and can't be read: each is told of, and keeps nobody from reading the others.
  */
@@ -8,7 +8,7 @@ import { Redacted } from "effect"
 import { Message } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import { SqlClient } from "effect/sql"
-import { onPostgres } from "./children/stores.ts"
+import { onPostgres } from "./children/postgres.ts"
 import { aSchema, Postgres } from "./places.ts"
 
 const said = (id: string, text: string): SessionStore.NewEntry => ({

@@ -4,7 +4,7 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { delimiter, join } from "node:path"
 import { inspect } from "node:util"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Config, ConfigProvider, Effect, Layer, type Redacted, Result, Sink, Stream } from "effect"
 import { CredentialKey } from "effect-deepagents/stores"

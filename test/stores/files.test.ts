@@ -3,7 +3,7 @@
  */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Logger, PlatformError, Result } from "effect"
 import { MemoryStore, Storage } from "effect-deepagents/stores"

@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { layer as suite } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"

@@ -1,7 +1,7 @@
-/** Run by tests as another process that counts in a file of a folder. */
-import { Effect } from "effect"
 import { BackendError } from "effect-deepagents"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
+/** Run by tests as another process that counts in a file of a folder. */
+import * as Effect from "effect/Effect"
 
 const [root = "", path = "", times = "1"] = process.argv.slice(2)
 

@@ -2,11 +2,12 @@
  * The agents of the tests with processes. What they do outside is lines in a file: what, where, by which process.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs"
-import { Effect, Schema } from "effect"
 import { Agent, Message, Tool } from "effect-deepagents"
 import { AgentEntity, DurableAgent, Wait } from "effect-deepagents/durable"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 
 const note = (folder: string, line: string) =>
   Effect.sync(() => appendFileSync(`${folder}/did.txt`, `${process.pid} ${line}\n`))

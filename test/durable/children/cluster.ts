@@ -2,11 +2,13 @@
  * A cluster that its tests share with its children: settings that take seconds where a real one takes minutes, one
  * Postgres for everything.
  */
-import { NodeClusterSocket } from "@effect/platform-node"
+import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { Layer, Option, Redacted } from "effect"
 import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { ClusterWorkflowEngine, RunnerAddress } from "effect/cluster"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 
 const settings = {
   shardsPerGroup: 30,

@@ -1,8 +1,11 @@
 import { existsSync } from "node:fs"
 /** One runner of the cluster: `argv` is the database, the port and the folder. */
-import { NodeRuntime } from "@effect/platform-node"
-import { Cron as Times, DateTime, Effect, Layer } from "effect"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { AgentEntity, Cron, DurableAgent } from "effect-deepagents/durable"
+import * as Times from "effect/Cron"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { clerk, guard, officer, teller } from "./agents.ts"
 import { cluster } from "./cluster.ts"
 

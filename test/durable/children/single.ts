@@ -1,10 +1,12 @@
 /** A machine of its own, all in one SQLite file: `argv` is the folder, and whether it only posts or waits for the outcome. */
-import { NodeCrypto, NodeRuntime } from "@effect/platform-node"
-import { Effect, Layer } from "effect"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { AgentClient, AgentEntity } from "effect-deepagents/durable"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { SingleRunner } from "effect/cluster"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { teller } from "./agents.ts"
 
 const [folder = "", what = ""] = process.argv.slice(2)

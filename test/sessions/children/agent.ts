@@ -2,11 +2,13 @@
  * One turn of an agent with a thread in a file: each word of `argv` is a process of its own.
  */
 import { appendFileSync, writeSync } from "node:fs"
-import { Effect, Layer, Schema } from "effect"
 import { Agent, Approval, Checkpoint, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { SessionStore } from "effect-deepagents/sessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import { layer } from "./stores.ts"
 
 const [kind = "", path = "", what = ""] = process.argv.slice(2)

@@ -2,9 +2,9 @@
  * Appends so many entries to a thread that others write to as well, and says which were acknowledged.
  */
 import { writeSync } from "node:fs"
-import { Effect } from "effect"
 import { Message } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
+import * as Effect from "effect/Effect"
 import { layer } from "./stores.ts"
 
 const [kind = "", path = "", name = "", count = ""] = process.argv.slice(2)

@@ -1,11 +1,8 @@
+/** Stores that processes share. Each process loads the drivers of its own kind alone: they are most of what it costs. */
 import { readFileSync } from "node:fs"
-import { NodeRedis, NodeServices } from "@effect/platform-node"
-import { PgClient } from "@effect/sql-pg"
-import { Effect, Layer, Redacted } from "effect"
-import { JsonlSessions, type SessionStore } from "effect-deepagents/sessions"
-import * as RedisSessions from "effect-deepagents/sessions/RedisSessions"
-import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
-import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
+import type { SessionStore } from "effect-deepagents/sessions"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 
 /** What a process must know of a server: it is in `server.json` of its folder. */
 export interface Place {
@@ -13,27 +10,31 @@ export interface Place {
   readonly name: string
 }
 
-export const onPostgres = ({ name, url }: Place, maxConnections = 4) =>
-  SqlSessions.layer.pipe(
-    Layer.provide(PgClient.layer({ url: Redacted.make(url), maxConnections, startupParameters: { search_path: name } }))
-  )
-
-export const onRedis = ({ name, url }: Place) =>
-  RedisSessions.layer({ prefix: name }).pipe(Layer.provide(NodeRedis.layer({ url })))
-
 const placeOf = (path: string): Place => {
   const place: Place = JSON.parse(readFileSync(`${path}/server.json`, "utf8"))
   return place
 }
 
-const layers: Record<string, (path: string) => Layer.Layer<SessionStore.SessionStore>> = {
-  sqlite: (path) => Layer.orDie(SqliteSessions.layer({ file: `${path}/sessions.db`, synchronous: "full" })),
+type Store<E> = Layer.Layer<SessionStore.SessionStore, E>
+
+const later = <E>(load: () => Promise<Store<E>>): Store<never> => Layer.orDie(Layer.unwrap(Effect.promise(load)))
+
+const layers: Record<string, (path: string) => Store<never>> = {
+  sqlite: (path) =>
+    later(async () => {
+      const SqliteSessions = await import("effect-deepagents/sessions/SqliteSessions")
+      return SqliteSessions.layer({ file: `${path}/sessions.db`, synchronous: "full" })
+    }),
   jsonl: (path) =>
-    JsonlSessions.layer({ folder: path, fsync: true }).pipe(Layer.provide(NodeServices.layer), Layer.orDie),
-  postgres: (path) => Layer.orDie(onPostgres(placeOf(path))),
-  redis: (path) => Layer.orDie(onRedis(placeOf(path)))
+    later(async () => {
+      const JsonlSessions = await import("effect-deepagents/sessions/JsonlSessions")
+      const NodeServices = await import("@effect/platform-node/NodeServices")
+      return JsonlSessions.layer({ folder: path, fsync: true }).pipe(Layer.provide(NodeServices.layer))
+    }),
+  postgres: (path) => later(async () => (await import("./postgres.ts")).onPostgres(placeOf(path))),
+  redis: (path) => later(async () => (await import("./redis.ts")).onRedis(placeOf(path)))
 }
 
 /** A store that other processes can open, too: as safe as it can be. */
-export const layer = (kind: string, path: string): Layer.Layer<SessionStore.SessionStore> =>
+export const layer = (kind: string, path: string): Store<never> =>
   layers[kind]?.(path) ?? Layer.effectContext(Effect.die(`there is no store of the kind ${kind}`))

@@ -1,7 +1,11 @@
 /** Asks for a token that is expired, of a server that counts how often it is asked, and takes its time. */
 import { appendFileSync } from "node:fs"
-import { Config, ConfigProvider, Effect, Layer, Redacted } from "effect"
 import { CredentialKey, CredentialStore } from "effect-deepagents/stores"
+import * as Config from "effect/Config"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import { storage } from "./storage.ts"
 
 const [kind = "", path = "", name = ""] = process.argv.slice(2)

@@ -1,7 +1,7 @@
-import { NodeServices } from "@effect/platform-node"
-import { Layer } from "effect"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { Storage } from "effect-deepagents/stores"
+import * as Layer from "effect/Layer"
 
 /** A storage that other processes can open, too. */
 export const storage = (kind: string, path: string) =>

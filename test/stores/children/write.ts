@@ -3,8 +3,8 @@
  * what was acknowledged.
  */
 import { writeSync } from "node:fs"
-import { Effect } from "effect"
 import { Storage } from "effect-deepagents/stores"
+import * as Effect from "effect/Effect"
 import { storage } from "./storage.ts"
 
 const [kind = "", path = "", name = "", count = ""] = process.argv.slice(2)
