@@ -31,6 +31,7 @@ import * as handle from "./loop/handle.ts"
 import { fromSchema as outputFromSchema } from "./loop/output.ts"
 import type * as Middleware from "./Middleware.ts"
 import type { ModelError } from "./ModelError.ts"
+import type { StandardSchema } from "./StandardSchema.ts"
 import type * as StopWhen from "./StopWhen.ts"
 import * as Tool from "./Tool.ts"
 import type { ToolContext } from "./ToolContext.ts"
@@ -123,7 +124,7 @@ export const make = <
   readonly prompt: string | Effect.Effect<string, PromptE, PromptR>
   readonly tools?: Tools | undefined
   readonly middleware?: Stack | undefined
-  readonly output?: Schema.ConstraintCodec<Output, unknown> | undefined
+  readonly output?: Schema.ConstraintCodec<Output, unknown> | StandardSchema<Output> | undefined
   readonly maxRounds?: number | undefined
   readonly toolConcurrency?: number | undefined
   readonly stopWhen?: Stops | undefined

@@ -18,12 +18,16 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
 import * as Predicate from "effect/Predicate"
-import * as Result from "effect/Result"
+import type * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Approvals } from "./Approval.ts"
-import { type Decoder, fromJsonSchema, fromSchema } from "./internal/arguments.ts"
+import { type Decoder, fromJsonSchema, fromSchema, fromStandard } from "./internal/arguments.ts"
+import { mapBoth, toEffect } from "./internal/decoding.ts"
+import { isCodec, isStandard } from "./internal/standard.ts"
 import type { JsonObject } from "./Json.ts"
+import type { StandardSchema } from "./StandardSchema.ts"
 import { fromUnknown, type ToolError } from "./ToolError.ts"
 import { fromResult, type ToolOutput } from "./ToolOutput.ts"
 
@@ -67,7 +71,10 @@ export interface Tool<out R = never> {
   readonly reaches?: ReadonlySet<string> | undefined
   /** Whether calls of it may need a decision before they run; which ones, `prepare` says. */
   readonly needsApproval?: true | undefined
-  readonly prepare: (args: JsonObject) => Result.Result<Prepared<R>, ToolError>
+  /** Decodes arguments: at once, or as an effect where a schema validates by a promise. */
+  readonly prepare: (args: JsonObject) => Result.Result<Prepared<R>, ToolError> | Effect.Effect<Prepared<R>, ToolError>
+  /** Keeps agents that have the tool from running, with what its author can do about it. */
+  readonly problem?: string | undefined
 }
 
 /**
@@ -108,12 +115,21 @@ export type Made<R, Always, Answer> = [Always | Answer] extends [never]
 /** Parameters by their names. */
 type Fields = { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown> }
 
-/** What parameters are made of: fields, or a struct (or class) of them. */
-export type Parameters = Fields | (Schema.ConstraintCodec<unknown, unknown> & { readonly fields: Schema.Struct.Fields })
+/** Parameters: fields, a struct (or class) of them, or an object schema of another library. */
+export type Parameters =
+  | Fields
+  | (Schema.ConstraintCodec<unknown, unknown> & { readonly fields: Schema.Struct.Fields })
+  | StandardSchema
 
 /** What a tool with these parameters is given. */
 export type Arguments<P> =
-  P extends Schema.ConstraintCodec<infer A, unknown> ? A : P extends Fields ? Schema.Struct<P>["Type"] : never
+  P extends Schema.ConstraintCodec<infer A, unknown>
+    ? A
+    : P extends StandardSchema<infer A>
+      ? A
+      : P extends Fields
+        ? Schema.Struct<P>["Type"]
+        : never
 
 /**
  * What any tool can be given beside its parameters and its work. One that runs agents says by `reaches` which tools these
@@ -182,26 +198,30 @@ const assemble = <A, E, R, Always, Answer>(
     outputLimit: options.outputLimit,
     reaches: options.reaches,
     needsApproval: isOff(need) ? undefined : true,
+    problem: decoder.problem,
     prepare: (args) =>
-      Result.map(decoder.decode(args), (decoded) => ({
-        arguments: decoded.json,
-        needsApproval: typeof need === "function" ? question(name, need, decoded.value) : undefined,
-        execute: Effect.matchEffect(
-          Effect.suspend((): Effect.Effect<unknown, E, R> => {
-            const work = execute(decoded.value)
-            return Effect.isEffect(work) ? work : broken("execute", name, work, "an Effect")
-          }),
-          {
-            onSuccess: (given) => {
-              const output = fromResult(given)
-              return output === undefined
-                ? broken("execute", name, given, "a text or a ToolOutput")
-                : Effect.succeed(output)
-            },
-            onFailure: (error) => Effect.fail(fromUnknown(error))
-          }
-        )
-      }))
+      mapBoth(decoder.decode(args), {
+        onFailure: identity,
+        onSuccess: (decoded) => ({
+          arguments: decoded.json,
+          needsApproval: typeof need === "function" ? question(name, need, decoded.value) : undefined,
+          execute: Effect.matchEffect(
+            Effect.suspend((): Effect.Effect<unknown, E, R> => {
+              const work = execute(decoded.value)
+              return Effect.isEffect(work) ? work : broken("execute", name, work, "an Effect")
+            }),
+            {
+              onSuccess: (given) => {
+                const output = fromResult(given)
+                return output === undefined
+                  ? broken("execute", name, given, "a text or a ToolOutput")
+                  : Effect.succeed(output)
+              },
+              onFailure: (error) => Effect.fail(fromUnknown(error))
+            }
+          )
+        })
+      })
   }
   // Who decides is asked by the loop, and what the question needs is met there.
   return tool as Made<R, Always, Answer>
@@ -210,13 +230,15 @@ const assemble = <A, E, R, Always, Answer>(
 /** Programs without types may say `false`. */
 const isOff = (need: unknown): boolean => need === undefined || need === false
 
-const isSchema = (parameters: Parameters): parameters is Exclude<Parameters, Fields> => Schema.isSchema(parameters)
-
-const schemaOf = (parameters: Parameters): Schema.ConstraintCodec<unknown, unknown> =>
-  isSchema(parameters) ? parameters : Schema.Struct(parameters)
+/** Which type a schema decodes to is worked out from the parameters, by name or as a whole. */
+const decoderOf = (parameters: Parameters): Decoder<unknown> => {
+  if (isCodec(parameters)) return fromSchema(parameters)
+  return isStandard(parameters) ? fromStandard(parameters) : fromSchema(Schema.Struct(parameters))
+}
 
 /**
- * Makes a tool from Schema fields (or a `Schema.Struct`, or a `Schema.Class`). Arguments are decoded with them; what small
+ * Makes a tool from Schema fields (or a `Schema.Struct`, a `Schema.Class`, or an object schema of another library, as
+ * `StandardSchema` says). Arguments are decoded with them; what small
  * models get wrong in form (a number as a string, one object where a list is expected, JSON inside a string) is coerced
  * where the schema leaves no doubt.
  *
@@ -241,8 +263,7 @@ export const make = <
   assemble(
     name,
     options,
-    // Which type a schema decodes to is worked out from the parameters, by name or as a whole.
-    fromSchema(schemaOf(options.parameters)) as Decoder<Arguments<P>>,
+    decoderOf(options.parameters) as Decoder<Arguments<P>>,
     options.execute,
     options.needsApproval
   )
@@ -264,6 +285,6 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
 /** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked. */
 export const run = <R>(tool: Tool<R>, args: JsonObject): Effect.Effect<ToolOutput, ToolError, R> =>
   Effect.flatMap(
-    Effect.suspend(() => Effect.fromResult(tool.prepare(args))),
+    Effect.suspend(() => toEffect(tool.prepare(args))),
     (prepared) => prepared.execute
   )

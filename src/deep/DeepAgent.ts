@@ -32,6 +32,7 @@ import type { JsonObject } from "../core/Json.ts"
 import type * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Sandbox } from "../core/Sandbox.ts"
+import type { StandardSchema } from "../core/StandardSchema.ts"
 import type * as StopWhen from "../core/StopWhen.ts"
 import type * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
@@ -119,7 +120,7 @@ export interface SubagentOptions {
   readonly summarization?: SummaryOptions | false | undefined
   readonly largeResults?: Filesystem.Options | false | undefined
   readonly profiles?: ReadonlyArray<HarnessProfile> | undefined
-  readonly output?: Schema.ConstraintCodec<unknown, unknown> | undefined
+  readonly output?: Schema.ConstraintCodec<unknown, unknown> | StandardSchema | undefined
   readonly parameters?: JsonObject | undefined
   readonly maxRounds?: number | undefined
   readonly toolConcurrency?: number | undefined
@@ -158,7 +159,7 @@ export interface Options extends SubagentOptions {
 type At<O, Key> = Key extends keyof O ? O[Key] : undefined
 type Each<List> = List extends ReadonlyArray<infer A> ? A : never
 type Mode<O> = At<O, "approvals"> extends infer A ? (A extends { readonly mode: infer M } ? M : never) : never
-type Answer<S> = S extends Schema.ConstraintCodec<infer A, unknown> ? A : string
+type Answer<S> = S extends Schema.ConstraintCodec<infer A, unknown> ? A : S extends StandardSchema<infer A> ? A : string
 type Background<List> = List extends ReadonlyArray<infer A> ? BackgroundSubagents.Services<A> | BackgroundTasks : never
 type PromptError<P> = P extends Effect.Effect<string, infer E, infer _R> ? E : never
 type PromptServices<P> = P extends Effect.Effect<string, infer _E, infer R> ? R : never

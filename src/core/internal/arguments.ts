@@ -1,38 +1,27 @@
+import { identity } from "effect/Function"
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaRepresentation from "effect/SchemaRepresentation"
-import { cut } from "../../support/text.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
+import type { StandardSchema } from "../StandardSchema.ts"
 import { ToolError } from "../ToolError.ts"
 import { coerce } from "./coerce.ts"
+import { type Decoded, type Decoding, listed, mapBoth } from "./decoding.ts"
 import { isEndless } from "./endless.ts"
 import { withFiniteNumbers } from "./finiteNumbers.ts"
-import { at, brief, problems } from "./issues.ts"
+import { problems } from "./issues.ts"
 import { jsonSchemaOf } from "./jsonSchema.ts"
+import * as standard from "./standard.ts"
 
-/** Decodes the arguments of a tool call. `json` is what was decoded in the end: the arguments, perhaps coerced. */
+/**
+ * Decodes the arguments of a tool call. `json` is what was decoded in the end: the arguments, perhaps coerced. `problem`
+ * is what keeps any call from being decoded.
+ */
 export interface Decoder<out A> {
   readonly jsonSchema: JsonObject
-  readonly decode: (args: JsonObject) => Result.Result<{ readonly json: JsonObject; readonly value: A }, ToolError>
-}
-
-const problemLimit = 8
-
-/** A path may be made of keys that the model wrote: of whatever length. */
-const pathLimit = 200
-
-const describe = (error: Schema.SchemaError, json: Json, whole: string): string => {
-  const found = problems(error.issue)
-  const lines = found.slice(0, problemLimit).map((one) => {
-    const value = at(json, one.keys)
-    const path = one.path === "" ? whole : `\`${cut(one.path, pathLimit)}\``
-    return value === undefined && one.keys.length > 0
-      ? `- ${path} is missing`
-      : `- ${path}: expected ${one.expected}, got ${brief(value)}`
-  })
-  const more = found.length - lines.length
-  return [...lines, ...(more > 0 ? [`- and ${more} more`] : [])].join("\n")
+  readonly problem?: string | undefined
+  readonly decode: (args: JsonObject) => Decoding<{ readonly json: JsonObject; readonly value: A }, ToolError>
 }
 
 /**
@@ -42,31 +31,55 @@ const describe = (error: Schema.SchemaError, json: Json, whole: string): string 
 export const lenient = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<A>, whole: string) => {
   const decode = Schema.decodeUnknownResult(schema)
   const decodeAll = Schema.decodeUnknownResult(schema, { errors: "all" })
-  return (json: Json): Result.Result<{ readonly json: Json; readonly value: A }, string> => {
+  return (json: Json): Result.Result<Decoded<A>, string> => {
     const first = decode(json)
     if (Result.isSuccess(first)) return Result.succeed({ json, value: first.success })
     const coerced = coerce(jsonSchema, json)
     return Result.mapBoth(decodeAll(coerced), {
       onSuccess: (value) => ({ json: coerced, value }),
-      onFailure: (error) => describe(error, coerced, whole)
+      onFailure: (error) =>
+        listed(
+          problems(error.issue).map(({ expected, keys }) => ({ keys, problem: `expected ${expected}` })),
+          coerced,
+          whole
+        )
     })
   }
 }
 
-const make = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<A>): Decoder<A> => {
-  const decode = lenient(jsonSchema, schema, "the arguments")
-  return {
-    jsonSchema,
-    decode: (args) =>
-      Result.mapBoth(decode(args), {
-        onSuccess: ({ json, value }) => ({ json: isObject(json) ? json : args, value }),
-        onFailure: (lines) =>
-          new ToolError({
-            reason: "InvalidArguments",
-            message: `The arguments are not valid. Correct them and call again:\n${lines}`
-          })
-      })
-  }
+const invalid = (lines: string): ToolError =>
+  new ToolError({
+    reason: "InvalidArguments",
+    message: `The arguments are not valid. Correct them and call again:\n${lines}`
+  })
+
+const fromLenient = <A>(jsonSchema: JsonObject, decode: (json: Json) => Decoding<Decoded<A>, string>): Decoder<A> => ({
+  jsonSchema,
+  decode: (args) =>
+    mapBoth(decode(args), {
+      onSuccess: ({ json, value }) => ({ json: isObject(json) ? json : args, value }),
+      onFailure: invalid
+    })
+})
+
+const make = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<A>): Decoder<A> =>
+  fromLenient(jsonSchema, lenient(jsonSchema, schema, "the arguments"))
+
+/** A decoder from a schema of another library. */
+export const fromStandard = <A>(schema: StandardSchema<A>): Decoder<A> => {
+  const made = Result.filterOrFail(
+    standard.jsonSchemaOf(schema),
+    (json) => json["type"] === "object",
+    () => "the schema is not one of an object; wrap what it describes in one"
+  )
+  return Result.match(made, {
+    onSuccess: (json) => fromLenient(json, standard.lenient(json, schema, "the arguments")),
+    onFailure: (problem) => ({
+      jsonSchema: { type: "object" },
+      problem,
+      decode: () => Result.fail(invalid(`- ${problem}`))
+    })
+  })
 }
 
 /** A decoder from an Effect schema, made once a tool. */
@@ -94,5 +107,9 @@ export const fromJsonSchema = (jsonSchema: JsonObject): Decoder<JsonObject> => {
   if (Result.isFailure(imported)) return make(jsonSchema, Schema.JsonObject)
   const checked = Schema.make<Schema.Codec<unknown>>(imported.success.ast)
   const check = make<unknown>(jsonSchema, checked)
-  return { jsonSchema, decode: (args) => Result.map(check.decode(args), ({ json }) => ({ json, value: json })) }
+  return {
+    jsonSchema,
+    decode: (args) =>
+      mapBoth(check.decode(args), { onSuccess: ({ json }) => ({ json, value: json }), onFailure: identity })
+  }
 }

@@ -13,7 +13,7 @@ export interface Problem {
 }
 
 /** `["files", 0, "path"]` as `files[0].path`. */
-const render = (keys: ReadonlyArray<PropertyKey>): string =>
+export const render = (keys: ReadonlyArray<PropertyKey>): string =>
   keys.reduce<string>(
     (path, key) => (typeof key === "number" ? `${path}[${key}]` : path === "" ? String(key) : `${path}.${String(key)}`),
     ""

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import * as Content from "../Content.ts"
+import { toEffect } from "../internal/decoding.ts"
 import { neverBegun, recovery, unknownOutcome } from "../internal/history.ts"
 import { fromUnknown, type JsonObject } from "../Json.ts"
 import { tool as makeAnswer, type ToolMessage } from "../Message.ts"
@@ -48,12 +48,12 @@ const isOffered = (live: Live, name: string): boolean =>
   live.run.offered === live.tools || live.run.offered.some((tool) => tool.name === name)
 
 /** Finds the tool of a call and decodes its arguments. */
-export const resolve = (live: Live, call: ToolCall): Call => {
+export const resolve = (live: Live, call: ToolCall): Effect.Effect<Call> => {
   const tool = isOffered(live, call.name) ? live.compiled.tools.get(call.name) : undefined
   const resolved: Call = { ...untouched(call, live.resumed?.left), tool, prepared: undefined }
   if (tool === undefined) resolved.outcome = { error: unknownTool(live, call.name) }
-  else prepare(resolved, tool, call.arguments)
-  return resolved
+  else return Effect.as(prepare(resolved, tool, call.arguments), resolved)
+  return Effect.succeed(resolved)
 }
 
 /** A call of a turn that is taken up: what is known of it, or what an earlier run left. */
@@ -90,18 +90,22 @@ const unread = (name: string, cause: unknown): ToolError =>
   })
 
 /** Decodes the arguments of a call. */
-export const decode = (tool: Tool<unknown>, args: JsonObject): Result.Result<Prepared<unknown>, ToolError> =>
-  Result.flatMap(
-    Result.try({ try: () => tool.prepare(args), catch: (cause) => unread(tool.name, cause) }),
-    (prepared) => prepared
+export const decode = (tool: Tool<unknown>, args: JsonObject): Effect.Effect<Prepared<unknown>, ToolError> =>
+  Effect.catchDefect(
+    Effect.suspend(() => toEffect(tool.prepare(args))),
+    (cause) => Effect.fail(unread(tool.name, cause))
   )
 
 /** Gives a call (other) arguments. */
-export const prepare = (call: Call, tool: Tool<unknown>, args: JsonObject): void => {
-  const prepared = decode(tool, args)
-  if (Result.isSuccess(prepared)) call.prepared = prepared.success
-  else call.outcome = { error: prepared.failure }
-}
+export const prepare = (call: Call, tool: Tool<unknown>, args: JsonObject): Effect.Effect<void> =>
+  Effect.match(decode(tool, args), {
+    onSuccess: (prepared) => {
+      call.prepared = prepared
+    },
+    onFailure: (error) => {
+      call.outcome = { error }
+    }
+  })
 
 /** What a defect of a tool is to the model. */
 export const brokeDown = (name: string, cause: unknown): ToolError =>

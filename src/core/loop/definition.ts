@@ -1,6 +1,5 @@
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import type * as Result from "effect/Result"
 import { normaliseName } from "../../support/names.ts"
 import type { AnySlot } from "../AgentState.ts"
 import type { ToolDefinition } from "../ChatModel.ts"
@@ -15,7 +14,8 @@ import { finalAnswer, type Tool } from "../Tool.ts"
  */
 export interface Output {
   readonly jsonSchema: JsonObject
-  readonly decode: (json: Json) => Result.Result<unknown, string>
+  readonly problem: string | undefined
+  readonly decode: (json: Json) => Effect.Effect<unknown, string>
 }
 
 /** What an agent is made of. */
@@ -81,6 +81,7 @@ const findProblem = (
     if (!nameRule.test(tool.name)) {
       return `the tool name ${JSON.stringify(tool.name)} is not one that models accept (1 to 64 of A-Z a-z 0-9 _ -)`
     }
+    if (tool.problem !== undefined) return `the parameters of the tool "${tool.name}": ${tool.problem}`
     if (seen.has(tool.name)) return `two tools are named "${tool.name}"; rename one of them`
     seen.add(tool.name)
     if (tool.outputLimit !== undefined && !(tool.outputLimit >= 1)) {
@@ -90,6 +91,7 @@ const findProblem = (
   if (definition.output !== undefined && seen.has(finalAnswer)) {
     return `an agent with an output schema can't have a tool named "${finalAnswer}"; rename it`
   }
+  if (definition.output?.problem !== undefined) return `the output: ${definition.output.problem}`
   const byName = new Map<string, AnySlot>()
   for (const slot of slots) {
     const other = byName.get(slot.name)

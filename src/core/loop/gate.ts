@@ -112,7 +112,7 @@ const apply = Effect.fnUntraced(function* (
   if (!request.allow.includes(choice)) return refuse(call, undecided)
   if (gate.onDecision !== undefined) yield* gate.onDecision(decision)
   const meant = toGate(decision, call.left !== undefined)
-  if (meant._tag === "Edit") prepare(call, tool, meant.arguments)
+  if (meant._tag === "Edit") yield* prepare(call, tool, meant.arguments)
   else if (meant._tag === "Answer") call.outcome = { output: meant.output }
 })
 
@@ -231,7 +231,7 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
       const meant: AskingGate = gates[index] ?? forgotten
       const { call, tool } = one
       if (meant._tag === "Edit") {
-        prepare(call, tool, meant.arguments)
+        yield* prepare(call, tool, meant.arguments)
         changed(call)
       } else if (meant._tag === "Answer") call.outcome = { output: meant.output }
       else if (meant._tag === "Allow") {

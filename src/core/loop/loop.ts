@@ -112,7 +112,7 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
     return next
   }
   if (output !== undefined && message.toolCalls.some((call) => call.name === finalAnswerName)) {
-    const answer = Output.read(live, output, message)
+    const answer = yield* Output.read(live, output, message)
     if (answer._tag === "Answer") {
       yield* Output.answerCalls(live, undefined)
       return yield* more(live, memory, stop("completed", answer.text, answer.output))
@@ -168,7 +168,7 @@ const answered = Effect.fnUntraced(function* (live: Live, message: Message.AiMes
     return yield* more(live, memory, stop("refused", text))
   }
   if (output !== undefined) {
-    const answer = Output.read(live, output, message)
+    const answer = yield* Output.read(live, output, message)
     if (answer._tag === "Answer") return yield* more(live, memory, stop("completed", answer.text, answer.output))
     if (answer._tag === "Wrong") {
       memory.repairs = yield* Output.repair(live, message, answer, memory.repairs)
@@ -231,7 +231,7 @@ const answeredFor = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
   yield* append(live, answer)
   const { output } = live.compiled.definition
   if (output === undefined) return stop(stopReason, Message.text(answer))
-  const read = Output.read(live, output, answer)
+  const read = yield* Output.read(live, output, answer)
   if (read._tag === "Answer") return stop(stopReason, read.text, read.output)
   return yield* Output.noOutput(live, Message.text(answer), "a middleware answered with something else")
 })
@@ -250,7 +250,7 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
       const text = lastText(live) || "The model gave no answer."
       return { stopReason, text, output: text, pending: [] } satisfies Ending
     }
-    const answer = Output.read(live, output, message)
+    const answer = yield* Output.read(live, output, message)
     if (answer._tag === "Answer") {
       yield* Output.answerCalls(live, undefined)
       yield* endRound(live, message)

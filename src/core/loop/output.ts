@@ -4,10 +4,13 @@ import * as Schema from "effect/Schema"
 import { AgentError } from "../AgentError.ts"
 import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
 import { lenient } from "../internal/arguments.ts"
+import { type Decoded, type Decoding, toEffect } from "../internal/decoding.ts"
 import { withFiniteNumbers } from "../internal/finiteNumbers.ts"
 import { jsonSchemaOf } from "../internal/jsonSchema.ts"
+import * as standard from "../internal/standard.ts"
 import { isObject, isTooDeep, Json, type JsonObject, maxDepth } from "../Json.ts"
 import * as Message from "../Message.ts"
+import type { StandardSchema } from "../StandardSchema.ts"
 import { finalAnswer } from "../Tool.ts"
 import { make as say } from "../ToolOutput.ts"
 import type { Output } from "./definition.ts"
@@ -34,14 +37,11 @@ const unfenced = (text: string): string => {
     : trimmed
 }
 
-/** What an agent with an `output` schema asks of its model. */
-export const fromSchema = <A>(given: Schema.ConstraintCodec<A, unknown>): Output => {
-  const schema = withFiniteNumbers(given)
-  const root = jsonSchemaOf(schema)
+const outputOf = (root: JsonObject, decode: (json: Json) => Decoding<Decoded<unknown>, string>): Output => {
   const wrapped = root["type"] !== "object"
   const { $defs, ...plain } = root
-  const decode = lenient(root, Schema.toCodecJson(schema), "the answer")
   return {
+    problem: undefined,
     jsonSchema: wrapped
       ? {
           type: "object",
@@ -53,9 +53,25 @@ export const fromSchema = <A>(given: Schema.ConstraintCodec<A, unknown>): Output
       : root,
     decode: (json) => {
       const value = wrapped && isObject(json) && Object.hasOwn(json, wrapKey) ? json[wrapKey] : json
-      return Result.map(decode(value ?? null), (decoded) => decoded.value)
+      return Effect.map(
+        Effect.suspend(() => toEffect(decode(value ?? null))),
+        (decoded) => decoded.value
+      )
     }
   }
+}
+
+/** The answer that an agent asks of its model, by a schema of Effect's or of another library. */
+export const fromSchema = (given: Schema.ConstraintCodec<unknown, unknown> | StandardSchema): Output => {
+  if (standard.isCodec(given)) {
+    const schema = withFiniteNumbers(given)
+    const root = jsonSchemaOf(schema)
+    return outputOf(root, lenient(root, Schema.toCodecJson(schema), "the answer"))
+  }
+  return Result.match(standard.jsonSchemaOf(given), {
+    onSuccess: (root) => outputOf(root, standard.lenient(root, given, "the answer")),
+    onFailure: (problem) => ({ problem, jsonSchema: {}, decode: () => Effect.fail(problem) })
+  })
 }
 
 /** Whether the model is asked by its JSON-schema mode. */
@@ -110,22 +126,21 @@ const parseText = (text: string): Result.Result<Json, string> =>
     () => `- the answer lies more than ${maxDepth} arrays and objects deep`
   )
 
-/** Reads the answer of a turn: the call of the answer tool, or the text of a turn without calls. */
-export const read = (live: Live, output: Output, message: Message.AiMessage): Answer => {
-  const call = message.toolCalls.find((one) => one.name === finalAnswer)
-  if (call !== undefined && !isNative(live)) {
-    const raw = JSON.stringify(call.arguments)
-    return Result.match(output.decode(call.arguments), {
-      onSuccess: (value): Answer => ({ _tag: "Answer", output: value, text: raw }),
-      onFailure: (problem): Answer => ({ _tag: "Wrong", problem, raw })
-    })
-  }
-  if (message.toolCalls.length + message.malformedToolCalls.length > 0) return { _tag: "None" }
-  const raw = Message.text(message)
-  return Result.match(Result.flatMap(parseText(raw), output.decode), {
-    onSuccess: (value): Answer => ({ _tag: "Answer", output: value, text: raw }),
+const answerOf = (decoded: Effect.Effect<unknown, string>, raw: string): Effect.Effect<Answer> =>
+  Effect.match(decoded, {
+    onSuccess: (output): Answer => ({ _tag: "Answer", output, text: raw }),
     onFailure: (problem): Answer => ({ _tag: "Wrong", problem, raw })
   })
+
+/** Reads the answer of a turn: the call of the answer tool, or the text of a turn without calls. */
+export const read = (live: Live, output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
+  const call = message.toolCalls.find((one) => one.name === finalAnswer)
+  if (call !== undefined && !isNative(live)) {
+    return answerOf(output.decode(call.arguments), JSON.stringify(call.arguments))
+  }
+  if (message.toolCalls.length + message.malformedToolCalls.length > 0) return Effect.succeed({ _tag: "None" })
+  const raw = Message.text(message)
+  return answerOf(Effect.flatMap(Effect.fromResult(parseText(raw)), output.decode), raw)
 }
 
 /** Answers the calls of a turn that gave (or tried to give) the final answer. */

@@ -1,6 +1,5 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import type { Request } from "../Approval.ts"
 import { suspendedRequests, suspension } from "../internal/suspension.ts"
 import { tunnel, tunnelled } from "../internal/tunnel.ts"
@@ -75,15 +74,13 @@ const throughMiddleware = (live: Live, call: Call, tool: Tool<unknown>, prepared
   const { wrapToolCall } = live.compiled
   if (wrapToolCall.length === 0) return runTool(live, call, tool, prepared)
   const door: NextCall = (asked) => {
-    const isSame = asked.arguments === prepared.arguments
-    const again = isSame ? Result.succeed(prepared) : decode(tool, asked.arguments)
-    return (
-      Result.isFailure(again)
-        ? Effect.fail(again.failure)
-        : isSame
-          ? runTool(live, call, tool, prepared)
-          : runChanged(live, call, tool, prepared.arguments, again.success)
-    ) as Effect.Effect<ToolOutput.ToolOutput, ToolError>
+    const work =
+      asked.arguments === prepared.arguments
+        ? runTool(live, call, tool, prepared)
+        : Effect.flatMap(decode(tool, asked.arguments), (again) =>
+            runChanged(live, call, tool, prepared.arguments, again)
+          )
+    return work as Effect.Effect<ToolOutput.ToolOutput, ToolError>
   }
   // As with the model: an outer middleware knows of ToolError only, and needs are met by the run's context.
   const chain = wrapToolCall.reduceRight<NextCall>(
@@ -266,7 +263,8 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
     const call = open.get(id)
     return call?.outcome && { ...call, tool: undefined, wasDone: true, prepared: undefined }
   }
-  const calls = message.toolCalls.filter(isOpen).map((call) => done(call) ?? resolve(live, call))
+  const calls: Array<Call> = []
+  for (const call of message.toolCalls) if (isOpen(call)) calls.push(done(call) ?? (yield* resolve(live, call)))
   const pending =
     live.compiled.gates.length === 0 && !live.compiled.asks && live.resumed === undefined
       ? []

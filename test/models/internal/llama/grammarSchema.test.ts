@@ -73,8 +73,9 @@ describe("a schema for a grammar", () => {
               for (const call of message.toolCalls) {
                 whole++
                 const prepared = tool.prepare(call.arguments)
-                assert.isTrue(Result.isSuccess(prepared), JSON.stringify(call.arguments))
-                if (Result.isSuccess(prepared)) assert.deepStrictEqual(prepared.success.arguments, call.arguments)
+                assert.isTrue(Result.isResult(prepared) && Result.isSuccess(prepared), JSON.stringify(call.arguments))
+                if (Result.isResult(prepared) && Result.isSuccess(prepared))
+                  assert.deepStrictEqual(prepared.success.arguments, call.arguments)
               }
             }
             assert.isAbove(whole, 3)

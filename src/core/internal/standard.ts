@@ -1,0 +1,78 @@
+/**
+ * Decoders from schemas of other libraries: their JSON Schema for the model, their validation for what it wrote.
+ */
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { canonical, fromUnknown, isObject, type Json, type JsonObject } from "../Json.ts"
+import type { Issue, Result as Validated, StandardSchema } from "../StandardSchema.ts"
+import { coerce } from "./coerce.ts"
+import { type Decoded, type Decoding, listed, toEffect } from "./decoding.ts"
+
+/** Tells whether a value is a schema of Effect's own, which may be one of the standard beside. */
+export const isCodec = (value: unknown): value is Schema.ConstraintCodec<unknown, unknown> => Schema.isSchema(value)
+
+/** Tells whether a value is a schema of the standard, whatever library made it. */
+export const isStandard = (value: unknown): value is StandardSchema =>
+  Predicate.hasProperty(value, "~standard") &&
+  Predicate.hasProperty(value["~standard"], "validate") &&
+  typeof value["~standard"].validate === "function"
+
+/** The JSON Schema of a schema, or what its author can do about there being none. */
+export const jsonSchemaOf = ({ "~standard": standard }: StandardSchema): Result.Result<JsonObject, string> => {
+  // Programs without types give what has none.
+  const made: unknown = (standard as { readonly jsonSchema?: unknown }).jsonSchema
+  if (!Predicate.hasProperty(made, "input")) {
+    return Result.fail(
+      `the schema of ${standard.vendor} gives no JSON Schema (\`~standard.jsonSchema\`) that the model could read: update ${standard.vendor} (zod has it from 4.2 on), wrap the schema (valibot: toStandardJsonSchema of @valibot/to-json-schema), or give an Effect Schema`
+    )
+  }
+  return Result.match(
+    Result.try({ try: () => fromUnknown(standard.jsonSchema.input({ target: "draft-2020-12" })), catch: String }),
+    {
+      onSuccess: (json) => {
+        if (!isObject(json)) return Result.fail(`${standard.vendor} made no JSON Schema of the schema`)
+        const { $schema: _, ...schema } = json
+        return Result.succeed(schema)
+      },
+      onFailure: (problem) => Result.fail(`${standard.vendor} can't write the schema as JSON Schema (${problem})`)
+    }
+  )
+}
+
+const keysOf = ({ path = [] }: Issue): ReadonlyArray<PropertyKey> =>
+  path.map((segment) => (typeof segment === "object" ? segment.key : segment))
+
+const describe = (issues: ReadonlyArray<Issue>, json: Json, whole: string): string =>
+  listed(
+    issues.map((issue) => ({ keys: keysOf(issue), problem: issue.message })),
+    json,
+    whole
+  )
+
+/** Decodes as `lenient` does for an Effect schema; as an effect, where the schema validates by a promise. */
+export const lenient =
+  <A>(jsonSchema: JsonObject, { "~standard": standard }: StandardSchema<A>, whole: string) =>
+  (json: Json): Decoding<Decoded<A>, string> => {
+    const validated = (value: Json, next: (result: Validated<A>) => Decoding<Decoded<A>, string>) => {
+      const result = standard.validate(value)
+      return Predicate.isPromiseLike(result)
+        ? Effect.flatMap(
+            Effect.promise(() => Promise.resolve(result)),
+            (awaited) => toEffect(next(awaited))
+          )
+        : next(result)
+    }
+    return validated(json, (first) => {
+      if (first.issues === undefined) return Result.succeed({ json, value: first.value })
+      const coerced = coerce(jsonSchema, json)
+      // A validation may ask a server: it is not made twice for nothing.
+      if (canonical(coerced) === canonical(json)) return Result.fail(describe(first.issues, json, whole))
+      return validated(coerced, (second) =>
+        second.issues === undefined
+          ? Result.succeed({ json: coerced, value: second.value })
+          : Result.fail(describe(second.issues, coerced, whole))
+      )
+    })
+  }
