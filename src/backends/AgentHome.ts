@@ -12,10 +12,12 @@
 import { mkdir } from "node:fs/promises"
 import { homedir } from "node:os"
 import { join } from "node:path"
+import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Backend } from "../core/Backend.ts"
 import * as BackendError from "../core/BackendError.ts"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { Sandbox } from "../core/Sandbox.ts"
 import * as CompositeBackend from "./CompositeBackend.ts"
 import * as FilesystemBackend from "./FilesystemBackend.ts"
@@ -60,3 +62,23 @@ export const layerSandbox = <E, R>(
   options: Where & { readonly files: Layer.Layer<Sandbox, E, R> }
 ): Layer.Layer<Sandbox | Backend, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
   CompositeBackend.layerSandbox({ default: options.files, routes: { [mountedAt]: home(options) } })
+
+/** As {@link layer}, with an id and a folder that may be a `Config`. */
+export const layerConfig = <E, R>({
+  files,
+  ...where
+}: Configured<Where> & { readonly files: Layer.Layer<Backend, E, R> }): Layer.Layer<
+  Backend,
+  E | BackendError.BackendError | Config.ConfigError | CompositeBackend.InvalidRoute,
+  R
+> => Layer.unwrap(Effect.map(fromConfigured<Where>(where), (found) => layer({ ...found, files })))
+
+/** As {@link layerSandbox}, with an id and a folder that may be a `Config`. */
+export const layerSandboxConfig = <E, R>({
+  files,
+  ...where
+}: Configured<Where> & { readonly files: Layer.Layer<Sandbox, E, R> }): Layer.Layer<
+  Sandbox | Backend,
+  E | BackendError.BackendError | Config.ConfigError | CompositeBackend.InvalidRoute,
+  R
+> => Layer.unwrap(Effect.map(fromConfigured<Where>(where), (found) => layerSandbox({ ...found, files })))

@@ -28,7 +28,7 @@ import { type Broken, commit, type Done } from "./internal/patch/commit.ts"
 import * as format from "./internal/patch/format.ts"
 import type { InvalidPatch, Patch } from "./internal/patch/model.ts"
 import { type Failure, pathsOf, plan, type Step, textOf } from "./internal/patch/plan.ts"
-import { type Diff, diffOf } from "./internal/tools/diff.ts"
+import { diffOf } from "./internal/tools/diff.ts"
 import { makeFiles, type Seen } from "./internal/tools/seen.ts"
 import { showPath } from "./internal/tools/text.ts"
 
@@ -70,12 +70,11 @@ const description = [
 
 /** What became of a file, for people. */
 const detailsOf = (step: Step): { readonly [key: string]: Json } => {
-  const shown = (diff: Diff | undefined): { readonly [key: string]: Json } => (diff === undefined ? {} : { ...diff })
   switch (step._tag) {
     case "Create":
-      return { change: "added", path: step.path, ...shown(diffOf("", step.after)) }
+      return { change: "added", path: step.path, ...diffOf("", step.after) }
     case "Rewrite":
-      return { change: "updated", path: step.path, ...shown(diffOf(textOf(step.path, step.before) ?? "", step.after)) }
+      return { change: "updated", path: step.path, ...diffOf(textOf(step.path, step.before) ?? "", step.after) }
     case "Move":
       return { change: "moved", path: step.from, to: step.to }
     case "Remove":

@@ -23,6 +23,7 @@
  */
 // The name `createRequire` is taken in bundles that begin with one of their own.
 import * as NodeModule from "node:module"
+import type * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -31,6 +32,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Backend from "../core/Backend.ts"
 import * as BackendError from "../core/BackendError.ts"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
 import * as Sandbox from "../core/Sandbox.ts"
 import * as Execute from "./internal/bash/execute.ts"
 import * as Files from "./internal/bash/files.ts"
@@ -38,7 +40,7 @@ import * as Processes from "./internal/bash/processes.ts"
 import * as Path from "./internal/files/path.ts"
 import { cutMiddle, endOfText } from "./internal/posix/output.ts"
 import { refusalOf } from "./internal/sandboxes/commandLine.ts"
-import { loadPeer } from "./internal/sandboxes/peer.ts"
+import { loadPeer } from "./internal/sandboxes/provider.ts"
 
 /**
  * How commands run.
@@ -186,8 +188,8 @@ const make = Effect.fnUntraced(function* (
           }
         )
       ),
-    ...(backend.realPaths === undefined ? {} : { realPaths: backend.realPaths }),
-    ...(backend.permit === undefined ? {} : { permit: backend.permit }),
+    realPaths: backend.realPaths,
+    permit: backend.permit,
     reaches: () => true
   }
 })
@@ -205,3 +207,9 @@ export const layer = (
   options: Options = {}
 ): Layer.Layer<Sandbox.Sandbox | Backend.Backend, BackendError.BackendError, Backend.Backend> =>
   Sandbox.layer(make(options))
+
+/** As {@link layer}, with options of which any may be a `Config`. */
+export const layerConfig = (
+  options: Configured<Options>
+): Layer.Layer<Sandbox.Sandbox | Backend.Backend, BackendError.BackendError | Config.ConfigError, Backend.Backend> =>
+  Sandbox.layer(Effect.flatMap(fromConfigured<Options>(options), make))

@@ -93,7 +93,7 @@ export const layer = <E, R, const Routes extends Layers>(options: {
     Effect.gen(function* () {
       const context = yield* Layer.buildWithMemoMap(options.default, memo, scope)
       const mounts = yield* build(options.routes, memo, scope)
-      return Context.make(Backend.Backend, yield* make(Context.get(context, Backend.Backend), mounts))
+      return Context.make(Backend.Backend, Backend.traced(yield* make(Context.get(context, Backend.Backend), mounts)))
     })
   )
 
@@ -106,7 +106,6 @@ export const layerSandbox = <E, R, const Routes extends Layers>(options: {
     Effect.gen(function* () {
       const context = yield* Layer.buildWithMemoMap(options.default, memo, scope)
       const mounts = yield* build(options.routes, memo, scope)
-      const sandbox = yield* makeSandbox(Context.get(context, Sandbox.Sandbox), mounts)
-      return Context.make(Sandbox.Sandbox, sandbox).pipe(Context.add(Backend.Backend, sandbox))
+      return Sandbox.context(Sandbox.traced(yield* makeSandbox(Context.get(context, Sandbox.Sandbox), mounts)))
     })
   )

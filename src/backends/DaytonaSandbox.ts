@@ -15,15 +15,9 @@ import { Buffer } from "node:buffer"
 import type { CreateSandboxFromImageParams, CreateSandboxFromSnapshotParams } from "@daytonaio/sdk"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
-import type { Backend } from "../core/Backend.ts"
-import type { BackendError } from "../core/BackendError.ts"
-import { type Configured, fromConfigured } from "../core/Configured.ts"
-import * as Sandbox from "../core/Sandbox.ts"
+import type * as Redacted from "effect/Redacted"
+import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
-import { loadPeer } from "./internal/sandboxes/peer.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
 /** What is used of the SDK's sandbox. */
@@ -77,25 +71,15 @@ const service = (machine: DaytonaMachine, options: CustomSandbox.Options, provid
   )
 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
-export const fromSandbox = (
-  machine: DaytonaMachine,
-  options: CustomSandbox.Options = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, options, Provider.make("Daytona"))
+export const fromSandbox = Provider.fromMachine("Daytona", service)
 
-const make = Effect.fnUntraced(function* (
-  options: Options
-): Effect.fn.Return<Sandbox.Service, BackendError, Scope.Scope> {
+const make = Effect.fnUntraced(function* (options: Options = {}) {
   const provider = Provider.make("Daytona", options.apiKey)
-  const { Daytona } = yield* loadPeer("@daytonaio/sdk", () => import("@daytonaio/sdk"))
+  const { Daytona } = yield* Provider.loadPeer("@daytonaio/sdk", () => import("@daytonaio/sdk"))
   const { apiKey, apiUrl, create, target } = options
   const client = yield* Provider.call(
     provider,
-    async () =>
-      new Daytona({
-        ...(apiKey === undefined ? {} : { apiKey: Redacted.value(apiKey) }),
-        ...(apiUrl === undefined ? {} : { apiUrl }),
-        ...(target === undefined ? {} : { target })
-      })
+    async () => new Daytona(defined({ apiKey: Provider.keyOf(apiKey), apiUrl, target }))
   )
   const machine = yield* Provider.living(provider, options, {
     create: Provider.call(provider, () => client.create(create)),
@@ -112,13 +96,7 @@ const make = Effect.fnUntraced(function* (
 })
 
 /** A sandbox that is made with the layer and deleted with it. Fails with `Unsupported` if the SDK is not installed. */
-export const layer = (options: Options = {}): Layer.Layer<Sandbox.Sandbox | Backend, BackendError> =>
-  Sandbox.layer(make(options))
+export const layer = Provider.layer(make)
 
 /** As {@link layer}, with options of which any may be a `Config`. The key is read from `DAYTONA_API_KEY` by default. */
-export const layerConfig = (
-  options: Configured<Options> = {}
-): Layer.Layer<Sandbox.Sandbox | Backend, BackendError | Config.ConfigError> =>
-  Sandbox.layer(
-    Effect.flatMap(fromConfigured<Options>({ apiKey: Config.Redacted("DAYTONA_API_KEY"), ...options }), make)
-  )
+export const layerConfig = Provider.layerConfig(make, { apiKey: Config.Redacted("DAYTONA_API_KEY") })

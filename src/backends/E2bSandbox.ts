@@ -14,17 +14,11 @@
 import type { SandboxOpts } from "e2b"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
-import * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
+import type * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
-import type { Backend } from "../core/Backend.ts"
-import type { BackendError } from "../core/BackendError.ts"
-import { type Configured, fromConfigured } from "../core/Configured.ts"
-import * as Sandbox from "../core/Sandbox.ts"
+import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
-import { loadPeer } from "./internal/sandboxes/peer.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
 /** What is used of the SDK's sandbox. */
@@ -92,21 +86,13 @@ const service = (machine: E2bMachine, options: CustomSandbox.Options, provider: 
   )
 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
-export const fromSandbox = (
-  machine: E2bMachine,
-  options: CustomSandbox.Options = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, options, Provider.make("E2B"))
+export const fromSandbox = Provider.fromMachine("E2B", service)
 
-const make = Effect.fnUntraced(function* (
-  options: Options
-): Effect.fn.Return<Sandbox.Service, BackendError, Scope.Scope> {
+const make = Effect.fnUntraced(function* (options: Options = {}) {
   const provider = Provider.make("E2B", options.apiKey)
-  const { Sandbox: Machine } = yield* loadPeer("e2b", () => import("e2b"))
+  const { Sandbox: Machine } = yield* Provider.loadPeer("e2b", () => import("e2b"))
   const { apiKey, create, domain, template } = options
-  const connection = {
-    ...(apiKey === undefined ? {} : { apiKey: Redacted.value(apiKey) }),
-    ...(domain === undefined ? {} : { domain })
-  }
+  const connection = defined({ apiKey: Provider.keyOf(apiKey), domain })
   const machine = yield* Provider.living(provider, options, {
     create: Provider.call(provider, () =>
       template === undefined
@@ -121,11 +107,7 @@ const make = Effect.fnUntraced(function* (
 })
 
 /** A sandbox that is made with the layer and ended with it. Fails with `Unsupported` if the SDK is not installed. */
-export const layer = (options: Options = {}): Layer.Layer<Sandbox.Sandbox | Backend, BackendError> =>
-  Sandbox.layer(make(options))
+export const layer = Provider.layer(make)
 
 /** As {@link layer}, with options of which any may be a `Config`. The key is read from `E2B_API_KEY` by default. */
-export const layerConfig = (
-  options: Configured<Options> = {}
-): Layer.Layer<Sandbox.Sandbox | Backend, BackendError | Config.ConfigError> =>
-  Sandbox.layer(Effect.flatMap(fromConfigured<Options>({ apiKey: Config.Redacted("E2B_API_KEY"), ...options }), make))
+export const layerConfig = Provider.layerConfig(make, { apiKey: Config.Redacted("E2B_API_KEY") })

@@ -27,21 +27,14 @@ import type { Backend } from "../core/Backend.ts"
 import type { Sandbox } from "../core/Sandbox.ts"
 import type { Tool } from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
-import { type Kit, makeKit } from "./internal/tools/errors.ts"
 import { execute } from "./internal/tools/execute.ts"
-import { type Name as AnyName, names } from "./internal/tools/names.ts"
+import { type Kit, makeKit, type Name, names } from "./internal/tools/kit.ts"
 import { ls, readFile } from "./internal/tools/read.ts"
 import { glob, grep } from "./internal/tools/search.ts"
 import { type Files, makeFiles } from "./internal/tools/seen.ts"
 import { deleteFile, editFile, moveFile, writeFile } from "./internal/tools/write.ts"
 
-/** The name of a tool for files. */
-export type Name = AnyName
-
-export {
-  /** The names of the tools for files, in the order in which they are offered. */
-  names
-}
+export { type Name, names } from "./internal/tools/kit.ts"
 
 /**
  * `only` narrows the file tools to these; `edit_file` brings `read_file` along, since only a file that was read can be

@@ -33,10 +33,12 @@
  * const program = readme.pipe(Effect.provide(FilesystemBackend.layer({ root: "./project" })))
  * ```
  */
+import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import type * as Layer from "effect/Layer"
 import * as Backend from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
 import * as Files from "./internal/local/files.ts"
 
 export type { Options } from "./internal/local/files.ts"
@@ -50,4 +52,10 @@ export const make = (options: Files.Options): Effect.Effect<Backend.Service, Bac
 
 /** The files of a folder: {@link make} as a layer. */
 export const layer = (options: Files.Options): Layer.Layer<Backend.Backend, BackendError> =>
-  Layer.effect(Backend.Backend, make(options))
+  Backend.layer(make(options))
+
+/** As {@link layer}, with options of which any may be a `Config`. */
+export const layerConfig = (
+  options: Configured<Files.Options>
+): Layer.Layer<Backend.Backend, BackendError | Config.ConfigError> =>
+  Backend.layer(Effect.flatMap(fromConfigured<Files.Options>(options), make))

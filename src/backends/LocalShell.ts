@@ -25,11 +25,13 @@
  * const program = status.pipe(Effect.provide(LocalShell.layer({ root: "./project" })))
  * ```
  */
+import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { Backend } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
 import * as Sandbox from "../core/Sandbox.ts"
 import type * as FilesystemBackend from "./FilesystemBackend.ts"
 import * as Execute from "./internal/local/execute.ts"
@@ -96,3 +98,9 @@ export const make = (options: Options): Effect.Effect<Sandbox.Service, BackendEr
 /** The files of a folder, and commands on this machine: {@link make} as a layer. */
 export const layer = (options: Options): Layer.Layer<Sandbox.Sandbox | Backend, BackendError> =>
   Sandbox.layer(make(options))
+
+/** As {@link layer}, with options of which any may be a `Config`. */
+export const layerConfig = (
+  options: Configured<Options>
+): Layer.Layer<Sandbox.Sandbox | Backend, BackendError | Config.ConfigError> =>
+  Sandbox.layer(Effect.flatMap(fromConfigured<Options>(options), make))

@@ -20,10 +20,10 @@
  * ```
  */
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import type * as Layer from "effect/Layer"
 import type * as Result from "effect/Result"
 import type * as AgentState from "../core/AgentState.ts"
-import { Backend, type Service } from "../core/Backend.ts"
+import { type Backend, layer as layerOf, type Service } from "../core/Backend.ts"
 import * as BackendError from "../core/BackendError.ts"
 import type { InvalidEncoding } from "../core/InvalidEncoding.ts"
 import { CurrentRun } from "../core/Run.ts"
@@ -89,7 +89,7 @@ const makePrimitives = (): Primitives => {
 export const make = (options: Options = {}): Effect.Effect<Service> =>
   Effect.gen(function* () {
     const { files = {}, maxFileSize } = options
-    const backend = Derive.make(makePrimitives(), Locks.make(), maxFileSize === undefined ? {} : { maxFileSize })
+    const backend = Derive.make(makePrimitives(), Locks.make(), { maxFileSize })
     const content = Object.entries(files).map(([path, file]) => ({ path, content: Derive.toBytes(file) }))
     for (const outcome of yield* backend.upload(content)) {
       if (!outcome.ok) return yield* Effect.die(outcome.error)
@@ -98,7 +98,7 @@ export const make = (options: Options = {}): Effect.Effect<Service> =>
   })
 
 /** Files in memory for the life of the layer. A path in `files` that can't be one is a defect. */
-export const layer = (options?: Options): Layer.Layer<Backend> => Layer.effect(Backend, make(options))
+export const layer = (options?: Options): Layer.Layer<Backend> => layerOf(make(options))
 
 /**
  * Files in the state of the run that uses them, at most 10 MiB each. Outside of any run all operations fail with
@@ -108,22 +108,24 @@ export const layer = (options?: Options): Layer.Layer<Backend> => Layer.effect(B
  * of one tree share the files; of two that write the same file, the last one wins, and edits are made one after the
  * other.
  */
-export const layerState: Layer.Layer<Backend> = Layer.sync(Backend, () =>
-  Derive.suspend((operation, path) =>
-    Effect.flatMap(CurrentRun, (run) =>
-      run === undefined
-        ? Effect.fail(
-            BackendError.make(
-              operation,
-              path,
-              { _tag: "Unavailable" },
-              {
-                detail:
-                  "there is no run whose state could hold the files; use it inside of a run (from a tool or middleware), or use MemoryBackend.layer"
-              }
+export const layerState: Layer.Layer<Backend> = layerOf(
+  Effect.sync(() =>
+    Derive.suspend((operation, path) =>
+      Effect.flatMap(CurrentRun, (run) =>
+        run === undefined
+          ? Effect.fail(
+              BackendError.make(
+                operation,
+                path,
+                { _tag: "Unavailable" },
+                {
+                  detail:
+                    "there is no run whose state could hold the files; use it inside of a run (from a tool or middleware), or use MemoryBackend.layer"
+                }
+              )
             )
-          )
-        : StateFiles.backendOf(run.state, operation, path)
+          : StateFiles.backendOf(run.state, operation, path)
+      )
     )
   )
 )

@@ -13,17 +13,11 @@
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
+import type * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import type { SandboxCreateParams } from "modal"
-import type { Backend } from "../core/Backend.ts"
-import type { BackendError } from "../core/BackendError.ts"
-import { type Configured, fromConfigured } from "../core/Configured.ts"
-import * as Sandbox from "../core/Sandbox.ts"
+import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
-import { loadPeer } from "./internal/sandboxes/peer.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
 /** What is used of a process of the SDK. */
@@ -106,26 +100,19 @@ const service = (machine: ModalMachine, options: CustomSandbox.Options, provider
   )
 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
-export const fromSandbox = (
-  machine: ModalMachine,
-  options: CustomSandbox.Options = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, options, Provider.make("Modal"))
+export const fromSandbox = Provider.fromMachine("Modal", service)
 
-const make = Effect.fnUntraced(function* (
-  options: Options
-): Effect.fn.Return<Sandbox.Service, BackendError, Scope.Scope> {
+const make = Effect.fnUntraced(function* (options: Options = {}) {
   const provider = Provider.make("Modal", options.tokenId, options.tokenSecret)
-  const { ModalClient } = yield* loadPeer("modal", () => import("modal"))
+  const { ModalClient } = yield* Provider.loadPeer("modal", () => import("modal"))
   const { app = "effect-deepagents", create, environment, image = "debian:stable-slim", tokenId, tokenSecret } = options
   const client = yield* Effect.acquireRelease(
     Provider.call(
       provider,
       async () =>
-        new ModalClient({
-          ...(tokenId === undefined ? {} : { tokenId: Redacted.value(tokenId) }),
-          ...(tokenSecret === undefined ? {} : { tokenSecret: Redacted.value(tokenSecret) }),
-          ...(environment === undefined ? {} : { environment })
-        })
+        new ModalClient(
+          defined({ tokenId: Provider.keyOf(tokenId), tokenSecret: Provider.keyOf(tokenSecret), environment })
+        )
     ),
     (made) => Effect.ignore(Provider.call(provider, async () => made.close()))
   )
@@ -145,23 +132,13 @@ const make = Effect.fnUntraced(function* (
 })
 
 /** A sandbox that is made with the layer and ended with it. Fails with `Unsupported` if the SDK is not installed. */
-export const layer = (options: Options = {}): Layer.Layer<Sandbox.Sandbox | Backend, BackendError> =>
-  Sandbox.layer(make(options))
+export const layer = Provider.layer(make)
 
 /**
  * As {@link layer}, with options of which any may be a `Config`. The keys are read from `MODAL_TOKEN_ID` and
  * `MODAL_TOKEN_SECRET` by default.
  */
-export const layerConfig = (
-  options: Configured<Options> = {}
-): Layer.Layer<Sandbox.Sandbox | Backend, BackendError | Config.ConfigError> =>
-  Sandbox.layer(
-    Effect.flatMap(
-      fromConfigured<Options>({
-        tokenId: Config.Redacted("MODAL_TOKEN_ID"),
-        tokenSecret: Config.Redacted("MODAL_TOKEN_SECRET"),
-        ...options
-      }),
-      make
-    )
-  )
+export const layerConfig = Provider.layerConfig(make, {
+  tokenId: Config.Redacted("MODAL_TOKEN_ID"),
+  tokenSecret: Config.Redacted("MODAL_TOKEN_SECRET")
+})

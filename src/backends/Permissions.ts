@@ -31,7 +31,8 @@
  */
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import { dual } from "effect/Function"
+import type * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Backend from "../core/Backend.ts"
 import * as Sandbox from "../core/Sandbox.ts"
@@ -74,22 +75,30 @@ export const compile: (options: Options) => Result.Result<Policy, InvalidPermiss
 
 /** What is decided about a path, or about commands. A path that can't be one is denied. */
 export const decide: {
+  (operation: FileOperation, path: string): (policy: Policy) => Decision
+  (operation: "execute"): (policy: Policy) => Decision
   (policy: Policy, operation: FileOperation, path: string): Decision
   (policy: Policy, operation: "execute"): Decision
-} = (policy: Policy, operation: Operation, path?: string): Decision => {
-  if (operation === "execute") return policy.commands
-  const normal = Path.normalize(operation, path ?? "/")
-  return Result.isSuccess(normal) ? Policies.decide(policy, operation, normal.success) : { mode: "deny" }
-}
+} = dual(
+  ([first]) => typeof first !== "string",
+  (policy: Policy, operation: Operation, path?: string): Decision => {
+    if (operation === "execute") return policy.commands
+    const normal = Path.normalize(operation, path ?? "/")
+    return Result.isSuccess(normal) ? Policies.decide(policy, operation, normal.success) : { mode: "deny" }
+  }
+)
 
 /**
  * All that could be decided about a path or something below it, whether it is there or not: for what changes a directory
  * as a whole.
  */
-export const overlaps = (policy: Policy, operation: FileOperation, path: string): ReadonlyArray<Decision> => {
+export const overlaps: {
+  (operation: FileOperation, path: string): (policy: Policy) => ReadonlyArray<Decision>
+  (policy: Policy, operation: FileOperation, path: string): ReadonlyArray<Decision>
+} = dual(3, (policy: Policy, operation: FileOperation, path: string): ReadonlyArray<Decision> => {
   const normal = Path.normalize(operation, path)
   return Result.isSuccess(normal) ? Policies.overlaps(policy, operation, normal.success) : [{ mode: "deny" }]
-}
+})
 
 /** It may be done. */
 export const approve: Answer = { _tag: "Approved" }
@@ -129,18 +138,22 @@ const enforced = (sandbox: Sandbox.Service, policy: Policy): Effect.Effect<Sandb
  * Puts rules before a backend. Before a sandbox it gives a sandbox, if rules don't deny all commands: then a rule that
  * denies or asks about files at which a command could get is refused, as it could not be enforced.
  */
-export const wrap = (backend: Backend.Service, options: Options): Effect.Effect<Backend.Service, InvalidPermissions> =>
+export const wrap: {
+  (options: Options): (backend: Backend.Service) => Effect.Effect<Backend.Service, InvalidPermissions>
+  (backend: Backend.Service, options: Options): Effect.Effect<Backend.Service, InvalidPermissions>
+} = dual(2, (backend: Backend.Service, options: Options): Effect.Effect<Backend.Service, InvalidPermissions> =>
   Effect.flatMap(compiled(options), (policy): Effect.Effect<Backend.Service, InvalidPermissions> =>
     Sandbox.isSandbox(backend) && policy.commands.mode !== "deny"
       ? enforced(backend, policy)
       : Effect.succeed(backendOf(backend, policy))
   )
+)
 
 /** Puts rules before a sandbox. Fails if they deny all commands, too: then {@link wrap} gives what is left, a backend. */
-export const wrapSandbox = (
-  sandbox: Sandbox.Service,
-  options: Options
-): Effect.Effect<Sandbox.Service, InvalidPermissions> =>
+export const wrapSandbox: {
+  (options: Options): (sandbox: Sandbox.Service) => Effect.Effect<Sandbox.Service, InvalidPermissions>
+  (sandbox: Sandbox.Service, options: Options): Effect.Effect<Sandbox.Service, InvalidPermissions>
+} = dual(2, (sandbox: Sandbox.Service, options: Options): Effect.Effect<Sandbox.Service, InvalidPermissions> =>
   Effect.flatMap(compiled(options), (policy) => {
     const { mode, rule } = policy.commands
     if (mode !== "deny") return enforced(sandbox, policy)
@@ -151,13 +164,11 @@ export const wrapSandbox = (
         : new InvalidPermissions({ rule: options.rules.indexOf(rule), field: "mode", problem })
     )
   })
+)
 
 /** Makes a layer that puts rules before the backend that it is given. Give it by `Layer.provide`, and it is hidden. */
 export const layer = (options: Options): Layer.Layer<Backend.Backend, InvalidPermissions, Backend.Backend> =>
-  Layer.effect(
-    Backend.Backend,
-    Backend.Backend.use((backend) => wrap(backend, options))
-  )
+  Backend.layer(Backend.Backend.use((backend) => wrap(backend, options)))
 
 /** Like {@link layer}, for a sandbox whose commands go on: provides both services. */
 export const layerSandbox = (

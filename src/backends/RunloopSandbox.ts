@@ -14,15 +14,9 @@
 import type { DevboxCreateParams } from "@runloop/api-client/resources/devboxes"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
-import type { Backend } from "../core/Backend.ts"
-import type { BackendError } from "../core/BackendError.ts"
-import { type Configured, fromConfigured } from "../core/Configured.ts"
-import * as Sandbox from "../core/Sandbox.ts"
+import type * as Redacted from "effect/Redacted"
+import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
-import { loadPeer } from "./internal/sandboxes/peer.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
 /** What is used of the SDK's devbox. */
@@ -76,24 +70,15 @@ const service = (machine: RunloopMachine, options: CustomSandbox.Options, provid
   )
 
 /** A devbox of the SDK that is there already. It is not ended from here. */
-export const fromSandbox = (
-  machine: RunloopMachine,
-  options: CustomSandbox.Options = {}
-): Effect.Effect<Sandbox.Service, BackendError> => service(machine, options, Provider.make("Runloop"))
+export const fromSandbox = Provider.fromMachine("Runloop", service)
 
-const make = Effect.fnUntraced(function* (
-  options: Options
-): Effect.fn.Return<Sandbox.Service, BackendError, Scope.Scope> {
+const make = Effect.fnUntraced(function* (options: Options = {}) {
   const provider = Provider.make("Runloop", options.apiKey)
-  const { RunloopSDK } = yield* loadPeer("@runloop/api-client", () => import("@runloop/api-client"))
+  const { RunloopSDK } = yield* Provider.loadPeer("@runloop/api-client", () => import("@runloop/api-client"))
   const { apiKey, baseURL, create } = options
   const client = yield* Provider.call(
     provider,
-    async () =>
-      new RunloopSDK({
-        ...(apiKey === undefined ? {} : { bearerToken: Redacted.value(apiKey) }),
-        ...(baseURL === undefined ? {} : { baseURL })
-      })
+    async () => new RunloopSDK(defined({ bearerToken: Provider.keyOf(apiKey), baseURL }))
   )
   const machine = yield* Provider.living(provider, options, {
     create: Provider.call(provider, () => client.devbox.create(create)),
@@ -112,13 +97,7 @@ const make = Effect.fnUntraced(function* (
 })
 
 /** A devbox that is made with the layer and shut down with it. Fails with `Unsupported` if the SDK is not installed. */
-export const layer = (options: Options = {}): Layer.Layer<Sandbox.Sandbox | Backend, BackendError> =>
-  Sandbox.layer(make(options))
+export const layer = Provider.layer(make)
 
 /** As {@link layer}, with options of which any may be a `Config`. The key is read from `RUNLOOP_API_KEY` by default. */
-export const layerConfig = (
-  options: Configured<Options> = {}
-): Layer.Layer<Sandbox.Sandbox | Backend, BackendError | Config.ConfigError> =>
-  Sandbox.layer(
-    Effect.flatMap(fromConfigured<Options>({ apiKey: Config.Redacted("RUNLOOP_API_KEY"), ...options }), make)
-  )
+export const layerConfig = Provider.layerConfig(make, { apiKey: Config.Redacted("RUNLOOP_API_KEY") })

@@ -16,9 +16,9 @@
 import * as Context from "effect/Context"
 import * as Digest from "effect/crypto/Digest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import type * as Layer from "effect/Layer"
 import { KeyValueStore } from "effect/persistence/KeyValueStore"
-import { Backend, type Service } from "../core/Backend.ts"
+import { type Backend, layer as layerOf, type Service } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import * as Derive from "./internal/derive/backend.ts"
 import * as Locks from "./internal/files/locks.ts"
@@ -119,11 +119,11 @@ export const make = <R = never>(options: Options<R>): Effect.Effect<Service, nev
           known
         })
         const locks = { ...paths, hold: (held: ReadonlyArray<string>) => paths.hold(held.map(within)) }
-        return Derive.make(primitives, locks, { concurrency, ...(maxFileSize === undefined ? {} : { maxFileSize }) })
+        return Derive.make(primitives, locks, { concurrency, maxFileSize })
       })
     )
   })
 
 /** The layer of {@link make}. */
 export const layer = <R = never>(options: Options<R>): Layer.Layer<Backend, never, KeyValueStore | R> =>
-  Layer.effect(Backend, make(options))
+  layerOf(make(options))

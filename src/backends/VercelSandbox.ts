@@ -14,16 +14,10 @@
 import type { Sandbox as VercelSdkSandbox } from "@vercel/sandbox"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { Backend } from "../core/Backend.ts"
 import * as BackendError from "../core/BackendError.ts"
-import { type Configured, fromConfigured } from "../core/Configured.ts"
-import * as Sandbox from "../core/Sandbox.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
-import { loadPeer } from "./internal/sandboxes/peer.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
 /** A line for the SDK to run. */
@@ -109,16 +103,11 @@ const service = (machine: VercelMachine, options: CustomSandbox.Options, provide
   )
 
 /** A sandbox of the SDK that is there already. It is not ended from here. */
-export const fromSandbox = (
-  machine: VercelMachine,
-  options: CustomSandbox.Options = {}
-): Effect.Effect<Sandbox.Service, BackendError.BackendError> => service(machine, options, Provider.make("Vercel"))
+export const fromSandbox = Provider.fromMachine("Vercel", service)
 
-const make = Effect.fnUntraced(function* (
-  options: Options
-): Effect.fn.Return<Sandbox.Service, BackendError.BackendError, Scope.Scope> {
+const make = Effect.fnUntraced(function* (options: Options = {}) {
   const provider = Provider.make("Vercel", options.token)
-  const { Sandbox: Machine } = yield* loadPeer("@vercel/sandbox", () => import("@vercel/sandbox"))
+  const { Sandbox: Machine } = yield* Provider.loadPeer("@vercel/sandbox", () => import("@vercel/sandbox"))
   const { create, projectId, teamId, token } = options
   const credentials =
     token === undefined || teamId === undefined || projectId === undefined
@@ -134,24 +123,14 @@ const make = Effect.fnUntraced(function* (
 })
 
 /** A sandbox that is made with the layer and stopped with it. Fails with `Unsupported` if the SDK is not installed. */
-export const layer = (options: Options = {}): Layer.Layer<Sandbox.Sandbox | Backend, BackendError.BackendError> =>
-  Sandbox.layer(make(options))
+export const layer = Provider.layer(make)
 
 /**
  * As {@link layer}, with options of which any may be a `Config`. The credentials are read from `VERCEL_TOKEN`,
  * `VERCEL_TEAM_ID` and `VERCEL_PROJECT_ID` by default.
  */
-export const layerConfig = (
-  options: Configured<Options> = {}
-): Layer.Layer<Sandbox.Sandbox | Backend, BackendError.BackendError | Config.ConfigError> =>
-  Sandbox.layer(
-    Effect.flatMap(
-      fromConfigured<Options>({
-        token: Config.Redacted("VERCEL_TOKEN"),
-        teamId: Config.String("VERCEL_TEAM_ID"),
-        projectId: Config.String("VERCEL_PROJECT_ID"),
-        ...options
-      }),
-      make
-    )
-  )
+export const layerConfig = Provider.layerConfig(make, {
+  token: Config.Redacted("VERCEL_TOKEN"),
+  teamId: Config.String("VERCEL_TEAM_ID"),
+  projectId: Config.String("VERCEL_PROJECT_ID")
+})

@@ -17,10 +17,11 @@
  * ```
  */
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { BackendError } from "./BackendError.ts"
+import * as Spans from "./internal/spans.ts"
 
 /** What is at a path. `size` is in bytes, `modifiedAt` in milliseconds since the epoch. A link says where it leads by its own kind: `link` is one that leads nowhere, or out of the root. */
 export interface Entry {
@@ -230,6 +231,25 @@ export interface Service {
 /** The files of an agent. */
 export class Backend extends Context.Service<Backend, Service>()("effect-deepagents/Backend") {}
 
-/** Makes the layer of a backend. */
+/**
+ * The same backend with a span for each operation: `Backend.write` and the like, with the path as an attribute. All
+ * layers have them already; parts of one operation (a backend of a composite, one behind rules) add no spans.
+ */
+export const traced = (service: Service): Service => ({
+  ...service,
+  ls: (path) => Spans.operation("Backend.ls", path, service.ls(path)),
+  read: (path, window) => Spans.operation("Backend.read", path, service.read(path, window)),
+  write: (path, content, options) => Spans.operation("Backend.write", path, service.write(path, content, options)),
+  edit: (path, replacements, options) =>
+    Spans.operation("Backend.edit", path, service.edit(path, replacements, options)),
+  delete: (path, options) => Spans.operation("Backend.delete", path, service.delete(path, options)),
+  move: (from, to) => Spans.operation("Backend.move", from, service.move(from, to)),
+  grep: (query) => Spans.operation("Backend.grep", query.path, service.grep(query)),
+  glob: (query) => Spans.operation("Backend.glob", query.path, service.glob(query)),
+  upload: (files) => Spans.operation("Backend.upload", undefined, service.upload(files)),
+  download: (paths) => Spans.operation("Backend.download", undefined, service.download(paths))
+})
+
+/** Makes the layer of a backend, with a span for each operation. */
 export const layer = <E, R>(make: Effect.Effect<Service, E, R>): Layer.Layer<Backend, E, Exclude<R, Scope.Scope>> =>
-  Layer.effect(Backend, make)
+  Layer.effect(Backend, Effect.map(make, traced))

@@ -7,12 +7,18 @@ import * as Config from "effect/Config"
 /** Each option is a value or a `Config` of it. */
 export type Configured<Options> = { readonly [Key in keyof Options]: Options[Key] | Config.Config<Options[Key]> }
 
-/** Reads the options that are a `Config`. */
-export const fromConfigured = <Options extends object>(options: Configured<Options>): Config.Config<Options> => {
-  const entries = Object.entries(options).map(([key, value]): readonly [string, Config.Config<unknown>] => [
-    key,
-    Config.isConfig(value) ? value : Config.succeed(value)
-  ])
+/** Reads the options that are a `Config`. An option that is `undefined` is not given: its default is read, if it has one. */
+export const fromConfigured = <Options extends object>(
+  options: Configured<Options> | undefined,
+  defaults: Partial<Configured<Options>> = {}
+): Config.Config<Options> => {
+  const given = Object.entries(options ?? {}).filter(([, value]) => value !== undefined)
+  const entries = Object.entries({ ...defaults, ...Object.fromEntries(given) }).map(
+    ([key, value]): readonly [string, Config.Config<unknown>] => [
+      key,
+      Config.isConfig(value) ? value : Config.succeed(value)
+    ]
+  )
   // Every key is one of the options, and its config gives what that option holds.
   return Config.all(Object.fromEntries(entries)) as Config.Config<unknown> as Config.Config<Options>
 }

@@ -21,6 +21,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Backend from "./Backend.ts"
 import type { BackendError } from "./BackendError.ts"
+import * as Spans from "./internal/spans.ts"
 
 /**
  * How to run a command. `timeout` defaults to 2 minutes; `cwd` is a path of the backend (default its root); `env` is
@@ -69,13 +70,25 @@ export class Sandbox extends Context.Service<Sandbox, Service>()("effect-deepage
 /** Whether a backend runs commands. */
 export const isSandbox = (backend: Backend.Service): backend is Service => "execute" in backend
 
-/** Makes the layer of a sandbox: both services, by one value. */
+/**
+ * The same sandbox with a span for each operation, as `Backend.traced`. The command is no attribute: it may hold secrets.
+ */
+export const traced = (service: Service): Service => ({
+  ...service,
+  ...Backend.traced(service),
+  execute: (command, options) => Spans.operation("Sandbox.execute", undefined, service.execute(command, options)),
+  executeStream: (command, options) => Spans.stream("Sandbox.executeStream", service.executeStream(command, options))
+})
+
+/** Both services, by one value. */
+export const context = (service: Service): Context.Context<Sandbox | Backend.Backend> =>
+  Context.make(Sandbox, service).pipe(Context.add(Backend.Backend, service))
+
+/** Makes the layer of a sandbox: both services, by one value, with a span for each operation. */
 export const layer = <E, R>(
   make: Effect.Effect<Service, E, R>
 ): Layer.Layer<Sandbox | Backend.Backend, E, Exclude<R, Scope.Scope>> =>
-  Layer.effectContext(
-    Effect.map(make, (service) => Context.make(Sandbox, service).pipe(Context.add(Backend.Backend, service)))
-  )
+  Layer.effectContext(Effect.map(make, (service) => context(traced(service))))
 
 /** Runs a streamed command to its end, for layers whose `execute` is the stream put together. */
 export const collect = (events: Stream.Stream<ExecuteEvent, BackendError>): Effect.Effect<Executed, BackendError> =>

@@ -1,4 +1,4 @@
-import { type Effect, Layer, type Result } from "effect"
+import { type Effect, Layer, pipe, type Result } from "effect"
 import type { Backend, Sandbox } from "effect-deepagents"
 import { Permissions } from "effect-deepagents/backends"
 import { expectTypeOf } from "vitest"
@@ -55,3 +55,16 @@ Permissions.layer({ rules: [{ operations: ["read"], mode: "deny" }] })
 Permissions.layer({ rules: [{ operations: ["read", "execute"], paths: ["/x"], mode: "deny" }] })
 // @ts-expect-error the default can't ask
 Permissions.layer({ rules: [], default: "ask" })
+
+// Data-last, for a pipe.
+expectTypeOf(pipe(policy, Permissions.decide("read", "/a"))).toEqualTypeOf<Permissions.Decision>()
+expectTypeOf(pipe(policy, Permissions.decide("execute"))).toEqualTypeOf<Permissions.Decision>()
+expectTypeOf(pipe(policy, Permissions.overlaps("write", "/"))).toEqualTypeOf<ReadonlyArray<Permissions.Decision>>()
+expectTypeOf(pipe(sandbox, Permissions.wrap({ rules: [] }))).toEqualTypeOf<
+  Effect.Effect<Backend.Service, Permissions.InvalidPermissions>
+>()
+expectTypeOf(pipe(sandbox, Permissions.wrapSandbox({ rules: [] }))).toEqualTypeOf<
+  Effect.Effect<Sandbox.Service, Permissions.InvalidPermissions>
+>()
+// @ts-expect-error A question about files names a path.
+Permissions.decide("read")

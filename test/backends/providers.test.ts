@@ -121,7 +121,7 @@ const providers: ReadonlyArray<Provider> = [
     streams: false,
     from: (shell, root) => DaytonaSandbox.fromSandbox(machines.daytona(shell), { root }),
     layer: (apiKey, options) => DaytonaSandbox.layer({ apiKey, create: { language: "typescript" }, ...options }),
-    configured: (root) => DaytonaSandbox.layerConfig({ root }),
+    configured: (root) => DaytonaSandbox.layerConfig({ root, apiKey: undefined }),
     env: { DAYTONA_API_KEY: key }
   },
   {
@@ -130,7 +130,7 @@ const providers: ReadonlyArray<Provider> = [
     streams: true,
     from: (shell, root) => E2bSandbox.fromSandbox(machines.e2b(shell), { root }),
     layer: (apiKey, options) => E2bSandbox.layer({ apiKey, template: "typescript", ...options }),
-    configured: (root) => E2bSandbox.layerConfig({ root }),
+    configured: (root) => E2bSandbox.layerConfig({ root, apiKey: undefined }),
     env: { E2B_API_KEY: key }
   },
   {
@@ -140,7 +140,7 @@ const providers: ReadonlyArray<Provider> = [
     from: (shell, root) => ModalSandbox.fromSandbox(machines.modal(shell), { root }),
     layer: (tokenSecret, options) =>
       ModalSandbox.layer({ tokenId: Redacted.make("ak-1"), tokenSecret, image: "typescript", ...options }),
-    configured: (root) => ModalSandbox.layerConfig({ root }),
+    configured: (root) => ModalSandbox.layerConfig({ root, tokenId: undefined, tokenSecret: undefined }),
     env: { MODAL_TOKEN_ID: "ak-1", MODAL_TOKEN_SECRET: key }
   },
   {
@@ -149,7 +149,7 @@ const providers: ReadonlyArray<Provider> = [
     streams: false,
     from: (shell, root) => RunloopSandbox.fromSandbox(machines.runloop(shell), { root }),
     layer: (apiKey, options) => RunloopSandbox.layer({ apiKey, create: { blueprint_name: "typescript" }, ...options }),
-    configured: (root) => RunloopSandbox.layerConfig({ root }),
+    configured: (root) => RunloopSandbox.layerConfig({ root, apiKey: undefined }),
     env: { RUNLOOP_API_KEY: key }
   },
   {
@@ -159,7 +159,8 @@ const providers: ReadonlyArray<Provider> = [
     from: (shell, root) => VercelSandbox.fromSandbox(machines.vercel(shell), { root }),
     layer: (token, options) =>
       VercelSandbox.layer({ token, teamId: "t", projectId: "p", create: { image: "typescript" }, ...options }),
-    configured: (root) => VercelSandbox.layerConfig({ root }),
+    configured: (root) =>
+      VercelSandbox.layerConfig({ root, token: undefined, teamId: undefined, projectId: undefined }),
     env: { VERCEL_TOKEN: key, VERCEL_TEAM_ID: "t", VERCEL_PROJECT_ID: "p" }
   }
 ]

@@ -182,8 +182,8 @@ export const backendOf = (routes: Routes): Backend.Service => {
         (backend, group) => backend.download(group.map(({ place }) => place.inner)),
         (_, bytes) => bytes
       ),
-    ...(routes.parts.some(({ backend }) => backend.realPaths !== undefined) ? { realPaths } : {}),
-    ...(routes.parts.some(({ backend }) => backend.permit !== undefined) ? { permit: permitOf(routes) } : {}),
-    ...(routes.parts.some(({ backend }) => backend.onHost === true) ? { onHost: true } : {})
+    realPaths: routes.parts.some(({ backend }) => backend.realPaths !== undefined) ? realPaths : undefined,
+    permit: routes.parts.some(({ backend }) => backend.permit !== undefined) ? permitOf(routes) : undefined,
+    onHost: routes.parts.some(({ backend }) => backend.onHost === true)
   }
 }

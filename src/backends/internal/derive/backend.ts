@@ -71,6 +71,6 @@ export const make = (primitives: Primitives, locks: Exclusive, options: Options 
     glob: Search.glob(source),
     upload: Transfer.upload(source),
     download: Transfer.download(source),
-    ...(primitives.resolve === undefined ? {} : { realPaths: realPathsBy(primitives.resolve) })
+    realPaths: primitives.resolve === undefined ? undefined : realPathsBy(primitives.resolve)
   }
 }

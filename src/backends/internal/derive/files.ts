@@ -34,8 +34,8 @@ const wholeUpTo = 1024 * 1024
 export const entryOf = (path: string, { kind, modifiedAt, size }: Stat | Child): Backend.Entry => ({
   path,
   kind,
-  ...(size === undefined || kind !== "file" ? {} : { size }),
-  ...(modifiedAt === undefined ? {} : { modifiedAt })
+  size: kind === "file" ? size : undefined,
+  modifiedAt
 })
 
 export const ls =

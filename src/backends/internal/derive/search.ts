@@ -202,7 +202,7 @@ export const grep =
         )
         yield* within(grepTime, progress, search)
         const truncated = found.isTruncated() ? "limit" : progress.truncated
-        return { files: found.files, ...(truncated === undefined ? {} : { truncated }) }
+        return { files: found.files, truncated }
       })
     )
 
@@ -231,6 +231,6 @@ export const glob =
           return true
         })
         yield* within(globTime, progress, search)
-        return { entries, ...(progress.truncated === undefined ? {} : { truncated: progress.truncated }) }
+        return { entries, truncated: progress.truncated }
       })
     )

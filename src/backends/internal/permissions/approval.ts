@@ -9,6 +9,7 @@ import * as Approval from "../../../core/Approval.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
+import { defined } from "../../../support/defined.ts"
 import type { Access, Action, Answer, Policy, Request, Service } from "./model.ts"
 
 const refused = (message: string): Answer => ({ _tag: "Refused", message })
@@ -17,9 +18,8 @@ const refused = (message: string): Answer => ({ _tag: "Refused", message })
 const argumentsOf = (action: Action): JsonObject => {
   switch (action.operation) {
     case "read": {
-      const { offset, limit } = action.window ?? {}
-      const window = { ...(offset === undefined ? {} : { offset }), ...(limit === undefined ? {} : { limit }) }
-      return { operation: action.operation, path: action.path, ...window }
+      const { limit, offset } = action.window ?? {}
+      return defined({ operation: action.operation, path: action.path, offset, limit })
     }
     case "write":
       return { operation: action.operation, path: action.path, content: action.content }
@@ -46,8 +46,7 @@ const argumentsOf = (action: Action): JsonObject => {
     case "patch":
       return { operation: action.operation, patch: action.plan.text }
     case "execute": {
-      const { cwd } = action.options ?? {}
-      return { operation: action.operation, command: action.command, ...(cwd === undefined ? {} : { cwd }) }
+      return defined({ operation: action.operation, command: action.command, cwd: action.options?.cwd })
     }
   }
 }
@@ -77,7 +76,7 @@ const askApprovals = Effect.fnUntraced(function* (asked: Request): Effect.fn.Ret
   const approvals = yield* Effect.serviceOption(Approval.Approvals)
   if (Option.isNone(context) || Option.isNone(approvals)) return nobody
   const { callId, path, runId, toolName } = context.value
-  const accesses = asked.accesses.map(({ operation, path }) => ({ operation, ...(path === undefined ? {} : { path }) }))
+  const accesses = asked.accesses.map(({ operation, path }) => defined({ operation, path }))
   const request: Approval.Request = {
     id: (yield* IdGenerator)(),
     runId,

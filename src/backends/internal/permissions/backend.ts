@@ -189,10 +189,8 @@ export const backendOf = (backend: Backend.Service, policy: Policy): Backend.Ser
     permit,
     read: (given, window) =>
       at("read", given, (path) =>
-        one(
-          asking({ operation: "read", path, ...(window === undefined ? {} : { window }) }),
-          { needs: [need("read", given, path)] },
-          () => backend.read(given, window)
+        one(asking({ operation: "read", path, window }), { needs: [need("read", given, path)] }, () =>
+          backend.read(given, window)
         )
       ),
     write: (given, content, options) =>
@@ -238,7 +236,7 @@ export const backendOf = (backend: Backend.Service, policy: Policy): Backend.Ser
       transfer(guard, { operation: "upload", files }, "write", files, ({ path }) => path, backend.upload),
     download: (paths) =>
       transfer(guard, { operation: "download", paths }, "read", paths, (path) => path, backend.download),
-    ...(backend.realPaths === undefined ? {} : { realPaths }),
-    ...(backend.onHost === undefined ? {} : { onHost: backend.onHost })
+    realPaths: backend.realPaths === undefined ? undefined : realPaths,
+    onHost: backend.onHost
   }
 }

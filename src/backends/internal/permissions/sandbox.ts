@@ -17,7 +17,7 @@ export const sandboxOf = (sandbox: Sandbox.Service, policy: Policy): Sandbox.Ser
     if (mode !== "ask" || rule === undefined) return
     const approver = yield* Approver
     const answer = yield* approver.ask({
-      action: { operation: "execute", command, ...(options === undefined ? {} : { options }) },
+      action: { operation: "execute", command, options },
       accesses: [{ operation: "execute", rule }]
     })
     if (answer._tag === "Approved") return

@@ -2,12 +2,19 @@
  * What the sandboxes of all providers share: calls of an SDK that fail without a word of its keys, and machines that are
  * ended when their scope closes.
  */
+import type * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import type { Backend } from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
+import { type Configured, fromConfigured } from "../../../core/Configured.ts"
+import * as Sandbox from "../../../core/Sandbox.ts"
+import * as Peer from "../../../support/peer.ts"
 import { cut } from "../../../support/text.ts"
+import type * as CustomSandbox from "../../CustomSandbox.ts"
 
 /**
  * How long a machine lives. With `sandboxId` that one is used, and left as it is at the end. `keep` says otherwise: it
@@ -29,6 +36,19 @@ export const make = (name: string, ...keys: ReadonlyArray<Redacted.Redacted | un
   name,
   secrets: keys.filter((key) => key !== undefined)
 })
+
+/** Imports the module of a package. One that is not there fails with the command that installs it. */
+export const loadPeer = <Module>(
+  packageName: string,
+  load: () => Promise<Module>
+): Effect.Effect<Module, BackendError.BackendError> =>
+  Peer.loadPeer(packageName, load, (detail, cause) =>
+    BackendError.make("open", "/", { _tag: "Unsupported" }, { detail, cause })
+  )
+
+/** The text of a key for an SDK, which looks for its own if there is none. */
+export const keyOf = (key: Redacted.Redacted | undefined): string | undefined =>
+  key === undefined ? undefined : Redacted.value(key)
 
 const longestMessage = 500
 
@@ -95,3 +115,30 @@ export const living = <A>(
         )
   )
 }
+
+type Failing<A, R = never> = Effect.Effect<A, BackendError.BackendError, R>
+
+/** The sandbox of a machine that is there already. */
+export const fromMachine =
+  <Machine>(
+    name: string,
+    service: (machine: Machine, options: CustomSandbox.Options, provider: Provider) => Failing<Sandbox.Service>
+  ) =>
+  (machine: Machine, options: CustomSandbox.Options = {}): Failing<Sandbox.Service> =>
+    service(machine, options, make(name))
+
+type Made<Options> = (options?: Options) => Failing<Sandbox.Service, Scope.Scope>
+
+/** The layer of a provider's sandbox. */
+export const layer =
+  <Options>(make: Made<Options>) =>
+  (options?: Options): Layer.Layer<Sandbox.Sandbox | Backend, BackendError.BackendError> =>
+    Sandbox.layer(make(options))
+
+/** The layer of a provider's sandbox, by options of which any may be a `Config`. `keys` are read by default. */
+export const layerConfig =
+  <Options extends object>(make: Made<Options>, keys: Partial<Configured<Options>>) =>
+  (
+    options?: Configured<Options>
+  ): Layer.Layer<Sandbox.Sandbox | Backend, BackendError.BackendError | Config.ConfigError> =>
+    Sandbox.layer(Effect.flatMap(fromConfigured<Options>(options, keys), make))

@@ -7,7 +7,7 @@ import * as Tool from "../../../core/Tool.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
-import type { Kit } from "./errors.ts"
+import type { Kit } from "./kit.ts"
 
 /** How much of the output is given to the model, in characters: its beginning, and more of its end. */
 const headLength = 10_000

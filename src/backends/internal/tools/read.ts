@@ -9,7 +9,7 @@ import * as ToolOutput from "../../../core/ToolOutput.ts"
 import * as Path from "../files/path.ts"
 import { defaultLimit } from "../text/lines.ts"
 import { maxCharacters, maxRowLength, renderListing, renderWindow } from "../text/render.ts"
-import type { Kit } from "./errors.ts"
+import type { Kit } from "./kit.ts"
 import type { Files } from "./seen.ts"
 import { filePath, listingDetails, showPath } from "./text.ts"
 
@@ -93,11 +93,7 @@ export const readFile = (kit: Kit, files: Files): Tool.Tool<Backend.Backend | To
     execute: Effect.fnUntraced(function* ({ column, file_path, limit, offset }) {
       const backend = yield* Backend.Backend
       const path = yield* Effect.fromResult(Path.normalize("read", file_path))
-      const window = {
-        limit: Math.min(limit ?? defaultLimit, defaultLimit),
-        ...(offset === undefined ? {} : { offset }),
-        ...(column === undefined ? {} : { column })
-      }
+      const window = { limit: Math.min(limit ?? defaultLimit, defaultLimit), offset, column }
       return yield* files.hold(
         [path],
         Effect.fnUntraced(function* (seen) {

@@ -4,9 +4,10 @@ import * as Backend from "../../../core/Backend.ts"
 import type { Json } from "../../../core/Json.ts"
 import * as Tool from "../../../core/Tool.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
+import { defined } from "../../../support/defined.ts"
 import { defaultLimit, maxContext } from "../search/search.ts"
 import { maxCharacters, renderGlob, renderGrep } from "../text/render.ts"
-import type { Kit } from "./errors.ts"
+import type { Kit } from "./kit.ts"
 import { listingDetails, maxDetails } from "./text.ts"
 
 /** How many files or lines a search gives at most. */
@@ -62,7 +63,7 @@ const matchDetails = ({ files, truncated }: Backend.GrepResult): { readonly [key
     room -= lines.length
     return { path, count, lines }
   })
-  return { kind: "matches", count: files.length, files: shown, ...(truncated === undefined ? {} : { truncated }) }
+  return defined({ kind: "matches", count: files.length, files: shown, truncated })
 }
 
 export const grep = (kit: Kit): Tool.Tool<Backend.Backend> =>
@@ -114,7 +115,7 @@ export const grep = (kit: Kit): Tool.Tool<Backend.Backend> =>
         context: within(args.context, 0, maxContext, 0),
         limit: within(args.max_count, 1, maxCount, defaultLimit),
         ignored: args.include_ignored === true,
-        ...(args.glob === undefined ? {} : { glob: args.glob })
+        glob: args.glob
       }
       const result = yield* backend.grep(query)
       return ToolOutput.make(renderGrep(result, query), { details: matchDetails(result) })

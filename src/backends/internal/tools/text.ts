@@ -1,6 +1,7 @@
 import * as Schema from "effect/Schema"
 import type { Listing } from "../../../core/Backend.ts"
 import type { Json } from "../../../core/Json.ts"
+import { defined } from "../../../support/defined.ts"
 
 /** A path in a line of text: quoted, if it has what would break the line or could pass for something else. */
 export const showPath = (path: string): string => (/[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path)
@@ -17,8 +18,6 @@ export const listingDetails = (path: string, { entries, truncated }: Listing): {
   kind: "listing",
   path,
   count: entries.length,
-  entries: entries
-    .slice(0, maxDetails)
-    .map(({ kind, path, size }) => ({ path, kind, ...(size === undefined ? {} : { size }) })),
-  ...(truncated === undefined ? {} : { truncated })
+  entries: entries.slice(0, maxDetails).map(({ kind, path, size }) => defined({ path, kind, size })),
+  ...defined({ truncated })
 })

@@ -1,22 +1,17 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Backend from "../../../core/Backend.ts"
-import type { Json } from "../../../core/Json.ts"
 import * as Tool from "../../../core/Tool.ts"
 import type { ToolContext } from "../../../core/ToolContext.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
 import * as Path from "../files/path.ts"
 import { type Diff, diffOf, maxDiff, shift } from "./diff.ts"
-import type { Kit } from "./errors.ts"
+import type { Kit } from "./kit.ts"
 import { type Files, moving } from "./seen.ts"
 import { filePath, maxDetails, showPath } from "./text.ts"
 
 type FileTool = Tool.Tool<Backend.Backend | ToolContext>
-
-type Details = { readonly [key: string]: Json }
-
-const shown = (diff: Diff | undefined): Details => (diff === undefined ? {} : { ...diff })
 
 const normalize = (operation: string, path: string) => Effect.fromResult(Path.normalize(operation, path))
 
@@ -98,7 +93,7 @@ export const writeFile = (kit: Kit, files: Files): FileTool =>
             written.created
               ? `Wrote ${showPath(path)}, a new file of ${lines}.`
               : `Replaced ${showPath(path)}: ${lines}.`,
-            { details: { kind: "write", path, created: written.created, ...shown(diff) } }
+            { details: { kind: "write", path, created: written.created, ...diff } }
           )
         })
       )
@@ -174,7 +169,7 @@ export const editFile = (kit: Kit, files: Files): FileTool =>
                 path,
                 replaced,
                 lines: lines.slice(0, maxDetails),
-                ...shown(diffsOf(old_string, new_string, lines))
+                ...diffsOf(old_string, new_string, lines)
               }
             }
           )

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { loadPeer } from "../../../../src/backends/internal/sandboxes/peer.ts"
+import { loadPeer } from "../../../../src/backends/internal/sandboxes/provider.ts"
 
 it.effect("a package that is not installed is named, with the command that installs it", () =>
   Effect.gen(function* () {

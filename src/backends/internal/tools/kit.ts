@@ -1,8 +1,16 @@
+/**
+ * What all file tools share: their names, and failures as a model reads them.
+ */
 import * as Effect from "effect/Effect"
 import * as BackendError from "../../../core/BackendError.ts"
 import type { ToolError as ToolErrorType } from "../../../core/ToolError.ts"
 import { ToolError } from "../../../core/ToolError.ts"
-import type { Name } from "./names.ts"
+
+/** The names of the tools for files, in the order in which they are offered. */
+export const names = ["ls", "read_file", "write_file", "edit_file", "delete_file", "move_file", "glob", "grep"] as const
+
+/** The name of a tool for files. */
+export type Name = (typeof names)[number]
 
 /** What the model can do next, where the error does not say it itself. Names no tool that is not offered. */
 const advice = ({ operation, reason }: BackendError.BackendError, offers: (name: Name) => boolean): string => {
