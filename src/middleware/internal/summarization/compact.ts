@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import { defined } from "../../../support/defined.ts"
 import { dropped, pinsOf, summarised } from "./fold.ts"
-import { lastGroupOf, tailOf } from "./groups.ts"
+import { lastGroupOf, tailOf } from "./limits.ts"
 import type { Record } from "./record.ts"
 import {
   firstOf,

@@ -4,14 +4,53 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
+import type { Json } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
+import type { ToolCall } from "../../../core/ToolCall.ts"
 import { defined } from "../../../support/defined.ts"
-import { filesIn } from "./files.ts"
 import type { Offload, Pin, Record, Ref } from "./record.ts"
 import { firstOf, offloaded, refAt, type Outside, type Situation } from "./situation.ts"
 import { summarise } from "./summarise.ts"
 import { shorten } from "./trim.ts"
 import { locate, viewOf } from "./view.ts"
+
+const changes = /write|edit|patch|create|delete|remove|move|rename|append|insert|replace/i
+const keys = ["file_path", "path", "from", "to"]
+const patched = /^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm
+
+/** More than this is no help to a model, and a hostile one could fill the summary with names. */
+const mostFiles = 100
+const longestName = 300
+
+const isName = (value: Json | undefined): value is string =>
+  typeof value === "string" && value !== "" && value.length <= longestName && !/\p{Cc}/u.test(value)
+
+const namedIn = ({ arguments: args, name }: ToolCall): ReadonlyArray<string> => {
+  if (!changes.test(name)) return []
+  const named = keys.map((key) => args[key])
+  const patch = args["patch"]
+  const inPatch = typeof patch === "string" ? Array.from(patch.matchAll(patched), (match) => match[1]?.trim()) : []
+  return [...named, ...inPatch].filter(isName)
+}
+
+/** The files that these messages changed, added to those known; the latest come last. A call that failed counts not. */
+const filesIn = (messages: ReadonlyArray<Message.Message>, known: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const failed = new Set(
+    messages.flatMap((message) => (message.role === "tool" && message.isError ? [message.toolCallId] : []))
+  )
+  const files = new Set(known)
+  for (const message of messages) {
+    if (message.role !== "ai") continue
+    for (const call of message.toolCalls) {
+      if (failed.has(call.id)) continue
+      for (const name of namedIn(call)) {
+        files.delete(name)
+        files.add(name)
+      }
+    }
+  }
+  return [...files].slice(-mostFiles)
+}
 
 /** What the hook that is asked for more to keep may say, in characters. */
 const mostKept = 10_000
