@@ -170,10 +170,10 @@ type Shown<T> = [T] extends [infer U] ? U : never
 /** `undefined` for an agent that may be suspended. */
 type Suspension<O> = Middleware.Suspension<Each<At<O, "middleware">>> | ("suspend" extends Mode<O> ? undefined : never)
 
-/** What a deep agent with these options answers with: `undefined` too, if it may be suspended. */
+/** The answer of a deep agent with these options: `undefined` too, if it may be suspended. */
 export type Output<O> = Shown<Answer<At<O, "output">> | Suspension<O>>
 
-/** What a deep agent with these options can fail with. */
+/** Failures of a deep agent with these options. */
 export type Error<O> = Shown<
   | ModelError
   | Middleware.Error<Each<At<O, "middleware">>>
@@ -181,7 +181,7 @@ export type Error<O> = Shown<
   | PromptError<At<O, "prompt">>
 >
 
-/** What a deep agent with these options needs. */
+/** Services that a deep agent with these options needs. */
 export type Services<O> = Shown<
   | ChatModel
   | Backend

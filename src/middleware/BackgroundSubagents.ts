@@ -44,7 +44,7 @@ export {
   eventName,
   /** The `source` of the messages that tell the model of tasks that are over. */
   source,
-  /** What a thread knows of one of its tasks. */
+  /** A task as its thread knows it. */
   TaskRecord,
   /** The names of the tools. */
   toolNames
@@ -57,7 +57,7 @@ type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
 type Entry = AnyAgent | Fork<AnyAgent> | Worker<unknown>
 
-/** What sub-agents in the background need. */
+/** Services that sub-agents in the background need. */
 export type Services<T> = T extends Worker<infer R> ? R : SubagentServices<T>
 
 const prompt = `Tasks that take long can be done in the background: ${toolNames.start} returns at once, and you are told when the task is over. What was said of a task before may be out of date: ${toolNames.list} and ${toolNames.check} say how it stands now. Don't ask again and again; if you can't go on without it, use ${toolNames.check} with wait_seconds.`
@@ -101,7 +101,7 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
       }) as Middleware.Middleware<never, R>)
 }
 
-/** What a thread knows of its tasks, in the order in which they were begun: from the state of a result. */
+/** Reads the tasks of a thread from the state of a result, in the order in which they began. */
 export const tasks = (
   state: AgentState.Snapshot
 ): Result.Result<ReadonlyArray<typeof TaskRecord.Type>, InvalidEncoding> =>

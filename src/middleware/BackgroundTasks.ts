@@ -34,7 +34,7 @@ import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 export const Status = Schema.Literals(["running", "completed", "failed", "cancelled", "suspended", "lost"])
 export type Status = typeof Status.Type
 
-/** Whether a task with this status may still go on by itself or by a decision. */
+/** Reports whether a task with this status may still continue, by itself or by a decision. */
 export const isOpen = (status: Status): boolean => status === "running" || status === "suspended"
 
 /**
@@ -91,14 +91,14 @@ export class TaskError extends Schema.TaggedError<TaskError>()("TaskError", { re
   }
 }
 
-/** What a worker is asked: a task, a message in it, what was decided, or to go on where another process left it. */
+/** A request to a worker: a task, a message in it, decisions, or to resume where another process stopped. */
 export type Ask =
   | { readonly _tag: "Start"; readonly description: string }
   | { readonly _tag: "Message"; readonly text: string }
   | { readonly _tag: "Decisions"; readonly decisions: ReadonlyArray<Decision> }
   | { readonly _tag: "GoOn" }
 
-/** How it ended, for now. */
+/** The end of a task's turn. */
 export interface Ending {
   readonly status: Exclude<Status, "running">
   readonly text: string
@@ -125,7 +125,7 @@ export interface Session {
  */
 export interface Worker<out R = never> {
   readonly name: string
-  /** What keeps it from working at all: agents that have it are refused. */
+  /** A problem that keeps it from working at all: agents that have it are refused. */
   readonly problem?: string | undefined
   readonly description: string
   readonly open: Effect.Effect<Session, never, R | ToolContext>
@@ -142,7 +142,7 @@ export interface Service {
   }) => Effect.Effect<Task, TaskError>
   /** Takes up a task that another process began, under its key. */
   readonly adopt: (task: Task, session: Session) => Effect.Effect<Task, TaskError>
-  /** How a task stands; with `wait`, once it is over or that long (milliseconds) has passed. */
+  /** Gives a task as it stands; with `wait`, once it is over or so many milliseconds have passed. */
   readonly check: (key: string, wait?: number) => Effect.Effect<Task, TaskError>
   /** Says something to a task that runs, or goes on with one that is completed. */
   readonly update: (key: string, message: string) => Effect.Effect<Task, TaskError>

@@ -76,10 +76,10 @@ const late = (time: number): ToolError =>
     message: `Interrupted: ${isUsedUp({ limit: "time", max: time })}. Whether the call had an effect is not known.`
   })
 
-/** What can stop an agent before it asks its model: calls are counted only when it wants one. */
+/** Limits that can stop an agent before it asks its model: calls are counted only when it wants one. */
 const ofTurns = Ledger.kinds.filter((kind) => kind !== "toolCalls")
 
-/** What is done at a limit: something gentle, or to fail. */
+/** The reaction to a limit: a gentle end, or a failure. */
 interface Policy<E> {
   readonly fails: boolean
   readonly at: <A>(run: Run, reached: Ledger.Reached, gentle: A) => Effect.Effect<A, E>
@@ -124,7 +124,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     return { ledger, now }
   })
 
-  /** When the time is up: never, without a limit. */
+  /** Ends work when the time is up: never, without a limit. */
   const timeUp = <A, E2>(run: Run, ledger: Ledger.Ledger, gentle: Effect.Effect<A, E2>): Effect.Effect<A, E | E2> =>
     Effect.gen(function* () {
       if (time === undefined) return yield* Effect.never

@@ -35,10 +35,10 @@ import { amountProblem, countProblem } from "./internal/limits.ts"
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "Filesystem"
 
-/** What a token is taken to be, in characters. */
+/** Characters that are counted as one token. */
 const charactersPerToken = 4
 
-/** What the model is shown of a text that was put away: so many lines of each end, of so many characters at most. */
+/** The preview of a text that was put away: so many lines of each end, of so many characters at most. */
 const preview = { lines: 5, characters: 1_000 } as const
 
 /**
@@ -64,7 +64,7 @@ const ends = (text: string): string => {
   return [...head, ...(between > 0 ? [`[… ${between} lines …]`] : []), ...tail].join("\n")
 }
 
-/** What the model can do with a file, by the tools that it is offered; `undefined` if it can't read any. */
+/** Tells the model how to read a file, by the tools that it is offered; `undefined` if it can't read any. */
 const readingBy = (offered: ReadonlyArray<ToolDefinition>): string | undefined => {
   const has = (name: string) => offered.some((tool) => tool.name === name)
   const ways = [
@@ -80,7 +80,7 @@ const pointer = (what: string, path: string, reading: string, text: string): str
 const notText = (content: ReadonlyArray<Content.Block>): ReadonlyArray<Content.Block> =>
   content.filter((block) => block.type !== "text")
 
-/** How much text there is, without putting it together. */
+/** Measures the text of blocks without joining them. */
 const lengthOf = (content: ReadonlyArray<Content.Block>): number =>
   content.reduce((sum, block) => (block.type === "text" ? sum + block.text.length : sum), 0)
 
@@ -88,7 +88,7 @@ const lengthOf = (content: ReadonlyArray<Content.Block>): number =>
 const nameOf = (bytes: Uint8Array<ArrayBuffer>): Effect.Effect<string> =>
   Effect.map(sha256(bytes), (hash) => `${hash.slice(0, 32)}.txt`)
 
-/** What a file that was put away is called. */
+/** Names of files that this middleware wrote. */
 const ownName = /\/[0-9a-f]{32}\.txt$/
 
 /** Deletes a file that was put away: one that still is what its name says. What somebody made or changed is theirs. */

@@ -26,7 +26,7 @@ import type { Run } from "../core/Run.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Guard from "./internal/guard.ts"
 
-/** What a check says: it may pass, or it may not and why. */
+/** The verdict of a check: a pass, or a trip and its reason. */
 export type Verdict = { readonly _tag: "Pass" } | { readonly _tag: "Trip"; readonly reason: string }
 
 /** Nothing is wrong. */
@@ -60,10 +60,10 @@ export type Mode = "before" | "beside"
  */
 export type OnTrip = "fail" | { readonly answer: string }
 
-/** What a guardrail adds to the failures of an agent. */
+/** Failures that a guardrail adds to an agent's. */
 export type Tripping<T> = "fail" extends T ? GuardrailTripped : never
 
-/** What a guardrail is given: what it looks at, and what becomes of what it stops. */
+/** Options of a guardrail: its check, and what happens on a trip. */
 export interface Options<Subject, E, R, T> {
   readonly name: string
   readonly check: (subject: Subject) => Effect.Effect<Verdict, E, R>
@@ -73,7 +73,7 @@ export interface Options<Subject, E, R, T> {
 /** T is what it is by default when nothing was given to infer it from. */
 const byDefault = <T>(value: string): T => value as T
 
-/** What the user (or a parent agent) said since the model was last asked. */
+/** The messages of the user (or a parent agent) since the model was last asked. */
 export interface Input {
   readonly text: string
   readonly messages: ReadonlyArray<Message.HumanMessage>
@@ -121,7 +121,7 @@ const answerOf = (name: string, onTrip: OnTrip, voided?: Message.AiMessage): Mes
     usage: voided?.usage
   })
 
-/** What comes in a model call after a trip. A turn that fails the run is paid for too: its cost goes ahead. */
+/** Ends a model call after a trip. A turn that fails the run is paid for too: its cost goes ahead. */
 const inTurn =
   <T extends OnTrip>(name: string, onTrip: T, stage: GuardrailTripped["stage"], run: Run) =>
   (reason: string, voided: Message.AiMessage | undefined): Stream.Stream<TurnPart, Tripping<T>> => {

@@ -48,19 +48,19 @@ export const name = "Handoffs"
 /** The name of the middleware of {@link peers}. */
 export const peersName = "HandoffPeers"
 
-/** How often a conversation may be handed over in one run, by default. */
+/** Handovers of a conversation in one run, at most, by default. */
 export const defaultMaxTransfers = 8
 
-/** Who the conversation is with: the name of the agent that it was handed to, `null` for the one that it began with. */
+/** The agent that has the conversation: the name of the one it was handed to, `null` for the one that it began with. */
 export const active = AgentState.slot("handoffs.active", { schema: Schema.NullOr(Schema.String), initial: null })
 
-/** How often the conversation was handed over, in which run. */
+/** Handovers so far, and the run that they are counted in. */
 const transfers = AgentState.slot("handoffs.transfers", {
   schema: Schema.Struct({ runId: Schema.String, count: Schema.Finite }),
   initial: { runId: "", count: 0 }
 })
 
-/** Whom an agent with {@link peers} handed the conversation to, by which call. */
+/** The peer that an agent with {@link peers} handed the conversation to, and the call that did it. */
 const requested = AgentState.slot("handoffs.requested", {
   schema: Schema.NullOr(
     Schema.Struct({ to: Schema.String, callId: Schema.String, message: Schema.optionalKey(Schema.String) })
@@ -83,7 +83,7 @@ const describe = (name: string, description: string): string =>
 /** A message that is nobody's: what one agent tells the next. */
 const source = "handoff"
 
-/** What the next agent is asked beyond the conversation. A conversation that ends with an answer asks for nothing yet. */
+/** Makes the input of the next agent, beyond the conversation: one that ends with an answer asks for nothing yet. */
 const opening = (history: ReadonlyArray<Message.Message>, message: string | undefined): Agent.Input => {
   if (message !== undefined && message.trim() !== "") {
     return Message.human(`The conversation was handed over to you, with this note: ${message}`, { source })
@@ -94,7 +94,7 @@ const opening = (history: ReadonlyArray<Message.Message>, message: string | unde
     : []
 }
 
-/** What went on in this run before, with what others said. */
+/** Gives the history of this run, with what other agents said in it. */
 const past = Effect.fnUntraced(function* (run: Run, messages: ReadonlyArray<Message.Message>) {
   const turns = turnsIn(yield* run.state.names(slotPrefix))
   const said = yield* Effect.forEach(turns, (turn) =>

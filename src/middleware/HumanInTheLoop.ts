@@ -70,7 +70,7 @@ export interface Options {
   readonly inherit?: boolean | undefined
 }
 
-/** What was approved for good, in this thread: by tool and likeness. The whole tree of agents knows of it. */
+/** Calls that were approved for good in this thread, by tool and likeness. The whole tree of agents shares them. */
 export const always = AgentState.slot("approvedAlways", {
   schema: Schema.Array(Schema.String),
   initial: [],
@@ -120,7 +120,7 @@ const gates = (options: Options) =>
     })
   })
 
-/** What would let calls run that somebody meant to be asked about. */
+/** Finds what would let calls run that somebody meant to be asked about. */
 const problemOf = (
   { destructive = false, expiresIn, tools }: Options,
   reach: ReadonlySet<string>,

@@ -31,10 +31,10 @@ import { countProblem } from "./internal/limits.ts"
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "Memory"
 
-/** How much of one file is told by default, in bytes. */
+/** Bytes of one file that are shown by default. */
 export const defaultMaxBytes = 32_768
 
-/** How many files of the full size are told together. */
+/** Files of the full size that are shown together. */
 const fullFiles = 2
 
 /**
@@ -55,7 +55,7 @@ interface Note {
   readonly isWhole: boolean
 }
 
-/** What one run knows of the files. */
+/** The files as one run knows them. */
 interface Known {
   round: number
   readonly notes: Map<string, Note>

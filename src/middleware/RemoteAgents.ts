@@ -33,7 +33,7 @@ import type { Target } from "./internal/background/remoteClient.ts"
 import { decodeKept, type Kept, makeSession } from "./internal/background/remoteSession.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 
-/** Which protocol a server speaks. */
+/** The protocol of a server. */
 export type Protocol = "langgraph" | "agent-protocol"
 
 /**

@@ -44,19 +44,19 @@ export const needsRevision = (feedback: string): Verdict => ({ _tag: "NeedsRevis
 /** Nobody can say whether the answer is good. */
 export const unknown: Verdict = { _tag: "Unknown" }
 
-/** What is graded: the answer, and the run that it is of. */
+/** The subject of a grade: the answer, and its run. */
 export interface Subject {
   readonly answer: string
   readonly run: Run
 }
 
-/** How often the agent was sent back, in which run. */
+/** Revisions so far, and the run that they are counted in. */
 const revisions = AgentState.slot("rubric", {
   schema: Schema.Struct({ runId: Schema.String, count: Schema.Finite }),
   initial: { runId: "", count: 0 }
 })
 
-/** What the grader is shown of the conversation, in messages and in characters of each. */
+/** The part of the conversation that the grader is shown, in messages and in characters of each. */
 const shown = { messages: 30, characters: 4_000 } as const
 
 const Graded = Schema.fromJsonString(

@@ -51,10 +51,10 @@ export const useTool = "use_skill"
 /** The name of the tool that takes the narrowing back. */
 export const leaveTool = "leave_skill"
 
-/** How many problems with skills are told in a run. */
+/** Problems with skills that are reported in a run, at most. */
 export const maxProblems = 20
 
-/** What a skill in use narrows the tools to, from the round after `turn` (the id of a message) on. */
+/** The tools that a skill in use leaves, from the round after `turn` (the id of a message) on. */
 const Narrowed = Schema.Struct({
   skills: Schema.Array(Schema.String),
   tools: Schema.Array(Schema.String),
@@ -74,13 +74,16 @@ const warn = Effect.fnUntraced(function* (run: Run, { problems }: Found) {
 const lastTurn = (messages: ReadonlyArray<Message>): string =>
   messages.findLast((message) => message.role === "ai")?.id ?? ""
 
-/** Whether the user has said something since the last turn: what was in use for the task before is not any more. */
+/**
+ * Reports whether the user has said something since the last turn: then the skill of the task before is no longer in
+ * use.
+ */
 const isNewTask = ({ messages }: Run): boolean => {
   const last = messages.at(-1)
   return last?.role === "human" && last.source === undefined
 }
 
-/** What one run knows: the skills that were there at its start, and its tools as they were last offered. */
+/** Knowledge of one run: the skills that were there at its start, and its tools as they were last offered. */
 interface Known {
   readonly found: Found
   given: ReadonlyArray<ToolDefinition> | undefined

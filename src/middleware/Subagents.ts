@@ -35,7 +35,7 @@ export const name = "Subagents"
 /** The name of the tool. */
 export const toolName = "task"
 
-/** How deep agents may be nested by default: the first has depth 0. */
+/** Greatest depth of nested agents by default: the first has depth 0. */
 export const defaultMaxDepth = 3
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
@@ -50,7 +50,7 @@ export const fork = <A extends AnyAgent>(agent: A): Fork<A> => ({ fork: agent })
 
 type Entry = AnyAgent | Fork<AnyAgent>
 
-/** What sub-agents need. */
+/** Services that sub-agents need. */
 export type Services<T> = T extends Fork<infer A> ? Agent.Services<A> : Agent.Services<T>
 
 const agentOf = (entry: Entry): AnyAgent => ("fork" in entry ? entry.fork : entry)

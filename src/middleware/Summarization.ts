@@ -85,16 +85,16 @@ type KeepServices<K> = K extends (run: Run) => Effect.Effect<infer _A, infer _E,
 type ModelServices<L> = L extends Layer.Layer<infer _A, infer _E, infer R> ? R : never
 type OffloadServices<B> = true extends B ? Backend : never
 
-/** What a compaction can fail with: what its `keep` fails with. */
+/** Failures of a compaction: those of its `keep`. */
 export type Error<O> = KeepError<At<O, "keep">>
 
-/** What a compaction needs. */
+/** Services that a compaction needs. */
 export type Services<O> =
   | KeepServices<At<O, "keep">>
   | ModelServices<At<O, "model">>
   | OffloadServices<At<O, "offload">>
 
-/** How much longer a request must be before a compaction that did not help is tried again. */
+/** Factor by which a request must grow before a compaction that did not help is tried again. */
 const patience = 1.05
 
 /** From how far on the way to the trigger the model may ask for a compaction. */

@@ -24,7 +24,7 @@ import * as Given from "./internal/givenTodos.ts"
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "Todos"
 
-/** What a todo can be. */
+/** The status of a todo. */
 export const Status = Given.Status
 export type Status = Given.Status
 
@@ -54,7 +54,7 @@ export const render = (list: ReadonlyArray<Todo>): string =>
     ? "The list is empty."
     : list.map(({ content, id, status }) => `${marks[status]} ${id}. ${content}`).join("\n")
 
-/** What is not done yet, for what keeps it in sight (a summary). */
+/** Picks the todos that are not done yet, for a summary to keep. */
 export const open = (list: ReadonlyArray<Todo>): ReadonlyArray<Todo> =>
   list.filter(({ status }) => status === "pending" || status === "in_progress")
 
@@ -101,7 +101,7 @@ const description =
 
 const merge = Schema.optionalKey(Schema.Boolean)
 
-/** What the model is told to write. */
+/** The tool as the model is shown it. */
 const asked = Tool.make(toolName, {
   description,
   parameters: {
@@ -117,7 +117,7 @@ const asked = Tool.make(toolName, {
   execute: () => Effect.succeed("")
 })
 
-/** What is read: more than is asked for. */
+/** The tool as its calls are read: more is accepted than is asked for. */
 const lenient = Tool.make(toolName, {
   description,
   parameters: { todos: Schema.Json, merge },

@@ -27,10 +27,10 @@ type Policy<E, R> = Schedule.Schedule<unknown, ToolError, E, R>
 
 const patience = Schedule.exponential("200 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 2 }))
 
-/** How many characters of an error are told. */
+/** Characters of an error that are shown. */
 const shownError = 500
 
-/** What may go better the next time. Wrong arguments or a refusal will not. */
+/** Failures that may not happen again. Wrong arguments and refusals will. */
 const mayPass = ({ reason }: ToolError): boolean => reason === "Failed" || reason === "TimedOut"
 
 /**

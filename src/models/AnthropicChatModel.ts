@@ -97,7 +97,7 @@ export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel
     })
   )
 
-/** What is counted: a request of which only the messages are needed. */
+/** A request to be counted, of which only the messages are needed. */
 export type Countable = Pick<ModelRequest, "messages"> &
   Partial<Pick<ModelRequest, "systemPrompt" | "tools" | "toolChoice" | "outputSchema">>
 

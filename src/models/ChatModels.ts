@@ -26,7 +26,7 @@ import { normaliseName } from "../support/names.ts"
 import { keyFrom } from "./internal/keys.ts"
 import { parametersOf, type ProviderProfile, withParameters } from "./ProviderProfile.ts"
 
-/** Where the models of one name come from. */
+/** A provider: the name before the colon, and the layer of each of its models. */
 export interface Provider<out E = ModelError | Config.ConfigError, out R = never> {
   readonly name: string
   readonly layer: (model: string) => Layer.Layer<ChatModel, E, R>

@@ -104,7 +104,7 @@ export const fromHandlers = <Tools extends AnyTools, R = never>(
     options
   )
 
-/** What a tool of ours gives back, as the typed result of an `effect/ai` tool. */
+/** The output of a tool of this library, as the typed result of an `effect/ai` tool. */
 export const Result = Schema.Struct({ content: Schema.Array(Content.Block), details: Schema.optionalKey(Json) })
 export type Result = typeof Result.Type
 
@@ -136,7 +136,7 @@ const toAiTool = <R>(tool: Tool.Tool<R>): FromTool<R> => {
   return made.annotateMerge(toAnnotations(tool.annotations))
 }
 
-/** What the model is told must not hold the cause, which is for the log. */
+/** Leaves the cause out of an error for the model: it is for the log. */
 const withoutCause = ({ message, reason }: ToolError): ToolError => new ToolError({ reason, message })
 
 const toResult = (tool: Tool.Tool<unknown>, output: ToolOutput.ToolOutput): Effect.Effect<Result, ToolError> => {

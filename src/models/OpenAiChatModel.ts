@@ -40,14 +40,14 @@ import type { Overrides } from "./internal/overrides.ts"
 export interface Options extends Connection, Overrides, Parameters {
   /** The model's id, as the API knows it. */
   readonly model: string
-  /** How hard the model thinks, and whether it tells in a summary what it thought. */
+  /** Effort of the model's reasoning, and the form of its summary, if there is to be one. */
   readonly reasoning?:
     | {
         readonly effort?: ReasoningEffort | undefined
         readonly summary?: "auto" | "concise" | "detailed" | undefined
       }
     | undefined
-  /** Whether OpenAI keeps the responses (for its dashboard, 30 days). `false` by default. */
+  /** Has OpenAI keep the responses (for its dashboard, 30 days). `false` by default. */
   readonly store?: boolean | undefined
   /** Parameters of the API that have no option here, by the API's names. */
   readonly parameters?: JsonObject | undefined

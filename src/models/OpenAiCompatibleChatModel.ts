@@ -41,12 +41,12 @@ import { thinkTags } from "./internal/thinkTags.ts"
 export interface Options extends Connection, Overrides, Parameters {
   /** The model's id, as the server knows it. */
   readonly model: string
-  /** What the server is called in messages and errors; `"openai-compatible"` by default. */
+  /** Name of the server in messages and errors; `"openai-compatible"` by default. */
   readonly provider?: string | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
   /** Texts at which the model stops. */
   readonly stop?: ReadonlyArray<string> | undefined
-  /** Whether the server keeps the completion. */
+  /** Has the server keep the completion. */
   readonly store?: boolean | undefined
   /**
    * `auto` (the default) takes `<think>…</think>` at the beginning of an answer as reasoning; `prefilled` is for a chat
@@ -59,7 +59,7 @@ export interface Options extends Connection, Overrides, Parameters {
 
 const tags = { auto: thinkTags, prefilled: { ...thinkTags, inside: true }, off: undefined }
 
-/** Whether Google answers, whose models read less of JSON Schema. */
+/** Recognises Google's servers, whose models read less of JSON Schema. */
 const isGoogle = ({ baseURL = "", provider = "" }: Options): boolean =>
   normaliseName(provider) === "gemini" || /^https:\/\/[^/]*\.googleapis\.com\//.test(baseURL)
 

@@ -57,10 +57,10 @@ export const fromUnknown = (input: unknown): Effect.Effect<HarnessProfile, Inval
     return new InvalidProfile({ problem: `${path === "" ? "the whole" : path}: ${first?.message ?? "not valid"}` })
   })
 
-/** How long a profile may be as a text, in characters. */
+/** The longest text of a profile, in characters. */
 const maxLength = 65_536
 
-/** Whether all keys are texts. Of one that is a map or a list, the parser makes a text in minutes. */
+/** Reports whether all keys are texts. Of one that is a map or a list, the parser makes a text in minutes. */
 const hasPlainKeys = (document: Document): boolean => {
   let isPlain = true
   visit(document, {
@@ -118,7 +118,7 @@ const isFor = (profile: HarnessProfile, provider: string, model: string): boolea
   return at === 0 || (at > 0 && /[./:]/.test(before))
 }
 
-/** How exact a profile is: one for a model counts more than one for a provider, a longer id more than a shorter one. */
+/** Ranks a profile: one for a model counts more than one for a provider, a longer id more than a shorter one. */
 const exactness = ({ model, provider }: HarnessProfile): number =>
   (provider === undefined ? 0 : 1) + (model === undefined ? 0 : 2 + model.length)
 

@@ -15,7 +15,7 @@ import type { SubagentOptions } from "../DeepAgent.ts"
 import { harness } from "./harness.ts"
 import type { AnyMiddleware } from "./stack.ts"
 
-/** What is still open of the todos is not lost in a summary. */
+/** Keeps the open todos in a summary. */
 const keepTodos: NonNullable<Summarization.Options["keep"]> = (run) =>
   Effect.map(run.state.get(Todos.todos), (list) => {
     const open = Todos.open(list)

@@ -15,7 +15,10 @@ import { type HarnessProfile, resolve } from "../../profiles/HarnessProfile.ts"
 /** The name of the part. */
 export const name = "Harness"
 
-/** What was worked out for one list of tools: requests of a run carry the same list, and get the same one back. */
+/**
+ * Tools as a profile shows them, by the list that was given: requests of a run carry the same list, and get the same
+ * one back.
+ */
 type Views = WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<ToolDefinition>>
 
 const viewOf = (tools: ReadonlyArray<ToolDefinition>, profile: HarnessProfile): ReadonlyArray<ToolDefinition> => {
@@ -42,7 +45,7 @@ const ofTheLibrary: ReadonlySet<string> = new Set<string>([
   AskUser.toolName
 ])
 
-/** What profiles say of tools that nobody has: most likely a misspelt name, which would exclude nothing. */
+/** Finds tools of profiles that no agent has: most likely a misspelt name, which would exclude nothing. */
 const misspelt =
   (profiles: ReadonlyArray<HarnessProfile>) =>
   (tools: ReadonlySet<string>): string | undefined => {
