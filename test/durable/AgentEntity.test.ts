@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Exit, Fiber, Latch, Layer, Schema, Stream } from "effect"
-import { Agent, Approval, Message, Middleware, Tool } from "effect-deepagents"
+import { Agent, Approval, Message, Middleware, StopWhen, Tool, ToolOutput } from "effect-deepagents"
 import { AgentClient, AgentEntity, type ThreadEvent, Wait } from "effect-deepagents/durable"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { SessionStore } from "effect-deepagents/sessions"
@@ -208,6 +208,61 @@ describe("AgentEntity", () => {
       }).pipe(ticking, Effect.provide(AgentEntity.layer(again).pipe(Layer.provideMerge(runner(entity)))))
     }).pipe(Effect.provide(TestChatModel.script([calls("quick", {}), "with this", calls("slow", {}), "last"])))
   )
+
+  const answer = (value: number) => TestChatModel.calls([{ name: Tool.finalAnswer, arguments: { value } }])
+  const said = Message.ai("I look", { toolCalls: [{ id: "c", name: "look", arguments: {} }], stopReason: "toolCalls" })
+  const endings: ReadonlyArray<readonly [string, ReadonlyArray<TestChatModel.Turn | string>, object?]> = [
+    ["an answer", ["done"]],
+    ["an answer without words, after a turn with some", [TestChatModel.message(said), ""]],
+    ["the output of a tool", [calls("direct", {})]],
+    ["a stop condition", [TestChatModel.message(said)], { stopWhen: [StopWhen.rounds(1)] }],
+    ["a limit of rounds", [calls("look", {}), "so far"], { maxRounds: 1 }],
+    ["a refusal", [TestChatModel.text("no", { stopReason: "refusal" })]]
+  ]
+  for (const [what, script, options] of endings) {
+    it.effect(`an outcome that is read from the thread is the one that was given: ${what}`, () =>
+      Effect.gen(function* () {
+        const tools = [
+          Tool.make("look", { description: "", parameters: {}, execute: () => Effect.succeed("seen") }),
+          Tool.make("direct", {
+            description: "",
+            parameters: {},
+            execute: () => Effect.succeed(ToolOutput.make("it", { returnDirect: true }))
+          })
+        ]
+        const entity = AgentEntity.make({
+          name: "a",
+          agent: Agent.make({ name: "a", prompt: "", tools, ...options })
+        })
+        const again = AgentEntity.make({ name: "again", agent: entity.agent })
+        yield* Effect.gen(function* () {
+          const outcome = yield* (yield* AgentClient.of(entity, "t")).send("go", { id: "1" })
+          assert.deepStrictEqual(yield* (yield* AgentClient.of(again, "t")).send("go", { id: "1" }), outcome)
+        }).pipe(ticking, Effect.provide(AgentEntity.layer(again).pipe(Layer.provideMerge(runner(entity)))))
+      }).pipe(Effect.provide(TestChatModel.script(script)))
+    )
+  }
+
+  for (const mode of ["native", "tool"] as const) {
+    it.effect(`an outcome that is read from the thread is the one that was given: an output, ${mode}`, () =>
+      Effect.gen(function* () {
+        const output = Schema.Struct({ value: Schema.Finite })
+        const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "", output }), output })
+        const again = AgentEntity.make({ name: "again", agent: entity.agent, output })
+        yield* Effect.gen(function* () {
+          const outcome = yield* (yield* AgentClient.of(entity, "t")).send("go", { id: "1" })
+          assert.deepStrictEqual(outcome.output, { value: 7 })
+          assert.deepStrictEqual(yield* (yield* AgentClient.of(again, "t")).send("go", { id: "1" }), outcome)
+        }).pipe(ticking, Effect.provide(AgentEntity.layer(again).pipe(Layer.provideMerge(runner(entity)))))
+      }).pipe(
+        Effect.provide(
+          TestChatModel.script([mode === "tool" ? answer(7) : '```json\n{ "value": 7 }\n```'], {
+            structuredOutput: mode
+          })
+        )
+      )
+    )
+  }
 
   it.effect("who sent may leave: the run goes on", () =>
     Effect.gen(function* () {

@@ -15,25 +15,33 @@ const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
 const fence = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/
 
-/** The last thing that was said; the result of a tool, if that was the answer. */
-const lastText = (messages: ReadonlyArray<Message>): string => {
+/** What a model said last, if it said anything. */
+const lastWords = (messages: ReadonlyArray<Message>): string => {
+  const last = messages.findLast((message) => message.role === "ai" && textOf(message) !== "")
+  return last === undefined ? "" : textOf(last)
+}
+
+/** The stop reasons of runs whose last message is the answer, be it the model's or a tool's. */
+const answered: ReadonlySet<StopReason> = new Set(["completed", "refused", "length"])
+
+/** The text of an answer; without one, what was said last. */
+const answerText = (messages: ReadonlyArray<Message>, stopReason: StopReason): string => {
   const last = messages.at(-1)
-  if (last?.role === "tool" && !last.isError && last.toolName !== finalAnswer) return textOf(last)
-  const said = messages.findLast((message) => message.role === "ai" && textOf(message) !== "")
-  return said === undefined ? "" : textOf(said)
+  const isAnswer = last?.role === "ai" || (last?.role === "tool" && !last.isError)
+  return isAnswer && answered.has(stopReason) ? textOf(last) : lastWords(messages)
 }
 
 /** The answer as the model wrote it: the arguments of the tool that takes it, or text. */
-const written = (messages: ReadonlyArray<Message>): Result.Result<unknown, unknown> => {
+const written = (messages: ReadonlyArray<Message>) => {
   const last = messages.findLast((message) => message.role === "ai")
-  const call = last?.role === "ai" ? last.toolCalls.find(({ name }) => name === finalAnswer) : undefined
-  if (call !== undefined) return Result.succeed(call.arguments)
+  const call = last?.toolCalls.find(({ name }) => name === finalAnswer)
+  if (call !== undefined) return { text: JSON.stringify(call.arguments), json: Result.succeed(call.arguments) }
   const text = last === undefined ? "" : textOf(last)
-  return parse(fence.exec(text)?.[1] ?? text)
+  return { text, json: parse(fence.exec(text)?.[1] ?? text) }
 }
 
 /**
- * What came of an input that was settled before: read from what is said in its thread, so that nothing is asked or run
+ * Reads the outcome of an input that was settled before from what is said in its thread, so that nothing is asked or run
  * again.
  */
 export const settled = <O, E>(
@@ -43,35 +51,34 @@ export const settled = <O, E>(
   stopReason: StopReason,
   { rounds, usage }: Pick<Checkpoint, "rounds" | "usage">
 ): Effect.Effect<Outcome<O>, AgentError> => {
-  const text = lastText(messages)
-  const outcome = (value: unknown, shown: string): Outcome<O> => ({
+  const outcome = (value: unknown, text: string): Outcome<O> => ({
     // Decoded with the schema that the agent's type promised.
     output: value as O,
-    text: shown,
+    text,
     stopReason,
     pending: [],
     usage,
     rounds
   })
-  if (isText) return Effect.succeed(outcome(text, text))
+  if (isText) {
+    const text = answerText(messages, stopReason)
+    return Effect.succeed(outcome(text, text))
+  }
   const decode = Schema.decodeUnknownResult(Schema.toCodecJson(output))
-  return Effect.mapBoth(
-    Effect.fromResult(
-      Result.flatMap(written(messages), (json) => {
-        const whole = decode(json)
-        const value = isObject(json) && Object.keys(json).length === 1 ? json["value"] : undefined
-        return Result.isFailure(whole) && value !== undefined ? decode(value) : whole
+  const { json, text } = written(messages)
+  const decoded = Result.flatMap<unknown, unknown, unknown, unknown>(json, (value) => {
+    const whole = decode(value)
+    const inner = isObject(value) && Object.keys(value).length === 1 ? value["value"] : undefined
+    return Result.isFailure(whole) && inner !== undefined ? decode(inner) : whole
+  })
+  return Effect.mapBoth(Effect.fromResult(decoded), {
+    onSuccess: (value) => outcome(value, text),
+    onFailure: () =>
+      new AgentError({
+        agent,
+        reason: { _tag: "InvalidOutput", raw: text, problem: "what is stored of the answer does not decode" }
       })
-    ),
-    {
-      onSuccess: (value) => outcome(value, text),
-      onFailure: () =>
-        new AgentError({
-          agent,
-          reason: { _tag: "InvalidOutput", raw: text, problem: "what is stored of the answer does not decode" }
-        })
-    }
-  )
+  })
 }
 
 /** What a thread came to that stands still, or that a person stopped. */
