@@ -39,10 +39,10 @@ import { sha256 } from "../support/hash.ts"
 import type { AgentEntity } from "./AgentEntity.ts"
 import type { Conflict } from "./Conflict.ts"
 import type { Answer } from "./DurableAgent.ts"
-import { uncut } from "./internal/fence.ts"
-import { type Input, toMessage, toWord } from "./internal/inputs.ts"
+import { type Input, toMessage, toSteering } from "./internal/inputs.ts"
 import { checkMessage, checkThreadId } from "./internal/limits.ts"
 import { Decide, Send } from "./internal/protocol.ts"
+import { uncut } from "./internal/retries.ts"
 import type { NotRunning } from "./NotRunning.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { ThreadEvent } from "./ThreadEvent.ts"
@@ -50,7 +50,7 @@ import type { ThreadEvent } from "./ThreadEvent.ts"
 /** The cluster could not take a message, or its storage is not available. */
 export type ClusterFailure = MailboxFull | AlreadyProcessingMessage | PersistenceError | EntityNotAssignedToRunner
 
-/** What an input or a decision can fail with. */
+/** The failures of an input or a decision. */
 export type Failure<E> = E | ModelError | AgentError | Conflict | SessionError | ClusterFailure
 
 /**
@@ -65,16 +65,17 @@ export interface Identified {
 /**
  * A thread.
  *
- * - `send` gives an input to the agent and waits for what comes of it; `post` does not wait, and can be for a later time
- *   (`at`). Inputs queue. Both give it once, if it has an `id`. Who waits may leave: the run goes on.
+ * - `send` gives an input to the agent and waits for what comes of it; `post` does not wait, and can be for a later
+ *   time (`at`). Inputs queue. Both give it once, if it has an `id`. Whoever waits may leave: the run continues.
  * - `decide` answers what the thread waits for, and waits for what comes of that. The same decisions are taken once.
- * - `steer` puts a word into the run that goes on; it is lost if the runner dies before it is delivered.
- * - `interrupt` ends the run that goes on, or is about to begin, with what it has (`stopReason: "interrupted"`). `false` if
- *   there was none: an input that waits behind another one, or that no runner has taken yet, is not stopped by it.
- * - What is sent may have 15 MiB as JSON (`TooLarge`): put a larger file where the agent can read it, and send its path.
+ * - `steer` gives the current run a steering message; it is lost if the runner dies before it is delivered.
+ * - `interrupt` ends the run that is at work, or about to begin, with what it has (`stopReason: "interrupted"`).
+ *   `false` if there was none: an input that waits behind another one, or that no runner has taken yet, is not stopped
+ *   by it.
+ * - A message may have 15 MiB as JSON (`TooLarge`): put a larger file where the agent can read it, and send its path.
  * - `history` is the conversation as it is stored.
- * - `events` are what was stored behind the step `after` (0: from the beginning), then what comes, from whichever runner
- *   has the thread: `Stored` ones whole, in order and once.
+ * - `events` are what was stored behind the step `after` (0: from the beginning), then what comes, from whichever
+ *   runner has the thread: `Stored` ones whole, in order and once.
  */
 export interface AgentClient<out Output, out E> {
   readonly threadId: string
@@ -109,23 +110,25 @@ const uncutStream = <A, E, R>(stream: Stream.Stream<A, E, R>, isOver: Effect.Eff
     )
   )
 
-/** An id as it is told of: of a long one, the beginning. */
+/** An id as errors show it: of a long one, the beginning. */
 const shown = (id: string): string => JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id)
 
 /** The hash of what an input says. */
 const digestOf = (content: HumanMessage["content"]): Effect.Effect<string> => sha256(JSON.stringify(content))
 
 /**
- * A thread of an agent. Fails with `InvalidId` for an id that is empty, has more than 255 characters, control characters or
- * half of a surrogate pair.
+ * A thread of an agent. Fails with `InvalidId` for an id that is empty, has more than 255 characters, control
+ * characters or half of a surrogate pair.
  */
 export const of = Effect.fnUntraced(function* <O, E, R>(
-  { entity }: AgentEntity<O, E, R>,
+  { entity, name }: AgentEntity<O, E, R>,
   threadId: string
 ): Effect.fn.Return<AgentClient<Answer<O>, Failure<E>>, SessionError, Sharding.Sharding> {
   yield* checkThreadId(threadId)
   const thread = (yield* entity.client)(threadId)
   const { isShutdown } = yield* Sharding.Sharding
+  const door = (operation: string) =>
+    Effect.withSpan(`AgentClient.${operation}`, { attributes: { "agent.name": name, "thread.id": threadId } })
   const wherever = <A, F>(effect: Effect.Effect<A, F>): Effect.Effect<A, F> => uncut(effect, isShutdown)
   // Inputs are sent in the order in which they were given, whichever digest is there first.
   const inOrder = (yield* Semaphore.make(1)).withPermits(1)
@@ -157,34 +160,38 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
   return {
     threadId,
     send: (input, options) =>
-      Effect.flatMap(inOrder(toSend("send", input, options?.id)), (send) => wherever(thread.Send(send))),
+      Effect.flatMap(inOrder(toSend("send", input, options?.id)), (send) => wherever(thread.Send(send))).pipe(
+        door("send")
+      ),
     post: (input, options) => {
       const at = options?.at === undefined ? undefined : DateTime.toEpochMillis(options.at)
       return Effect.flatMap(inOrder(toSend("post", input, options?.id, at)), (send) =>
         wherever(thread.Send(send, { discard: true }))
-      )
+      ).pipe(door("post"))
     },
     decide: (decisions, options) =>
-      Effect.flatMap(toDecide(decisions, options?.id), (decide) => wherever(thread.Decide(decide))),
+      Effect.flatMap(toDecide(decisions, options?.id), (decide) => wherever(thread.Decide(decide))).pipe(
+        door("decide")
+      ),
     steer: (input) =>
       Effect.suspend(() => {
-        const message = toWord(input)
+        const message = toSteering(input)
         return Effect.andThen(
-          checkMessage("steer", threadId, "the word", message.id, { message }),
+          checkMessage("steer", threadId, "the steering message", message.id, { message }),
           wherever(thread.Steer({ message }))
         )
-      }),
-    interrupt: Effect.suspend(() => wherever(thread.Interrupt())),
-    history,
+      }).pipe(door("steer")),
+    interrupt: Effect.suspend(() => wherever(thread.Interrupt())).pipe(door("interrupt")),
+    history: door("history")(history),
     events: (options) =>
       Stream.suspend(() => {
         let last = options?.after ?? 0
-        const told = uncutStream(
+        const events = uncutStream(
           Stream.suspend(() => thread.Events({ after: last })),
           isShutdown
         )
-        // A runner that takes the thread over without this being told begins where the one before it did.
-        return Stream.filter(told, (event) => {
+        // A runner that takes the thread over without this being noticed begins where the one before it did.
+        return Stream.filter(events, (event) => {
           if (event._tag === "Live") return true
           const isNew = event.step > last
           last = Math.max(last, event.step)

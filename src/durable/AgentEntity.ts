@@ -1,8 +1,8 @@
 /**
  * Agents spread over machines: each thread is an entity of the cluster, and has one writer, wherever that is.
  *
- * Inputs and decisions are stored before they are answered, one at a time in the order in which they came. A runner that
- * dies is replaced: what it had not answered comes to another runner, which goes on from what the thread has come to. A
+ * Inputs and decisions are stored before they are answered, one at a time in the order in which they came. A runner
+ * that dies is replaced: what it had not answered comes to another runner, which resumes what the thread has come to. A
  * thread without work leaves the memory, and is woken by an input, a decision or a time.
  *
  * ```ts
@@ -37,12 +37,12 @@ import { SessionStore } from "../core/SessionStore.ts"
 import { persistent } from "../sessions/SessionStore.ts"
 import type { ClusterFailure } from "./AgentClient.ts"
 import type { Terms } from "./DurableAgent.ts"
-import * as Feed from "./internal/feed.ts"
-import { owned, untilThere } from "./internal/fence.ts"
+import { codecs, type Codecs } from "./internal/codecs.ts"
+import * as Feed from "./internal/eventFeed.ts"
 import { answerable } from "./internal/limits.ts"
 import type { Push } from "./internal/plan.ts"
 import { Decide, makeEntity, type ThreadEntity } from "./internal/protocol.ts"
-import { codecs, type Codecs } from "./internal/terms.ts"
+import { owned, untilThere } from "./internal/retries.ts"
 import * as Thread from "./internal/thread.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Wait from "./Wait.ts"
@@ -57,8 +57,9 @@ export interface AgentEntity<in out O, in out E, out R> {
 
 /**
  * Makes the entity of an agent. `name` is what stored messages go by, so keep it. An agent with an `output` schema, or
- * with middleware that fails with errors of its own, has to say their schemas (`output`, `error`): outcomes and failures
- * are stored. (Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written in here.)
+ * with middleware that fails with errors of its own, has to say their schemas (`output`, `error`): outcomes and
+ * failures are stored. (Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written in
+ * here.)
  */
 export const make = <O, E, R>(
   options: { readonly name: string; readonly agent: Agent.Agent<O, E, R> } & Terms<O, E>
@@ -67,7 +68,9 @@ export const make = <O, E, R>(
   return { name: options.name, agent: options.agent, codecs: known, entity: makeEntity(options.name, known) }
 }
 
-/** `maxIdleTime` is how long a thread without work stays in memory (default: as the cluster is configured, a minute). */
+/**
+ * `maxIdleTime` is how long a thread without work stays in memory (default: as the cluster is configured, a minute).
+ */
 export interface Options {
   readonly maxIdleTime?: Duration.Input | undefined
 }
@@ -95,8 +98,8 @@ export const layer = <O, E, R>(
       const isMine = () => sharding.hasShardId(address.shardId)
       const thread = Thread.make(store, agent, known, threadId, isMine)
       /**
-       * When a wait is over, the thread tells itself. What it tells has the step at which it waits in its id: a wake-up
-       * that came to nothing is not the one that comes next. A wait that is not written down would never end.
+       * Has the thread send itself a decision for when a wait is over. Its id has the step at which it waits, so a
+       * wake-up that came to nothing is not the one that comes next. A wait that is not written down would never end.
        */
       const wakeUp = Effect.fnUntraced(function* (outcome: Outcome<unknown>) {
         const waits = waitsOf(outcome)

@@ -33,17 +33,17 @@ import * as AgentClient from "./AgentClient.ts"
 import type { AgentEntity } from "./AgentEntity.ts"
 import type { Input } from "./internal/inputs.ts"
 
-/** How late a run may begin and still be the one of its time: a runner may have died just then. */
+/** A run may begin so late and still be the one of its time: a runner may have died just then. */
 const patience = Duration.minutes(5)
 
 /** As good as forever. */
 const ever = Duration.weeks(5_000)
 
 /**
- * `cron` says when, in its own time zone. `threadId` and `input` may depend on the time that a run is for. `missed` says
- * what becomes of the times at which no runner was there: nothing (`skip`, the default; up to five minutes late is not
- * missed), one run for all of them (`once`), or one run each, oldest first (`all`). `name` is what stored messages go by,
- * so keep it.
+ * `cron` says when, in its own time zone. `threadId` and `input` may depend on the time that a run is for. `missed`
+ * says what becomes of the times at which no runner was there: nothing (`skip`, the default; up to five minutes late is
+ * not missed), one run for all of them (`once`), or one run each, oldest first (`all`). `name` is what stored messages
+ * go by, so keep it.
  */
 export interface Options {
   readonly name: string
@@ -57,8 +57,8 @@ export interface Options {
 const patiently = Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("1 minute")])
 
 /**
- * Posts the input when its time has come. All runners have it; one of them does it. An input is identified by its time, so
- * one that is posted again after a crash is not taken again.
+ * Posts the input when its time has come. All runners have it; one of them does it. An input is identified by its time,
+ * so one that is posted again after a crash is not taken again.
  */
 export const layer = <O, E, R>(
   entity: AgentEntity<O, E, R>,

@@ -1,8 +1,8 @@
 /**
- * An agent as a workflow: a run that goes on after a crash, on another machine, and waits for days without a process.
+ * An agent as a workflow: a run that resumes after a crash, on another machine, and waits for days without a process.
  *
- * The thread is what the run has come to; the workflow brings it to its end. Its activities are the turns of the model and
- * the tool calls, so what was paid for and what was done is stored before the next thing happens. Approvals wait in
+ * The thread is what the run has come to; the workflow brings it to its end. Its activities are the turns of the model
+ * and the tool calls, so what was paid for and what was done is stored before the next thing happens. Approvals wait in
  * durable deferreds, waits and expiries in durable clocks. The agent is the same value that runs anywhere else.
  *
  * ```ts
@@ -41,24 +41,24 @@ import type { ModelError } from "../core/ModelError.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { Conflict } from "./Conflict.ts"
-import { activities } from "./internal/activities.ts"
+import { outputOf } from "./internal/activities.ts"
+import { asActivities } from "./internal/asActivities.ts"
+import { codecs, type Codecs } from "./internal/codecs.ts"
 import { decisionsOn, deferredFor } from "./internal/decisions.ts"
-import { lasting } from "./internal/fence.ts"
 import * as inputs from "./internal/inputs.ts"
 import { answerable, checkMessage } from "./internal/limits.ts"
 import { pendingOf, plan, type Push } from "./internal/plan.ts"
-import { outputOf } from "./internal/stored.ts"
-import { codecs, type Codecs } from "./internal/terms.ts"
+import { lasting } from "./internal/retries.ts"
 import { fromResult as outcomeOf, type Outcome } from "./Outcome.ts"
 
 const payload = { threadId: Schema.String, inputId: Schema.String, input: HumanMessage }
 
-/** What can be given to a durable agent: text, blocks, or a message. */
+/** The input of a durable agent: text, blocks, or a message. */
 export type Input = inputs.Input
 
 /**
- * One input to one thread. `inputId` makes it one: an input that comes again, with whatever words, is not taken again, and
- * gets the outcome that it had.
+ * One input to one thread. `inputId` makes it one: an input that comes again, with whatever words, is not taken again,
+ * and gets the outcome that it had.
  */
 export interface Sent {
   readonly threadId: string
@@ -66,18 +66,18 @@ export interface Sent {
   readonly input: Input
 }
 
-/** What a durable agent's workflow fails with. */
+/** The failures of a durable agent's workflow. */
 export type Failure<E> = E | ModelError | AgentError
 
-/** What an agent answers with when it answers. */
+/** The answer of an agent, when it gives one. */
 export type Answer<O> = Exclude<O, undefined>
 
 /** The failures of an agent that only its middleware and its prompt know. */
 export type Own<E> = Exclude<E, ModelError | AgentError>
 
 /**
- * What has to be said of an agent beside its value, since it goes over the wire: the schema of its output, unless that is
- * text, and the schema of what its middleware fails with, if it does.
+ * The schemas that an agent's outcomes are stored and sent with: of its output, unless that is text, and of the
+ * failures of its middleware, if it has any.
  */
 export type Terms<O, E> = ([string] extends [Answer<O>]
   ? { readonly output?: undefined }
@@ -102,7 +102,8 @@ export interface DurableAgent<in out O, in out E, out R> {
 /**
  * Makes a durable agent. `name` is the name of the workflow: what is stored goes by it, so keep it. An agent with an
  * `output` schema, or with middleware that fails with errors of its own, has to say their schemas (`output`, `error`):
- * outcomes and failures are stored. (Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written in here.)
+ * outcomes and failures are stored. (Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)`
+ * written in here.)
  */
 export const make = <O, E, R>(
   options: { readonly name: string; readonly agent: Agent.Agent<O, E, R> } & Terms<O, E>
@@ -125,7 +126,7 @@ const attempt = Effect.fnUntraced(function* <O, E, R>(
 ) {
   const store = yield* SessionStore
   const services = yield* Effect.context<WorkflowEngine | WorkflowInstance>()
-  const agent = Agent.around(durable.agent, activities)
+  const agent = Agent.around(durable.agent, asActivities)
   let push: Push = { _tag: "Input", message: sent }
   for (;;) {
     const planned = plan(store, agent, durable.codecs, threadId, push, (turn) =>
@@ -140,15 +141,15 @@ const attempt = Effect.fnUntraced(function* <O, E, R>(
       todo._tag === "Settled"
         ? todo.outcome
         : outcomeOf(yield* Effect.provideService(Agent.run(agent, todo.input, { threadId }), Journal, todo.journal))
-    // What did not stand still has its answer.
+    // A run that is not suspended has its answer.
     if (outcome.stopReason !== "suspended") return outcome as Outcome<Answer<O>>
     push = { _tag: "Decisions", decisions: yield* decisionsOn(outcome.pending), message: sent }
   }
 })
 
 /**
- * Runs the workflow where the engine says. One input of a thread at a time: a second one that is begun meanwhile makes one
- * of the two fail with `Conflict`. Where inputs can come at any time, use an `AgentEntity`, which has them queue.
+ * Runs the workflow where the engine says. One input of a thread at a time: a second one that is begun meanwhile makes
+ * one of the two fail with `Conflict`. Where inputs can come at any time, use an `AgentEntity`, which has them queue.
  */
 export const layer = <O, E, R>(
   durable: DurableAgent<O, E, R>
@@ -166,6 +167,13 @@ const inThread = <A, R>(
   effect: Effect.Effect<A, SessionError, R>
 ): Effect.Effect<A, AgentError, R> =>
   Effect.mapError(effect, (error) => new AgentError({ agent: durable.name, reason: { _tag: "Thread", error } }))
+
+/** The attributes of a span at a door: never what was said. */
+const attributesOf = ({ name }: { readonly name: string }, { inputId, threadId }: Sent) => ({
+  "agent.name": name,
+  "thread.id": threadId,
+  "input.id": inputId
+})
 
 const toPayload = ({ input, inputId, threadId }: Sent) => ({
   threadId,
@@ -190,34 +198,38 @@ export const execute = <O, E, R>(
   durable: DurableAgent<O, E, R>,
   sent: Sent
 ): Effect.Effect<Outcome<Answer<O>>, Failure<E>, WorkflowEngine> =>
-  Effect.flatMap(checked(durable, "execute", sent), (payload) => durable.workflow.execute(payload))
+  Effect.flatMap(checked(durable, "execute", sent), (payload) => durable.workflow.execute(payload)).pipe(
+    Effect.withSpan("DurableAgent.execute", { attributes: attributesOf(durable, sent) })
+  )
 
 /** Has an input worked on and does not wait. Gives the id of the execution, for {@link poll} and {@link interrupt}. */
 export const start = <O, E, R>(
   durable: DurableAgent<O, E, R>,
   sent: Sent
 ): Effect.Effect<string, AgentError, WorkflowEngine> =>
-  Effect.flatMap(checked(durable, "start", sent), (payload) => durable.workflow.execute(payload, { discard: true }))
+  Effect.flatMap(checked(durable, "start", sent), (payload) =>
+    durable.workflow.execute(payload, { discard: true })
+  ).pipe(Effect.withSpan("DurableAgent.start", { attributes: attributesOf(durable, sent) }))
 
-/** How an execution stands: nothing known yet, suspended, or complete. */
+/** The state of an execution: nothing known yet, suspended, or complete. */
 export const poll = <O, E, R>(
   durable: DurableAgent<O, E, R>,
   executionId: string
 ): Effect.Effect<Option.Option<Workflow.Result<Outcome<Answer<O>>, Failure<E>>>, never, WorkflowEngine> =>
   durable.workflow.poll(executionId)
 
-/** What a thread waits for: nothing, if there is no such thread. */
+/** The requests that a thread waits for: none, if there is no such thread. */
 export const pending = (
   threadId: string
 ): Effect.Effect<ReadonlyArray<Request>, SessionError | InvalidEncoding, SessionStore> =>
   SessionStore.use((store) => pendingOf(store, threadId))
 
 /**
- * Decides on requests that an input waits for, from any process; the execution goes on when all of its requests are
+ * Decides on requests that an input waits for, from any process; the execution resumes when all of its requests are
  * decided. The first decision on a request counts. Fails with `InvalidInput` if nothing waits for it, or if it was not
  * offered by `allow`.
  */
-export const decide = Effect.fnUntraced(function* <O, E, R>(
+export const decide = Effect.fn("DurableAgent.decide")(function* <O, E, R>(
   durable: DurableAgent<O, E, R>,
   { inputId, threadId }: Pick<Sent, "threadId" | "inputId">,
   decisions: ReadonlyArray<Decision>
@@ -242,7 +254,7 @@ export const decide = Effect.fnUntraced(function* <O, E, R>(
 })
 
 /**
- * Stops an execution where it is: its model call, its tools. What it had is in the thread, which stays valid; the
+ * Stops an execution where it is: its model call, its tools. The thread keeps what it had, and stays valid; the
  * execution completes as interrupted.
  */
 export const interrupt = <O, E, R>(

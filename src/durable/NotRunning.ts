@@ -1,11 +1,11 @@
 /**
- * The failure of a word thrown into a thread where nobody is at work.
+ * The failure of a steering message for a thread where nobody is at work.
  */
 import * as Schema from "effect/Schema"
 
-/** No run goes on in this thread now. Send an input. */
+/** The thread has no run now. Send an input. */
 export class NotRunning extends Schema.TaggedError<NotRunning>()("NotRunning", { threadId: Schema.String }) {
   override get message(): string {
-    return `No run goes on in the thread ${JSON.stringify(this.threadId)} now; send an input`
+    return `The thread ${JSON.stringify(this.threadId)} has no run now; send an input`
   }
 }

@@ -1,5 +1,5 @@
 /**
- * What came of an input to a durable agent, as it is stored and sent from process to process.
+ * The outcome of an input to a durable agent, as it is stored and sent from process to process.
  */
 import * as Schema from "effect/Schema"
 import type { AgentResult } from "../core/AgentResult.ts"
@@ -7,14 +7,15 @@ import { Request } from "../core/Approval.ts"
 import { StopReason } from "../core/StopReason.ts"
 import { Usage } from "../core/Usage.ts"
 
-/** What ended a run: a `StopReason`, or `interrupted` if a person stopped it. */
+/** The end of a run: a `StopReason`, or `interrupted` if a person stopped it. */
 export const Ended = Schema.Union([StopReason, Schema.Literal("interrupted")])
+/** A value of the schema {@link Ended}. */
 export type Ended = typeof Ended.Type
 
 /**
- * The end of a run, without its messages: these are in the thread. `output` is the decoded answer (the text, for an agent
- * without an `output` schema), `undefined` if there is none; `usage` and `rounds` count since the thread's last input that
- * was not gone on with. A suspended run waits for decisions on `pending`.
+ * The end of a run, without its messages: these are in the thread. `output` is the decoded answer (the text, for an
+ * agent without an `output` schema), `undefined` if there is none; `usage` and `rounds` count since the thread's last
+ * input that was not resumed. A suspended run waits for decisions on `pending`.
  */
 export interface Outcome<out Output> {
   readonly output: Output

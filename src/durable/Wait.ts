@@ -1,8 +1,8 @@
 /**
  * A tool by which an agent waits for minutes or for weeks, without a process that waits with it.
  *
- * The run is suspended, as for an approval. A `DurableAgent` and an `AgentEntity` go on with it when the time has come; a
- * plain run ends with `stopReason: "suspended"`, and goes on with `Approval.approve` whenever its caller wants.
+ * The run is suspended, as for an approval. A `DurableAgent` and an `AgentEntity` resume it when the time has come; a
+ * plain run ends with `stopReason: "suspended"`, and is resumed with `Approval.approve` whenever its caller wants.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -39,7 +39,10 @@ const secondsOf = (args: Request["arguments"]): number => {
   return typeof seconds === "number" ? seconds : 0
 }
 
-/** When the wait of a request is over (milliseconds since the epoch); `undefined` for a request that is about something else. */
+/**
+ * When the wait of a request is over (milliseconds since the epoch); `undefined` for a request that is about something
+ * else.
+ */
 export const until = (request: Request): number | undefined =>
   request.toolName === toolName ? request.at + secondsOf(request.arguments) * 1_000 : undefined
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Exit, Fiber, Latch, Layer, Schema, Stream } from "effect"
+import { DateTime, Effect, Exit, Fiber, Latch, Layer, Schema, Stream, Tracer } from "effect"
 import { Agent, Approval, Message, Middleware, StopWhen, Tool, ToolOutput } from "effect-deepagents"
 import { AgentClient, AgentEntity, type ThreadEvent, Wait } from "effect-deepagents/durable"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
@@ -47,6 +47,34 @@ describe("AgentEntity", () => {
         assert.deepStrictEqual(yield* other.history, [])
       }).pipe(ticking, Effect.provide(runner(entity)))
     }).pipe(Effect.provide(TestChatModel.script([calls("pay", { n: 7 }), "first", "second"])))
+  )
+
+  it.effect("what is asked of a thread is a span, without what was said", () =>
+    Effect.gen(function* () {
+      const spans: Array<Tracer.NativeSpan> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          spans.push(span)
+          return span
+        }
+      })
+      const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })
+      yield* Effect.gen(function* () {
+        const client = yield* AgentClient.of(entity, "t")
+        yield* client.send("my secret")
+        yield* client.history
+      }).pipe(ticking, Effect.withTracer(tracer), Effect.provide(runner(entity)))
+      const own = spans.filter(({ name }) => name.startsWith("AgentClient."))
+      assert.deepStrictEqual(
+        own.map(({ attributes, name }) => [name, attributes.get("thread.id")]),
+        [
+          ["AgentClient.send", "t"],
+          ["AgentClient.history", "t"]
+        ]
+      )
+      assert.isFalse(own.some(({ attributes }) => JSON.stringify([...attributes]).includes("secret")))
+    }).pipe(Effect.provide(TestChatModel.script(["done"])))
   )
 
   it.effect("a thread waits for a decision, and the same decision counts once", () =>

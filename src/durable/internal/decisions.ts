@@ -1,3 +1,6 @@
+/**
+ * Durable waits for the decisions on requests.
+ */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -10,7 +13,7 @@ import * as Wait from "../Wait.ts"
 /** Where the decision on a request is put. The first one counts. */
 export const deferredFor = (requestId: string) => DurableDeferred.make(`decision/${requestId}`, { success: Decision })
 
-/** What a request comes to by itself, and when: a wait is over, or a decision would come too late. */
+/** The end of a request without a decision, and its time: a wait is over, or a decision would come too late. */
 const byItself = (request: Request): { readonly at: number; readonly decision: Decision | null } | undefined => {
   const over = Wait.until(request)
   if (over !== undefined) return { at: over, decision: approve(request) }

@@ -1,7 +1,10 @@
+/**
+ * Inputs as messages of a thread, and the ids that make them one.
+ */
 import type * as Content from "../../core/Content.ts"
 import { human, type HumanMessage, type Message } from "../../core/Message.ts"
 
-/** What can be sent to a durable agent. */
+/** An input of a durable agent, as users give it. */
 export type Input = Content.Input | HumanMessage
 
 const prefix = "input:"
@@ -18,9 +21,9 @@ export const toMessage = (input: Input, inputId: string): HumanMessage =>
     ? human(input, { id: messageId(inputId) })
     : { ...input, id: messageId(inputId) }
 
-/** A word for a run that goes on: no input of its own. */
-export const toWord = (input: Input): HumanMessage =>
+/** A steering message: no input of its own. */
+export const toSteering = (input: Input): HumanMessage =>
   typeof input === "string" || !("role" in input) ? human(input) : input
 
-/** Whether a message of a thread was an input, and not a word thrown in while another was worked on. */
+/** True for a message of a thread that was an input, and not a steering message. */
 export const isInput = (message: Message): boolean => message.role === "human" && message.id.startsWith(prefix)

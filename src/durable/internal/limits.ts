@@ -1,3 +1,6 @@
+/**
+ * Limits of the cluster on ids, messages and answers.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -6,9 +9,9 @@ import { make as failure, type SessionError } from "../../core/SessionError.ts"
 import { nameProblem } from "../../support/names.ts"
 import { limit, sizeOf } from "../../support/size.ts"
 import type { Outcome } from "../Outcome.ts"
-import type { Codecs } from "./terms.ts"
+import type { Codecs } from "./codecs.ts"
 
-/** What the cluster has room for in the id of an entity. */
+/** The longest id of an entity that the cluster has room for. */
 const longestThreadId = 255
 
 /** Refuses an id that no thread of the cluster can have. */
@@ -17,7 +20,7 @@ export const checkThreadId = (threadId: string): Effect.Effect<void, SessionErro
   return problem === undefined ? Effect.void : Effect.fail(failure("of", threadId, { _tag: "InvalidId", problem }))
 }
 
-/** What of an id a database would lose. */
+/** The problem of an id that a database would change. */
 const lossy = (id: string): string | undefined => {
   if (!id.isWellFormed()) return "it is no valid Unicode"
   return id.includes("\u0000") ? "it has a zero character" : undefined
@@ -41,11 +44,11 @@ export const checkMessage = (
     : Effect.fail(failure(operation, threadId, { _tag: "TooLarge", what, bytes, limit }))
 }
 
-/** Whether something can be stored as one message, or as one answer. */
+/** True for what can be stored as one message, or as one answer. */
 export const isStorable = (value: unknown): boolean => sizeOf(value) <= limit
 
 /**
- * Answers with what can be stored as an answer, and read again: an outcome or a failure of more is told as `TooLarge`. All
+ * Answers with what can be stored as an answer, and read again: a larger outcome or failure becomes `TooLarge`. All
  * that was said is in the thread.
  */
 export const answerable = <O, E>(
@@ -57,7 +60,7 @@ export const answerable = <O, E>(
     Schema.encodeUnknownResult(Schema.toCodecJson(codec))
   )
   const check = (what: string, encoded: Result.Result<unknown, unknown> | undefined) => {
-    // What can't be encoded is told of by who has to.
+    // The schema of the answer reports what can't be encoded.
     const bytes = encoded === undefined || Result.isFailure(encoded) ? 0 : sizeOf(encoded.success)
     if (bytes <= limit) return Effect.void
     const error = failure("answer", threadId, { _tag: "TooLarge", what, bytes, limit })

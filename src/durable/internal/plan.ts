@@ -1,3 +1,6 @@
+/**
+ * Decides what an input or a decision means for a thread as it stands: a run, or the outcome that it had.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -16,13 +19,13 @@ import { zero } from "../../core/Usage.ts"
 import { loadThread, makeJournal, persistent } from "../../sessions/SessionStore.ts"
 import { Conflict } from "../Conflict.ts"
 import type { Ended, Outcome } from "../Outcome.ts"
-import { orNothing } from "./feed.ts"
+import type { Codecs } from "./codecs.ts"
+import { orNothing } from "./eventFeed.ts"
 import { inputIdOf, isInput } from "./inputs.ts"
-import { settled, unanswered } from "./settled.ts"
-import type { Codecs } from "./terms.ts"
+import { settled, unanswered } from "./outcomes.ts"
 
 /**
- * What a thread is to be brought on by: an input, or decisions on what it waits for (none: it is asked about again), for the
+ * The reason to continue a thread: an input, or decisions on what it waits for (none: it is asked about again), for the
  * sake of the input whose message this is, if that is known.
  */
 export type Push =
@@ -33,7 +36,7 @@ export type Push =
       readonly message?: HumanMessage | undefined
     }
 
-/** What is left to do: a run, which begins with what was read already, or nothing. */
+/** The work that is left: a run, which begins with what was read already, or nothing. */
 export type Plan<O> =
   | { readonly _tag: "Run"; readonly input: Agent.Input; readonly journal: Journal["Service"] }
   | { readonly _tag: "Settled"; readonly outcome: Outcome<O> }
@@ -44,12 +47,16 @@ const stopReasons: ReadonlySet<string> = new Set(StopReason.literals)
 
 const isStopReason = (outcome: string): outcome is StopReason => stopReasons.has(outcome)
 
-/** The outcome that is written down when a person stops a thread: any other interruption is one that another runner mends. */
+/**
+ * The outcome that is written down when a person stops a thread: any other interruption is one that another runner
+ * mends.
+ */
 const stopped = "stopped"
 
 /**
  * Writes down that a person stopped the thread where it is. A run that was stopped before it wrote anything is written
- * down as well, with its input: neither is begun again. What another runner brought to its end meanwhile stays as it is.
+ * down as well, with its input: neither is begun again. A run that another runner brought to its end meanwhile stays as
+ * it is.
  */
 export const markStopped = Effect.fnUntraced(function* (
   store: Service,
@@ -71,11 +78,11 @@ export const markStopped = Effect.fnUntraced(function* (
   ])
 })
 
-/** How a thread ended, if it did. One that failed, or was interrupted by what is not a person, is resumed. */
+/** The end of a thread's last run, if it is over. One that failed, or that no person interrupted, is resumed. */
 const endOf = (outcome: string | undefined): Ended | undefined =>
   outcome === stopped ? "interrupted" : outcome !== undefined && isStopReason(outcome) ? outcome : undefined
 
-/** Whether a request with this id was ever made in a thread: then a decision on it is late, not wrong. */
+/** The ids of requests that were never made in a thread: a decision on another is late, not wrong. */
 const wasAsked = Effect.fnUntraced(function* (store: Service, threadId: string, ids: ReadonlySet<string>) {
   const missing = new Set(ids)
   let from: string | undefined
@@ -88,8 +95,8 @@ const wasAsked = Effect.fnUntraced(function* (store: Service, threadId: string, 
 })
 
 /**
- * What a thread waits for. A suspension that something else was said after is over. One whose run was cut off is not: what
- * was decided is only written down when the first call begins.
+ * The requests that a thread waits for: none after a person stopped it. A run that was cut off as it resumed still
+ * waits: what was decided is only written down when the first call begins.
  */
 const pendingIn = (
   checkpoint: Checkpoint.Checkpoint | undefined,
@@ -99,18 +106,18 @@ const pendingIn = (
     ? Effect.succeed([])
     : Checkpoint.pending(checkpoint)
 
-/** What a message says, as it is stored. */
+/** The content of a message, as it is stored. */
 const contentOf = ({ content }: Message): Json => Result.getOrElse(parseJson(JSON.stringify(content)), () => null)
 
-/** Whether two messages say the same. */
+/** True if two messages say the same. */
 const isSame = (left: Message, right: Message): boolean => canonical(contentOf(left)) === canonical(contentOf(right))
 
 const lastTurn = (messages: ReadonlyArray<Message>): AiMessage | undefined =>
   messages.findLast((message) => message.role === "ai")
 
 /**
- * Works out what a push means for a thread as it stands, so that it counts once however often it comes: an input that is
- * not there is run; one that is there and not settled is gone on with; of one that is settled, the outcome is read.
+ * Works out what a push means for a thread as it stands, so that it counts once however often it comes: an input that
+ * is not there is run; one that is there and not settled is resumed; of one that is settled, the outcome is read.
  */
 export const plan = Effect.fnUntraced(function* <O, E, R>(
   store: Service,
@@ -125,7 +132,7 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
     Effect.mapError(effect, (error) => new AgentError({ agent: agent.name, reason: { _tag: "Thread", error } }))
 
   const thread: Thread = yield* inThread(makeJournal(store).open(threadId))
-  // What was read is not read again by the run.
+  // The run does not read again what was read.
   const journal: Journal["Service"] = { open: () => Effect.succeed(thread) }
   const { checkpoint, ended } = thread
   const stopReason = endOf(ended)
@@ -168,13 +175,13 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
     const [unknown] = yield* inThread(wasAsked(store, threadId, late))
     if (unknown !== undefined) return yield* invalid(`nothing waits for a decision with the id "${unknown}"`)
   }
-  if (checkpoint === undefined) return yield* invalid("there is nothing to go on with in this thread")
+  if (checkpoint === undefined) return yield* invalid("there is nothing to resume in this thread")
   const isAskedAgain = push.decisions.length === 0 && stopReason === "suspended"
   if (stopReason === undefined || given.length > 0 || isAskedAgain) return resume(given)
   return yield* done(first, messages.length, stopReason)
 })
 
-/** What a thread waits for, as it is stored: nothing, if there is none. */
+/** The requests that a thread waits for, as it is stored: none, if there is no such thread. */
 export const pendingOf = (
   store: Service,
   threadId: string

@@ -1,3 +1,6 @@
+/**
+ * Messages between a client and the entity of a thread.
+ */
 import * as ClusterSchema from "effect/cluster/ClusterSchema"
 import * as DeliverAt from "effect/cluster/DeliverAt"
 import * as Entity from "effect/cluster/Entity"
@@ -11,18 +14,21 @@ import { SessionError } from "../../core/SessionError.ts"
 import { Conflict } from "../Conflict.ts"
 import { NotRunning } from "../NotRunning.ts"
 import { ThreadEvent } from "../ThreadEvent.ts"
-import type { Codecs } from "./terms.ts"
+import type { Codecs } from "./codecs.ts"
 
 /** When a message is due; at once, if it says nothing. */
 const due = (at: number | undefined): DateTime.DateTime => DateTime.makeUnsafe(at ?? 0)
 
 /**
- * An id as a part of a key. The cluster puts the kind of a thread, its id and that of a message in a row with `/` between
- * them: what has one itself could pass for another.
+ * An id as a part of a key. The cluster puts the kind of a thread, its id and that of a message in a row with `/`
+ * between them: what has one itself could pass for another.
  */
 const part = (id: string): string => id.replaceAll("%", "%25").replaceAll("/", "%2F")
 
-/** An input. `digest` is of what it says: another one with its id is told so. `at` is in milliseconds since the epoch. */
+/**
+ * An input. `digest` is of what it says: another one with its id is a `Conflict`. `at` is in milliseconds since the
+ * epoch.
+ */
 export class Send extends Schema.Class<Send>("effect-deepagents/durable/Send")({
   inputId: Schema.String,
   digest: Schema.String,

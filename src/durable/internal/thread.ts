@@ -1,3 +1,6 @@
+/**
+ * A thread on the runner that has it: one push at a time, steered and stopped from outside.
+ */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -11,22 +14,22 @@ import type { Conflict } from "../Conflict.ts"
 import type { Answer } from "../DurableAgent.ts"
 import { NotRunning } from "../NotRunning.ts"
 import { fromResult, type Outcome } from "../Outcome.ts"
-import * as Feed from "./feed.ts"
-import { owned } from "./fence.ts"
+import type { Codecs } from "./codecs.ts"
+import * as Feed from "./eventFeed.ts"
 import { markStopped, plan, type Push } from "./plan.ts"
-import type { Codecs } from "./terms.ts"
+import { owned } from "./retries.ts"
 
-/** A thread that a runner has in its hands: the run that goes on, and what is seen of it. */
+/** A thread that a runner has: its current run, and the events of it. */
 export interface Thread<O, E, R> {
   readonly feed: Feed.Feed
   /** Brings the thread on; one push at a time. */
   readonly turn: (push: Push) => Effect.Effect<Outcome<Answer<O> | undefined>, E | AgentError | Conflict, R>
   readonly steer: (message: HumanMessage) => Effect.Effect<void, NotRunning>
-  /** Ends the run that goes on, or is about to begin. Says whether there was one. */
+  /** Ends the run that is at work, or about to begin. `false` if there was none. */
   readonly interrupt: Effect.Effect<boolean>
 }
 
-/** What is done about a push, from when it is taken. `stopped` is told whether a person ended its run. */
+/** The work on a push, from when it is taken. `stopped` becomes `true` if a person ended its run. */
 interface Turn<O, E> {
   handle: Agent.Handle<O, E | AgentError> | undefined
   isStopped: boolean
@@ -46,12 +49,16 @@ export const make = <O, E, R>(
 
   const run = (turn: Turn<O, E>, input: Agent.Input, journal: Journal["Service"]) =>
     Effect.gen(function* () {
-      const handle = yield* Effect.provideService(Agent.start(agent, input, { threadId }), Journal, feed.told(journal))
+      const handle = yield* Effect.provideService(
+        Agent.start(agent, input, { threadId }),
+        Journal,
+        feed.announced(journal)
+      )
       turn.handle = handle
       if (turn.isStopped) yield* handle.interrupt
-      const told = yield* feed.follow(handle)
+      const relayed = yield* feed.follow(handle)
       const exit = yield* Effect.exit(handle.await)
-      yield* told
+      yield* relayed
       return exit
     }).pipe(Effect.scoped)
 
@@ -70,7 +77,7 @@ export const make = <O, E, R>(
       if (Exit.isSuccess(exit)) return fromResult<unknown>(exit.value) as Known
       if (!turn.isStopped || !Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.failCause(exit.cause)
     }
-    // What came of it is read from the thread, as it would be after a crash.
+    // The outcome is read from the thread, as it would be after a crash.
     yield* Effect.mapError(
       markStopped(store, agent.name, threadId, push),
       (error) => new AgentError({ agent: agent.name, reason: { _tag: "Thread", error } })

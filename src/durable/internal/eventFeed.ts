@@ -1,3 +1,6 @@
+/**
+ * Events of one thread, from its store and from the run that is at work on it.
+ */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
@@ -11,22 +14,22 @@ import type { SessionError } from "../../core/SessionError.ts"
 import type { Leaf, Service, Stored } from "../../core/SessionStore.ts"
 import type { ThreadEvent } from "../ThreadEvent.ts"
 
-/** How many live events wait for a slow reader; then the oldest are left out. */
+/** The most live events that wait for a slow reader; then the oldest are left out. */
 const patience = 1_024
 
 const pageSize = 1_000
 
-/** Somebody who watches: told that the thread grew, and what happens. */
+/** Somebody who watches: notified that the thread grew, and given what happens. */
 interface Watcher {
   readonly grew: Queue.Queue<void>
   readonly live: Queue.Queue<AgentEvent>
 }
 
-/** What the watchers of one thread see. */
+/** The events of one thread, for its watchers. */
 export interface Feed {
-  /** A journal whose appends are told. */
-  readonly told: (journal: Journal["Service"]) => Journal["Service"]
-  /** Tells what happens in a run, in its scope. What is given waits until all of it is told. */
+  /** A journal whose appends are announced. */
+  readonly announced: (journal: Journal["Service"]) => Journal["Service"]
+  /** Relays the events of a run, in its scope. The effect that it gives waits until all of them are out. */
   readonly follow: (handle: Handle<unknown, unknown>) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
   /** Everything behind a step, and what comes. */
   readonly events: (after: number) => Stream.Stream<ThreadEvent, SessionError>
@@ -42,7 +45,9 @@ export const orNothing = <A>(effect: Effect.Effect<A, SessionError>, nothing: A)
     () => Effect.succeed(nothing)
   )
 
-/** The entries behind a step, oldest first. They are read backwards, so they are all held until the first is told. */
+/**
+ * The entries behind a step, oldest first. They are read backwards, so they are all kept until the first is emitted.
+ */
 const behind = Effect.fnUntraced(function* (store: Service, threadId: string, after: number) {
   const leaf = yield* orNothing(store.leaf(threadId), nowhere)
   const pages: Array<ReadonlyArray<Stored>> = []
@@ -63,7 +68,9 @@ const toEvents = (entries: ReadonlyArray<Stored>, last: number): ReadonlyArray<T
     entry._tag === "Label" ? [] : [{ _tag: "Stored", step: last - entries.length + 1 + index, id, at, entry }]
   )
 
-/** What is stored is read from the store, so it is told whole and in order whoever wrote it; the rest as it happens. */
+/**
+ * Stored entries are read from the store, so they come whole and in order whoever wrote them; the rest as it happens.
+ */
 export const make = (store: Service, threadId: string): Feed => {
   const watchers = new Set<Watcher>()
   let running: { readonly handle: Handle<unknown, unknown>; readonly scope: Scope.Scope } | undefined
@@ -89,7 +96,7 @@ export const make = (store: Service, threadId: string): Feed => {
   })
 
   return {
-    told: (journal) => ({
+    announced: (journal) => ({
       open: (id) =>
         Effect.map(journal.open(id), (thread) => ({
           ...thread,

@@ -1,10 +1,13 @@
+/**
+ * Schemas of an agent's outcomes and failures.
+ */
 import * as Schema from "effect/Schema"
 import { AgentError } from "../../core/AgentError.ts"
 import { ModelError } from "../../core/ModelError.ts"
 import type { Answer, Own } from "../DurableAgent.ts"
 import { type Outcome, schema as outcomeSchema } from "../Outcome.ts"
 
-/** Terms as they are used. `outcome` is of a run that may have no answer, `done` of one that has. */
+/** The schemas of an agent, ready for use. `outcome` is of a run that may have no answer, `done` of one that has. */
 export interface Codecs<O, E> {
   readonly output: Schema.Codec<Answer<O>, unknown>
   readonly isText: boolean

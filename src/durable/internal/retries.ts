@@ -1,6 +1,6 @@
 /**
- * How long a runner or a client holds on: to a thread that another writer had, a storage that is away, a connection that
- * was closed under it.
+ * Retries of a runner and a client: after another writer's entries, while the storage is away, when a connection was
+ * closed.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -25,8 +25,8 @@ const fenced = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
 const cutOffs = 120
 
 /**
- * Tries again what was interrupted, and nobody interrupted this: a connection that is closed under it ends so, and so does
- * what was asked of a thread that moves to another runner. As the answer of an input it would be final. Whoever is
+ * Tries again what was interrupted, and nobody interrupted this: a connection that is closed under it ends so, and so
+ * does what was asked of a thread that moves to another runner. As the answer of an input it would be final. Whoever is
  * interrupted or shuts down (`isOver`) tries nothing again.
  */
 export const uncut = <A, E, R>(
@@ -58,7 +58,7 @@ export const untilThere = <A, E, R>(
 export const lasting = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   untilThere(fenced(effect), (error) => problemOf(error) === "Unavailable")
 
-/** Whether a run ended by what another runner may have done, or will do better. */
+/** True if a run was ended by another runner's writes, or by a connection. */
 const isCut = (cause: Cause.Cause<unknown>): boolean => {
   const problem = problemOf(Cause.squash(cause))
   return Cause.hasInterruptsOnly(cause) || problem === "Conflict" || problem === "Unavailable"

@@ -1,3 +1,6 @@
+/**
+ * Outcomes read from what a thread says, for inputs that were settled before.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -9,13 +12,13 @@ import { type Message, text as textOf } from "../../core/Message.ts"
 import type { StopReason } from "../../core/StopReason.ts"
 import { finalAnswer } from "../../core/Tool.ts"
 import type { Outcome } from "../Outcome.ts"
-import type { Codecs } from "./terms.ts"
+import type { Codecs } from "./codecs.ts"
 
 const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
 const fence = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/
 
-/** What a model said last, if it said anything. */
+/** The last words of the model, if it said anything. */
 const lastWords = (messages: ReadonlyArray<Message>): string => {
   const last = messages.findLast((message) => message.role === "ai" && textOf(message) !== "")
   return last === undefined ? "" : textOf(last)
@@ -41,8 +44,8 @@ const written = (messages: ReadonlyArray<Message>) => {
 }
 
 /**
- * Reads the outcome of an input that was settled before from what is said in its thread, so that nothing is asked or run
- * again.
+ * Reads the outcome of an input that was settled before from what is said in its thread, so that nothing is asked or
+ * run again.
  */
 export const settled = <O, E>(
   agent: string,
@@ -81,7 +84,7 @@ export const settled = <O, E>(
   })
 }
 
-/** What a thread came to that stands still, or that a person stopped. */
+/** The outcome of a thread that is suspended, or that a person stopped. */
 export const unanswered = <O>(
   messages: ReadonlyArray<Message>,
   stopReason: "suspended" | "interrupted",
@@ -90,7 +93,7 @@ export const unanswered = <O>(
 ): Outcome<O> => {
   const last = messages.findLast((message) => message.role === "ai")
   return {
-    // Outcomes without an answer are told only where the type says that there may be none.
+    // Outcomes without an answer are given only where the type says that there may be none.
     output: undefined as O,
     text: last === undefined ? "" : textOf(last),
     stopReason,

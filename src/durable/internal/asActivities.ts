@@ -1,0 +1,68 @@
+/**
+ * A middleware that makes the turns and tool calls of a run activities of its workflow.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
+import type { WorkflowEngine, WorkflowInstance } from "effect/workflow/WorkflowEngine"
+import { type ModelRequest, turnPurpose, type TurnPart } from "../../core/ChatModel.ts"
+import { type AiMessage, text as textOf } from "../../core/Message.ts"
+import * as Middleware from "../../core/Middleware.ts"
+import type { ModelError } from "../../core/ModelError.ts"
+import * as Activities from "./activities.ts"
+
+/** The most parts of a turn that wait for the run to take them. */
+const ahead = 256
+
+/** A turn that was stored, said again. */
+const again = (message: AiMessage): ReadonlyArray<TurnPart> => {
+  const text = textOf(message)
+  const done: TurnPart = { _tag: "TurnDone", message }
+  return text === "" ? [done] : [{ _tag: "TextDelta", text }, done]
+}
+
+/** Asks for a turn in an activity and says what comes as it comes. */
+const turn = (
+  request: ModelRequest,
+  next: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>
+): Stream.Stream<TurnPart, ModelError, WorkflowEngine | WorkflowInstance> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const queue = yield* Queue.bounded<TurnPart, ModelError | Cause.Done>(ahead)
+      const work = Effect.suspend(() => {
+        let done: AiMessage | undefined
+        return Effect.map(
+          Stream.runForEachArray(next(request), (parts) => {
+            for (const part of parts) {
+              if (part._tag === "TurnDone") done = part.message
+              else if (part._tag === "TurnRestarted") done = undefined
+            }
+            return Queue.offerAll(queue, parts)
+          }),
+          () => done
+        )
+      })
+      yield* Activities.turn(request.messages.at(-1)?.id ?? "", work).pipe(
+        Effect.flatMap((stored) => (stored === undefined ? Effect.void : Queue.offerAll(queue, again(stored)))),
+        Effect.onExit((exit) =>
+          Queue.failCause(queue, exit._tag === "Failure" ? exit.cause : Cause.fail(Cause.Done()))
+        ),
+        Effect.forkScoped({ startImmediately: true })
+      )
+      return Stream.fromQueue(queue)
+    })
+  )
+
+/**
+ * Makes the turns of the conversation and its tool calls activities of the workflow that the run is in: what was paid
+ * for and what was done is stored as soon as it is over, though the process may die before the thread has it.
+ */
+export const asActivities = Middleware.make<never, WorkflowEngine | WorkflowInstance>({
+  name: "activities",
+  wrapModelCall: (request, next) => (request.purpose === turnPurpose ? turn(request, next) : next(request)),
+  wrapToolCall: (call, next, run) => {
+    const asked = run.messages.findLast((message) => message.role === "ai")
+    return asked === undefined ? next(call) : Activities.call(asked.id, call.id, run.state.writes, next(call))
+  }
+})
