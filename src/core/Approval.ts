@@ -26,7 +26,8 @@ export type Choice = typeof Choice.Type
  * A call that waits for a decision. `id` is the request's own: a decision names it, and holds for these arguments only.
  * `runId` is the run that asked, and `path` the lineage of its agent's names (longer for a sub-agent's call): two runs of
  * one sub-agent have the same path, and may have the same `callId`. `at` and `expiresAt` are milliseconds since the
- * epoch; after `expiresAt` a decision counts no more, and the call is asked about again.
+ * epoch; after `expiresAt` a decision counts no more, and the call is asked about again. `toolDigest` is what the tool
+ * promised: a decision on a tool that changed meanwhile does not count.
  */
 export const Request = Schema.Struct({
   id: Schema.String,
@@ -39,7 +40,8 @@ export const Request = Schema.Struct({
   description: Schema.String,
   allow: Schema.Array(Choice),
   at: Schema.Finite,
-  expiresAt: Schema.optionalKey(Schema.Finite)
+  expiresAt: Schema.optionalKey(Schema.Finite),
+  toolDigest: Schema.optionalKey(Schema.String)
 })
 export interface Request extends Schema.Schema.Type<typeof Request> {}
 

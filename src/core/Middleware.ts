@@ -128,7 +128,8 @@ export interface Outcome {
  * `check` is given the names of all tools of the agent it is put into, then these with those of its sub-agents, then
  * whether a tool of the agent has `needsApproval`. It says what keeps the agent from running (its runs fail with
  * `InvalidAgent`), or nothing. `prompt` adds a section to the system prompt, made once a run, after `beforeAgent`. `tools` are offered like the
- * agent's own. `state` declares slots, so that a resumed run decodes them at its start.
+ * agent's own; as an effect they are asked for before each round (the array of last time says that nothing changed), and
+ * `check` does not see them. `state` declares slots, so that a resumed run decodes them at its start.
  *
  * `gateToolCalls` sees all calls of a round at once and answers for each, in the same order. `wrapModelCall` may change
  * the request, answer without `next`, or call `next` again (say `TurnRestarted` first if parts went out). A tool that it
@@ -142,7 +143,7 @@ export interface Parts<out E = never, out R = never, out G extends AskingGate = 
     | ((tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => string | undefined)
     | undefined
   readonly state?: ReadonlyArray<AnySlot> | undefined
-  readonly tools?: ReadonlyArray<Tool<R>> | undefined
+  readonly tools?: ReadonlyArray<Tool<R>> | ((run: Run) => Effect.Effect<ReadonlyArray<Tool<R>>, E, R>) | undefined
   readonly prompt?: string | ((run: Run) => Effect.Effect<string, E, R>) | undefined
   readonly beforeAgent?: ((run: Run) => Effect.Effect<Directive | void, E, R>) | undefined
   readonly afterAgent?: ((run: Run, outcome: Outcome) => Effect.Effect<void, E, R>) | undefined
@@ -226,13 +227,43 @@ export const failureOf: (cause: Cause.Cause<unknown>) => { readonly error: unkno
 
 const mark = <M extends object>(parts: M): M & { readonly [TypeId]: typeof TypeId } => ({ ...parts, [TypeId]: TypeId })
 
+type AnyParts<G extends AskingGate = Gate> = Parts<unknown, unknown, G>
+
+/** What one hook fails with, beside what everybody knows who is around it. */
+type HookError<Name, Hook> = Hook extends (...args: never) => Effect.Effect<infer _A, infer E, infer _R>
+  ? Name extends "wrapToolCall"
+    ? Exclude<E, ToolError>
+    : E
+  : Hook extends (...args: never) => Stream.Stream<infer _A, infer E, infer _R>
+    ? Exclude<E, ModelError>
+    : never
+
+type ToolServices<Tools> = Tools extends ReadonlyArray<infer One> ? (One extends Tool<infer R> ? R : never) : never
+
+type HookServices<Name, Hook> = Hook extends (...args: never) => Effect.Effect<infer A, infer _E, infer R>
+  ? R | (Name extends "tools" ? ToolServices<A> : never)
+  : Hook extends (...args: never) => Stream.Stream<infer _A, infer _E, infer R>
+    ? R
+    : Name extends "tools"
+      ? ToolServices<Hook>
+      : never
+
+/** What hooks fail with, and what they need: the union over all of them. */
+type ErrorOf<M> = { [Name in keyof M]: HookError<Name, M[Name]> }[keyof M]
+type ServicesOf<M> = { [Name in keyof M]: HookServices<Name, M[Name]> }[keyof M]
+
+/** A hook that there is not is a misspelt one. */
+type Known<M> = { readonly [Key in Exclude<keyof M, keyof AnyParts>]: never }
+
 /**
- * Makes a middleware whose gate asks nobody. (The first form is for one without hooks that fail or need something:
- * written inside `Agent.make`, it would otherwise be inferred from there.)
+ * Makes a middleware whose gate asks nobody. It fails with what its hooks and tools fail with, and needs what they need:
+ * all of them together. (The first form is for one without hooks that fail or need something: written inside
+ * `Agent.make`, it would otherwise be inferred from there. The last is for hooks that differ in what they need.)
  */
 export const make: {
   (parts: Parts): Middleware
   <E = never, R = never>(parts: Parts<E, R>): Middleware<E, R>
+  <const M extends AnyParts>(parts: M & Known<M>): Middleware<ErrorOf<M>, ServicesOf<M>>
 } = mark
 
 /**

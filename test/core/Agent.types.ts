@@ -360,3 +360,14 @@ AgentEvent.filter(stream(), "ToolCaled")
 
 // An event of a request is the request.
 expectTypeOf<AgentEvent.ApprovalRequested>().toExtend<Approval.Request>()
+// Tools that come and go: what finding them needs and fails with, and what they need, all show.
+declare const found: Effect.Effect<ReadonlyArray<typeof lookup>, Denied, Audit>
+expectTypeOf(Middleware.make({ name: "x", tools: () => found })).toEqualTypeOf<
+  Middleware.Middleware<Denied, Audit | Orders>
+>()
+expectTypeOf(Middleware.make({ name: "x", tools: () => Effect.succeed([lookup]) })).toEqualTypeOf<
+  Middleware.Middleware<never, Orders>
+>()
+expectTypeOf(
+  Middleware.make({ name: "x", tools: [lookup], beforeModel: () => Audit.use((audit) => audit.note) })
+).toEqualTypeOf<Middleware.Middleware<never, Audit | Orders>>()

@@ -49,7 +49,7 @@ const isOffered = (live: Live, name: string): boolean =>
 
 /** Finds the tool of a call and decodes its arguments. */
 export const resolve = (live: Live, call: ToolCall): Effect.Effect<Call> => {
-  const tool = isOffered(live, call.name) ? live.compiled.tools.get(call.name) : undefined
+  const tool = isOffered(live, call.name) ? live.toolset.tools.get(call.name) : undefined
   const resolved: Call = { ...untouched(call, live.resumed?.left), tool, prepared: undefined }
   if (tool === undefined) resolved.outcome = { error: unknownTool(live, call.name) }
   else return Effect.as(prepare(resolved, tool, call.arguments), resolved)

@@ -1,12 +1,11 @@
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { normaliseName } from "../../support/names.ts"
 import type { AnySlot } from "../AgentState.ts"
-import type { ToolDefinition } from "../ChatModel.ts"
 import type { Json, JsonObject } from "../Json.ts"
 import type { Middleware } from "../Middleware.ts"
 import type { StopWhen } from "../StopWhen.ts"
 import { finalAnswer, type Tool } from "../Tool.ts"
+import { make as makeToolset, needsApproval, problemOf, type Toolset } from "./toolset.ts"
 
 /**
  * Inside the loop, what an agent may fail with and what it needs is `unknown`: the types were checked when the agent was
@@ -37,15 +36,17 @@ export interface Definition {
 
 type Hook<Name extends keyof Middleware<unknown, unknown>> = NonNullable<Middleware<unknown, unknown>[Name]>
 
+type DynamicTools = Extract<Hook<"tools">, (...args: never) => unknown>
+
 /** A definition as the loop wants it: everything that does not change from run to run, worked out once. */
 export interface Compiled {
   readonly definition: Definition
   readonly problem: string | undefined
-  readonly tools: ReadonlyMap<string, Tool<unknown>>
+  readonly toolset: Toolset
+  /** Middleware whose tools come and go. */
+  readonly dynamicTools: ReadonlyArray<DynamicTools>
   /** The names of its tools, and of those of its sub-agents. */
   readonly reach: ReadonlySet<string>
-  readonly folded: ReadonlyMap<string, string | undefined>
-  readonly toolDefinitions: ReadonlyArray<ToolDefinition>
   readonly slots: ReadonlyArray<AnySlot>
   readonly beforeAgent: ReadonlyArray<Hook<"beforeAgent">>
   readonly afterAgent: ReadonlyArray<Hook<"afterAgent">>
@@ -53,23 +54,12 @@ export interface Compiled {
   readonly afterModel: ReadonlyArray<Hook<"afterModel">>
   /** Whether a run may end for want of a decision. */
   readonly suspends: boolean
-  /** Whether a tool may need a decision of its own accord. */
-  readonly asks: boolean
   readonly gates: ReadonlyArray<{ readonly gate: Hook<"gateToolCalls">; readonly suspends: boolean }>
   readonly wrapModelCall: ReadonlyArray<Hook<"wrapModelCall">>
   readonly wrapToolCall: ReadonlyArray<Hook<"wrapToolCall">>
   readonly prompts: ReadonlyArray<Hook<"prompt">>
   readonly inherited: ReadonlyArray<Middleware<unknown, unknown>>
 }
-
-const define = (tool: Tool<unknown>): ToolDefinition => ({
-  name: tool.name,
-  description: tool.description,
-  parameters: tool.parameters,
-  annotations: tool.annotations
-})
-
-const nameRule = /^[A-Za-z0-9_-]{1,64}$/
 
 const findProblem = (
   definition: Definition,
@@ -78,15 +68,10 @@ const findProblem = (
 ): string | undefined => {
   const seen = new Set<string>()
   for (const tool of tools) {
-    if (!nameRule.test(tool.name)) {
-      return `the tool name ${JSON.stringify(tool.name)} is not one that models accept (1 to 64 of A-Z a-z 0-9 _ -)`
-    }
-    if (tool.problem !== undefined) return `the parameters of the tool "${tool.name}": ${tool.problem}`
+    const problem = problemOf(tool)
+    if (problem !== undefined) return problem
     if (seen.has(tool.name)) return `two tools are named "${tool.name}"; rename one of them`
     seen.add(tool.name)
-    if (tool.outputLimit !== undefined && !(tool.outputLimit >= 1)) {
-      return `the outputLimit of the tool "${tool.name}" must be a number of at least 1, not ${tool.outputLimit}`
-    }
   }
   if (definition.output !== undefined && seen.has(finalAnswer)) {
     return `an agent with an output schema can't have a tool named "${finalAnswer}"; rename it`
@@ -117,8 +102,6 @@ const hooks = <Name extends keyof Middleware<unknown, unknown>>(
     return hook === undefined ? [] : [hook]
   })
 
-const needsApproval = (tool: Tool<unknown>): boolean => tool.needsApproval === true
-
 /** What a middleware of the agent's own has against the agent. */
 const refused = (
   middleware: ReadonlyArray<Middleware<unknown, unknown>>,
@@ -144,28 +127,22 @@ export const compile = (
 ): Compiled => {
   const from = [...new Set([...inherited, ...definition.inherited])]
   const middleware = [...from.filter((one) => !definition.middleware.includes(one)), ...definition.middleware]
-  const tools = [...definition.tools, ...hooks(middleware, "tools").flat()]
+  const offers = hooks(middleware, "tools")
+  const tools = [...definition.tools, ...offers.flatMap((offer) => (typeof offer === "function" ? [] : offer))]
   const slots = hooks(middleware, "state").flat()
   const reach = new Set(tools.flatMap((tool) => [tool.name, ...(tool.reaches ?? [])]))
-  const folded = new Map<string, string | undefined>()
-  for (const { name } of tools) {
-    const key = normaliseName(name)
-    folded.set(key, folded.has(key) ? undefined : name)
-  }
   return {
     definition,
     problem: findProblem(definition, tools, slots) ?? refused(definition.middleware, tools, reach),
-    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    toolset: makeToolset(tools),
+    dynamicTools: offers.filter((offer) => typeof offer === "function"),
     reach,
-    folded,
-    toolDefinitions: tools.map(define),
     slots,
     beforeAgent: hooks(middleware, "beforeAgent"),
     afterAgent: hooks(middleware, "afterAgent").toReversed(),
     beforeModel: hooks(middleware, "beforeModel"),
     afterModel: hooks(middleware, "afterModel").toReversed(),
     suspends: middleware.some(suspends),
-    asks: tools.some(needsApproval),
     gates: middleware.flatMap((one) =>
       one.gateToolCalls === undefined ? [] : [{ gate: one.gateToolCalls, suspends: suspends(one) }]
     ),

@@ -20,6 +20,7 @@ import { describeArguments } from "../ToolCall.ts"
 import { ToolError } from "../ToolError.ts"
 import { answer, type Call, needsDecision, prepare, toPrepared } from "./calls.ts"
 import { emit, type Live, note } from "./live.ts"
+import { digestOf } from "./toolset.ts"
 
 /** A call that a gate is asked about. */
 interface Asked {
@@ -43,14 +44,17 @@ const misdirected = "The decision that came was on another request, so this call
 const tooLate =
   "The decision came when it no longer counted, so this call was not executed. Call again to have it asked for."
 
+const changedTool =
+  "This tool changed while the call waited for a decision, so it was not executed. Look at the tool, and call it again to have it asked for."
+
 const tooOften = "The arguments of this call were changed again and again, so it was not executed."
 
 /** The request about a call: the one that was made before, unless it is about other arguments, or too old. */
-const requestOf = (
+const requestOf = Effect.fnUntraced(function* (
   live: Live,
-  { prepared }: Asked,
+  { prepared, tool }: Asked,
   gate: Suspend
-): { readonly request: Request; readonly isNew: boolean } => {
+): Effect.fn.Return<{ readonly request: Request; readonly isNew: boolean }> {
   const now = live.origin.clock.currentTimeMillisUnsafe()
   const known = requestFor(live.suspension, live.run.path, prepared.id, prepared.arguments)
   if (known !== undefined && (known.expiresAt === undefined || known.expiresAt > now)) {
@@ -70,10 +74,15 @@ const requestOf = (
       description: visible(description),
       allow: allow ?? every,
       at: now,
-      ...(expiresAt === undefined ? {} : { expiresAt })
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+      toolDigest: yield* digestOf(tool)
     }
   }
-}
+})
+
+/** Whether a tool is what it was when somebody was asked about a call of it. Requests of earlier versions do not know. */
+const isAsPromised = ({ toolDigest }: Request, tool: Tool<unknown>): Effect.Effect<boolean> =>
+  toolDigest === undefined ? Effect.succeed(true) : Effect.map(digestOf(tool), (digest) => digest === toolDigest)
 
 const announce = (live: Live, request: Request): Effect.Effect<void> => {
   note(live, { _tag: "Request", request })
@@ -176,7 +185,7 @@ const gatekeepers = (live: Live, calls: ReadonlyArray<Call>, decidedOn: DecidedO
       ),
     seen: new Map<string, JsonObject>()
   }))
-  if (live.compiled.asks) {
+  if (live.toolset.asks) {
     const ask = toolQuestions(live, decidedOn)
     gates.push({ suspends: live.compiled.suspends, isAfterCrash: false, ask, seen: new Map() })
   }
@@ -237,10 +246,17 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
       else if (meant._tag === "Allow") {
         if (meant.decided === true) isDecided(call)
       } else {
-        const { isNew, request } = requestOf(live, one, meant)
+        const { isNew, request } = yield* requestOf(live, one, meant)
         const decision = isNew ? undefined : decisionOn(live.suspension, request)
         const { approvals } = live
-        if (decision !== undefined) yield* decided(one, meant, request, decision)
+        if (decision !== undefined && !(yield* isAsPromised(request, tool))) {
+          refuse(call, changedTool)
+          yield* voided(live, request)
+          yield* live.run.warn(
+            "tool-changed",
+            `The tool "${tool.name}" changed while a call of it waited: it was not executed.`
+          )
+        } else if (decision !== undefined) yield* decided(one, meant, request, decision)
         else if (suspends) {
           suspended.add(call.id)
           pending.push(request)

@@ -80,7 +80,7 @@ const body = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: B
     if (directive !== undefined) break
   }
   live.systemPrompt = yield* prompted(live)
-  live.tools = withAnswerTool(live, compiled.toolDefinitions)
+  live.tools = withAnswerTool(live, compiled.toolset.definitions)
   const ending = yield* loop(live, directive)
   for (const hook of compiled.afterAgent) yield* hook(run, { stopReason: ending.stopReason, text: ending.text })
   if (live.parent === undefined) note(live, { _tag: "RunSettled", runId: run.runId, outcome: ending.stopReason })

@@ -10,12 +10,14 @@ import type { Entry, Thread } from "../Journal.ts"
 import type { AiMessage, HumanMessage, Message } from "../Message.ts"
 import type { LogContext, MessageLog } from "../MessageLog.ts"
 import type { Run } from "../Run.ts"
+import type { Tool } from "../Tool.ts"
 import type { ToolError } from "../ToolError.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
 import { add, type Usage } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import * as Hub from "./hub.ts"
 import type { StateStore } from "./store.ts"
+import type { Toolset } from "./toolset.ts"
 
 /** What a handle puts into a run from outside. */
 export interface Control {
@@ -81,7 +83,11 @@ export interface Live extends From {
   readonly approvals: Approvals["Service"] | undefined
   readonly nextTurn: ModelSession["nextTurn"]
   systemPrompt: string
+  /** What the model is offered, with the tool that takes its answer. */
   tools: ReadonlyArray<ToolDefinition>
+  toolset: Toolset
+  /** The arrays that middleware gave last of tools that come and go. */
+  given: ReadonlyArray<ReadonlyArray<Tool<unknown>>> | undefined
 
   /** The conversation as it stands when this is run. */
   readonly snapshot: Effect.Effect<ReadonlyArray<Message>>

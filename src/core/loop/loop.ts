@@ -15,6 +15,7 @@ import type { StopReason } from "../StopReason.ts"
 import { finalAnswer as finalAnswerName } from "../Tool.ts"
 import { make as say, type ToolOutput } from "../ToolOutput.ts"
 import { zero } from "../Usage.ts"
+import { refresh } from "./dynamicTools.ts"
 import { append, emit, type Live, save } from "./live.ts"
 import * as Output from "./output.ts"
 import { didWork, type LastRound, notAgain, signatureOf } from "./repeats.ts"
@@ -265,7 +266,10 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
   }
 })
 
-const startRound = (live: Live): Effect.Effect<void> => {
+const startRound = (live: Live): Effect.Effect<void, unknown, unknown> =>
+  live.compiled.dynamicTools.length === 0 ? roundStarted(live) : Effect.flatMap(refresh(live), () => roundStarted(live))
+
+const roundStarted = (live: Live): Effect.Effect<void> => {
   live.run.round++
   live.run.offered = live.tools
   return emit(live, { _tag: "RoundStarted", round: live.run.round })

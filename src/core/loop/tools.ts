@@ -266,7 +266,7 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   const calls: Array<Call> = []
   for (const call of message.toolCalls) if (isOpen(call)) calls.push(done(call) ?? (yield* resolve(live, call)))
   const pending =
-    live.compiled.gates.length === 0 && !live.compiled.asks && live.resumed === undefined
+    live.compiled.gates.length === 0 && !live.toolset.asks && live.resumed === undefined
       ? []
       : yield* gate(live, message, calls)
   if (pending.length > 0) {

@@ -58,7 +58,7 @@ const canonical = (
   message: Message.AiMessage,
   started: ReadonlyMap<string, Started> | undefined
 ): Message.AiMessage => {
-  const { folded, tools } = live.compiled
+  const { folded, tools } = live.toolset
   if (message.toolCalls.length + message.malformedToolCalls.length === 0) return message
   const deep = message.toolCalls.filter((call) => isTooDeep(call.arguments))
   const calls = deep.length === 0 ? message.toolCalls : message.toolCalls.filter((call) => !deep.includes(call))

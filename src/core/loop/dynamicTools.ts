@@ -1,0 +1,62 @@
+/**
+ * Tools that come and go: asks the middleware that gives them, before each round.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as AgentState from "../AgentState.ts"
+import { finalAnswer, type Tool } from "../Tool.ts"
+import type { Live } from "./live.ts"
+import { withAnswerTool } from "./output.ts"
+import { digestOf, extend, problemOf } from "./toolset.ts"
+
+/** What tools that come and go promised when the run last saw them, by name. */
+export const promised = AgentState.slot("tools", {
+  schema: Schema.Record(Schema.String, Schema.String),
+  initial: {}
+})
+
+/** So many names are told of at once: a server may have thousands. */
+const most = 10
+
+const listed = (problems: ReadonlyArray<string>): string =>
+  problems.slice(0, most).join("; ") + (problems.length > most ? `; and ${problems.length - most} more` : "")
+
+/**
+ * Asks for the tools that there are now. The arrays of last time say that nothing changed. A tool whose name is taken is
+ * left out: nobody can end or capture a run by what a tool is called.
+ */
+export const refresh = Effect.fnUntraced(function* (live: Live) {
+  const { definition, dynamicTools, toolset: fixed } = live.compiled
+  const given: Array<ReadonlyArray<Tool<unknown>>> = []
+  for (const ask of dynamicTools) given.push(yield* ask(live.run))
+  if (live.given !== undefined && given.every((one, index) => one === live.given?.[index])) return
+  const taken = new Set(fixed.tools.keys())
+  if (definition.output !== undefined) taken.add(finalAnswer)
+  const more: Array<Tool<unknown>> = []
+  const leftOut: Array<string> = []
+  for (const tool of given.flat()) {
+    const problem = problemOf(tool) ?? (taken.has(tool.name) ? `there is a tool "${tool.name}" already` : undefined)
+    if (problem !== undefined) leftOut.push(problem)
+    else {
+      taken.add(tool.name)
+      more.push(tool)
+    }
+  }
+  const before = new Map(Object.entries(yield* live.run.state.get(promised)))
+  const now = new Map<string, string>()
+  for (const tool of more) now.set(tool.name, yield* digestOf(tool))
+  const changed = [...now].flatMap(([name, digest]) => ((before.get(name) ?? digest) === digest ? [] : [`"${name}"`]))
+  live.given = given
+  live.toolset = extend(fixed, more)
+  live.tools = withAnswerTool(live, live.toolset.definitions)
+  if (now.size !== before.size || [...now].some(([name, digest]) => before.get(name) !== digest)) {
+    yield* live.run.state.set(promised, Object.fromEntries(now))
+  }
+  if (leftOut.length > 0) yield* live.run.warn("tool-left-out", `Tools are not offered: ${listed(leftOut)}.`)
+  if (changed.length > 0) {
+    yield* live.run.warn(
+      "tool-changed",
+      `Tools are not what they were when this run last saw them: ${listed(changed)}.`
+    )
+  }
+})

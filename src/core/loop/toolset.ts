@@ -1,0 +1,87 @@
+/**
+ * Tools by name, and what each promises.
+ */
+import * as Effect from "effect/Effect"
+import { normaliseName } from "../../support/names.ts"
+import { cut } from "../../support/text.ts"
+import type { ToolDefinition } from "../ChatModel.ts"
+import { canonical, fromUnknown } from "../Json.ts"
+import type { Tool } from "../Tool.ts"
+
+/** Tools by name, as a model is offered them, and by the names that small models make of theirs. */
+export interface Toolset {
+  readonly tools: ReadonlyMap<string, Tool<unknown>>
+  readonly folded: ReadonlyMap<string, string | undefined>
+  readonly definitions: ReadonlyArray<ToolDefinition>
+  /** Whether one of them may need a decision of its own accord. */
+  readonly asks: boolean
+}
+
+const define = (tool: Tool<unknown>): ToolDefinition => ({
+  name: tool.name,
+  description: tool.description,
+  parameters: tool.parameters,
+  annotations: tool.annotations
+})
+
+export const needsApproval = (tool: Tool<unknown>): boolean => tool.needsApproval === true
+
+/** Makes the tools of an agent. Two names that fold to one mean neither. */
+export const make = (tools: ReadonlyArray<Tool<unknown>>): Toolset => {
+  const folded = new Map<string, string | undefined>()
+  for (const { name } of tools) {
+    const key = normaliseName(name)
+    folded.set(key, folded.has(key) ? undefined : name)
+  }
+  return {
+    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    folded,
+    definitions: tools.map(define),
+    asks: tools.some(needsApproval)
+  }
+}
+
+/** Adds tools that come and go. What is there keeps its name, and every way to spell it. */
+export const extend = (fixed: Toolset, more: ReadonlyArray<Tool<unknown>>): Toolset => {
+  const folded = new Map(fixed.folded)
+  for (const { name } of more) {
+    const key = normaliseName(name)
+    if (!folded.has(key)) folded.set(key, name)
+  }
+  return {
+    tools: new Map([...fixed.tools, ...more.map((tool) => [tool.name, tool] as const)]),
+    folded,
+    definitions: [...fixed.definitions, ...more.map(define)],
+    asks: fixed.asks || more.some(needsApproval)
+  }
+}
+
+const nameRule = /^[A-Za-z0-9_-]{1,64}$/
+
+/** What keeps models from taking a tool, whatever else there is. */
+export const problemOf = (tool: Tool<unknown>): string | undefined => {
+  if (!nameRule.test(tool.name)) {
+    return `the tool name ${JSON.stringify(cut(tool.name, 80))} is not one that models accept (1 to 64 of A-Z a-z 0-9 _ -)`
+  }
+  if (tool.problem !== undefined) return `the parameters of the tool "${tool.name}": ${tool.problem}`
+  return tool.outputLimit !== undefined && !(tool.outputLimit >= 1)
+    ? `the outputLimit of the tool "${tool.name}" must be a number of at least 1, not ${tool.outputLimit}`
+    : undefined
+}
+
+const digests = new WeakMap<Tool<unknown>, string>()
+
+/**
+ * What a tool promises, as 16 bytes of SHA-256: its description, its parameters and its annotations, which gates decide
+ * by. Whoever gives the tool writes these texts, so that a weaker sum could be met on purpose.
+ */
+export const digestOf = Effect.fnUntraced(function* (tool: Tool<unknown>) {
+  const known = digests.get(tool)
+  if (known !== undefined) return known
+  const { annotations, description, parameters } = tool
+  const text = canonical({ description, parameters, annotations: fromUnknown(annotations) })
+  const hash = yield* Effect.promise(() => globalThis.crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)))
+  const digest = Array.from(new Uint8Array(hash, 0, 16), (byte) => byte.toString(16).padStart(2, "0")).join("")
+  digests.set(tool, digest)
+  return digest
+})
