@@ -4,10 +4,10 @@
 import * as Effect from "effect/Effect"
 import type { BackendError } from "../../../core/BackendError.ts"
 import { isBinary, sniffLength } from "../files/mime.ts"
+import { grepArguments, type Literals } from "../search/literals.ts"
 import { type FileQuery, type Found, makeFileSearch, type Matcher, searchText } from "../search/search.ts"
 import type { Source } from "./files.ts"
 import * as Find from "./find.ts"
-import { grepArguments, type Literals } from "./literal.ts"
 import { maxArguments, type Subject } from "./remote.ts"
 import { checked, quote } from "./shell.ts"
 

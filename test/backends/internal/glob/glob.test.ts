@@ -171,13 +171,11 @@ describe("globs", () => {
     }
     for (const [name, make] of Object.entries(texts)) {
       const { matches } = compile(make(900))
-      for (const part of ["a", "a/", "ab/"]) {
-        const slow = growth((size) => {
-          const path = `${part.repeat(size / part.length)}c`
-          return () => matches(path)
-        }, 8_192)
-        assert.isUndefined(slow, `${name}, for ${part}`)
-      }
+      const slow = growth((size) => {
+        const path = `${"a/".repeat(size / 2)}c`
+        return () => matches(path)
+      }, 8_192)
+      assert.isUndefined(slow, name)
     }
   })
 
