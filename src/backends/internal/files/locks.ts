@@ -11,7 +11,7 @@ import * as Path from "./path.ts"
 export interface Locks {
   /** Runs an effect while it holds the paths (normalised, not `/`). What it runs must not ask for paths again. */
   readonly hold: (paths: ReadonlyArray<string>) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** How many paths are held or waited for: none, when nobody is at work. */
+  /** The number of paths that are held or waited for: none, when nobody is at work. */
   readonly size: () => number
 }
 
@@ -53,7 +53,7 @@ export const make = (): Locks => {
     else gate.readers++
   }
 
-  /** Whether the claim is held from now on; if not, it waits its turn. */
+  /** Tells whether the claim is held from now on; if not, it waits its turn. */
   const ask = (claim: Claim): boolean => {
     const gate = gates.get(claim.path) ?? { readers: 0, writing: false, waiting: new Set<Claim>() }
     gates.set(claim.path, gate)

@@ -15,7 +15,7 @@ export interface File extends Stat {
   readonly version: string
 }
 
-/** How files get into the tree and out of it. */
+/** The operations that put files into the tree and take them out. */
 export interface Changes {
   readonly make: (content: Content, modifiedAt: number) => File
   /** Puts a file at a path where no directory is, or takes it away. */

@@ -1,16 +1,16 @@
 /**
- * What kind of file it is: text or binary by its first bytes, and a mime type by those and its name.
+ * The kind of a file: text or binary by its first bytes, and a mime type by those and its name.
  */
 import * as Result from "effect/Result"
 import type * as BackendError from "../../../core/BackendError.ts"
 import { basename } from "./path.ts"
 
-/** How many bytes at the beginning of a file say whether it is binary. */
+/** The number of bytes at the beginning of a file that say whether it is binary. */
 export const sniffLength = 8_192
 
 /**
- * Whether a file is binary, by its beginning: there is a NUL in its first 8,192 bytes, or they are not UTF-8. A character
- * that is cut at their end is no reason, unless `complete` says that the file has no more.
+ * Tells whether a file is binary, by its beginning: there is a NUL in its first 8,192 bytes, or they are not UTF-8. A
+ * character that is cut at their end is no reason, unless `complete` says that the file has no more.
  */
 export const isBinary = (bytes: Uint8Array, options: { readonly complete: boolean }): boolean => {
   const head = bytes.subarray(0, sniffLength)
@@ -20,11 +20,11 @@ export const isBinary = (bytes: Uint8Array, options: { readonly complete: boolea
 
 /** Keeps the first bytes of a file, to say whether it is binary. */
 export interface Sniffer {
-  /** Whether the file may be text, as far as is known after this chunk. */
+  /** Tells whether the file may be text, as far as is known after this chunk. */
   readonly push: (chunk: Uint8Array) => boolean
-  /** Whether no further chunk changes what is known. */
+  /** Tells whether no further chunk changes what is known. */
   readonly isKnown: () => boolean
-  /** Whether the file is text, and how it begins. */
+  /** Tells whether the file is text, and how it begins. */
   readonly end: () => { readonly isText: boolean; readonly head: Uint8Array }
 }
 
@@ -68,7 +68,7 @@ export const decodeText = (path: string, bytes: Uint8Array): Result.Result<strin
   return Result.mapError(text, () => ({ _tag: "NotText", mimeType: mimeTypeOf(path, bytes) }))
 }
 
-/** What a file is when nothing is known of it. */
+/** The type of a file of which nothing is known. */
 const unknownType = "application/octet-stream"
 
 const typesByExtension: { readonly [extension: string]: string } = {

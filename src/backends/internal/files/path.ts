@@ -61,11 +61,11 @@ export const parent = (path: string): string => {
 /** The last name of a path; empty for the root. */
 export const basename = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
 
-/** Whether a path is a folder itself, or anywhere in it. `/ab` is not within `/a`. */
+/** Tells whether a path is a folder itself, or anywhere in it. `/ab` is not within `/a`. */
 export const isWithin = (path: string, folder: string): boolean =>
   folder === "/" || path === folder || (path.startsWith(folder) && path[folder.length] === "/")
 
-/** What follows a folder in a path within it, without a leading `/`; empty for the folder itself. */
+/** Gives what follows a folder in a path within it, without a leading `/`; empty for the folder itself. */
 export const relative = (path: string, folder: string): string =>
   folder === "/" ? path.slice(1) : path.slice(folder.length + 1)
 

@@ -55,7 +55,10 @@ const pathOf = (name: string): Result.Result<string, InvalidEncoding> => {
 const inTheWay = (path: string): InvalidEncoding =>
   new InvalidEncoding({ what: "state", path: prefix + path, found: "a file", expected: "none on the way to another" })
 
-/** What the agents of one tree have in common beside the state itself: the same files, as they are worked with. */
+/**
+ * The values that the agents of one tree have in common beside the state itself: the same files, as they are worked
+ * with.
+ */
 interface Common {
   readonly tree: Tree.Tree<MemoryFiles.File>
   readonly locks: Locks.Locks
@@ -70,7 +73,7 @@ const makeFile = (content: Content, modifiedAt?: number): MemoryFiles.File => {
   return { kind: "file", content, size: bytes.length, version: versionOf(bytes), ...at }
 }
 
-/** What the state gives for a slot. A saved value that can't be read is a defect to it, but not to us. */
+/** Reads the value of a slot. A saved value that can't be read is a defect to it, but not to us. */
 const get = (store: AgentState.Store, path: string): Effect.Effect<Saved | null, InvalidEncoding> =>
   Effect.catchDefect(store.get(slotOf(path)), (defect) =>
     defect instanceof InvalidEncoding ? Effect.fail(defect) : Effect.die(defect)

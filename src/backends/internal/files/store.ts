@@ -19,7 +19,7 @@ type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 /** Pages as they were saved and as they were read, by key. */
 export type KnownPages = Map<string, { readonly json: string; readonly page: Index.Page }>
 
-/** How many pages are kept as they were read. */
+/** The number of pages that are kept as they were read. */
 const knownPages = 256
 
 /** The files of one namespace. */

@@ -21,7 +21,10 @@ export type Page = "parted" | Entries
 
 type Failing<A> = Effect.Effect<A, BackendError>
 
-/** Where the pages of directories are kept; `place` is empty for the first page, and else the digits that lead to it. */
+/**
+ * The key under which a page of a directory is kept; `place` is empty for the first page, and else the digits that lead
+ * to it.
+ */
 export interface Pages {
   readonly get: (folder: string, place: string) => Failing<Page>
   readonly set: (folder: string, place: string, page: Page) => Failing<void>
@@ -69,7 +72,7 @@ export const all = (pages: Pages, folder: string, place = ""): Failing<ReadonlyA
       : Effect.succeed(Array.from(page))
   )
 
-/** Whether a directory has nothing in it, as far as its first page says. */
+/** Tells whether a directory has nothing in it, as far as its first page says. */
 export const isEmpty = (pages: Pages, folder: string): Failing<boolean> =>
   Effect.map(pages.get(folder, ""), (page) => page !== "parted" && page.size === 0)
 

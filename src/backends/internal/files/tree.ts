@@ -33,7 +33,7 @@ export const make = <A>(): Tree<A> => {
     return node
   }
 
-  /** Whether something can be put at a path: no file is on the way, and no directory is there. */
+  /** Tells whether something can be put at a path: no file is on the way, and no directory is there. */
   const fits = (path: string): boolean => {
     let node: Node<A> = { children: root }
     for (const name of Path.segments(path)) {

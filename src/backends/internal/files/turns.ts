@@ -2,10 +2,12 @@
  * Turns for others: work that never waits for anything would keep them, and its own time limit, from theirs.
  */
 
-/** How long work goes on before others have their turn, in milliseconds. */
+/** The time that work goes on before others have their turn, in milliseconds. */
 const turnMillis = 10
 
-/** Asked between steps: whether it is somebody else's turn. Real time, whatever the clock: it is the process that waits. */
+/**
+ * Asked between steps: whether it is somebody else's turn. Real time, whatever the clock: it is the process that waits.
+ */
 export const make = (): (() => boolean) => {
   let since: number | undefined
   return () => {

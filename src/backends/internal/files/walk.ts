@@ -64,7 +64,7 @@ const rulesAbove = (
 interface Folder {
   readonly path: string
   readonly rules: Ignore.Ignore
-  /** What is left of it, the last one first. */
+  /** The rest of it, the last one first. */
   readonly children: Array<Child>
 }
 

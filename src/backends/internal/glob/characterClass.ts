@@ -1,5 +1,6 @@
 /**
- * Classes of characters such as `[a-z]`, `[!a]` and `[[:alpha:]]`, read as git reads them and written for `effect/Glob`.
+ * Classes of characters such as `[a-z]`, `[!a]` and `[[:alpha:]]`, read as git reads them and written for
+ * `effect/Glob`.
  */
 
 /** The POSIX classes that mean the same to both. */
@@ -21,7 +22,9 @@ export interface CharacterClass {
   readonly next: number
 }
 
-/** Reads the class that begins with the `[` at `open`. Gives nothing if it has no end, or a POSIX class that is none. */
+/**
+ * Reads the class that begins with the `[` at `open`. Gives nothing if it has no end, or a POSIX class that is none.
+ */
 export const readClass = (pattern: string, open: number): CharacterClass | undefined => {
   const isNegated = pattern[open + 1] === "!" || pattern[open + 1] === "^"
   const first = open + (isNegated ? 2 : 1)

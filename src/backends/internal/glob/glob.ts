@@ -1,11 +1,11 @@
 /**
  * Globs: which paths a pattern such as `src/**\/*.{ts,tsx}` means.
  *
- * `*` and `?` stay in one name, `**` as a whole segment crosses directories, `{a,b}` are alternatives (nested ones too),
- * `[a-z]`, `[!a]` and `[[:digit:]]` are classes, `\` takes the meaning of what follows. Dot files are matched, and case
- * matters. A pattern without `/` matches names at any depth; one with `/` starts at the folder that is searched. A `/` at
- * the end means all that is in the directory. `effect/Glob` matches; here braces are expanded within bounds, and what it
- * would take literally though nobody means it is refused.
+ * `*` and `?` stay in one name, `**` as a whole segment crosses directories, `{a,b}` are alternatives (nested ones
+ * too), `[a-z]`, `[!a]` and `[[:digit:]]` are classes, `\` takes the meaning of what follows. Dot files are matched,
+ * and case matters. A pattern without `/` matches names at any depth; one with `/` starts at the folder that is
+ * searched. A `/` at the end means all that is in the directory. `effect/Glob` matches; here braces are expanded within
+ * bounds, and what it would take literally though nobody means it is refused.
  */
 import * as Result from "effect/Result"
 import type * as BackendError from "../../../core/BackendError.ts"
@@ -16,13 +16,13 @@ import * as Wildcard from "./wildcard.ts"
 /** The longest pattern, in characters. */
 const maxPatternLength = 1_024
 
-/** How many alternatives the braces of a pattern may have together. */
+/** The most alternatives that the braces of a pattern may have together. */
 const maxAlternatives = 1_000
 
-/** How many characters all alternatives may have: each path is compared with all of them. */
+/** The most characters that all alternatives may have: each path is compared with all of them. */
 const maxExpandedLength = 65_536
 
-/** How deep braces may be nested: the reader calls itself. */
+/** The depth to which braces may be nested: the reader calls itself. */
 const maxDepth = 20
 
 /** A glob, ready to match. */

@@ -1,9 +1,9 @@
 /**
  * Ignore files: which files and directories `.gitignore` files leave out of a search.
  *
- * A walk goes from the root down: it asks for each entry, extends the rules by the ignore file of each directory that it
- * enters, and does not enter what is ignored (so nothing in an ignored directory can be taken in again, as with git).
- * Only ignore files count, not the configuration of a machine. `.git` is always ignored.
+ * A walk goes from the root down: it asks for each entry, extends the rules by the ignore file of each directory that
+ * it enters, and does not enter what is ignored (so nothing in an ignored directory can be taken in again, as with
+ * git). Only ignore files count, not the configuration of a machine. `.git` is always ignored.
  */
 import { isWithin, relative } from "../files/path.ts"
 import { readClass } from "./characterClass.ts"
@@ -12,10 +12,12 @@ import * as Wildcard from "./wildcard.ts"
 /** The name of an ignore file. */
 export const ignoreFile = ".gitignore"
 
-/** How much of an ignore file is read, in bytes; the rest says nothing. */
+/** The part of an ignore file that is read, in bytes; the rest says nothing. */
 export const maxIgnoreBytes = 64 * 1024
 
-/** How many characters count of all ignore files that a file is under, the outer ones first: each name costs by these. */
+/**
+ * The number of characters that count of all ignore files above a file, the outer ones first: each name costs by these.
+ */
 const maxTotal = 4 * maxIgnoreBytes
 
 /** The longest pattern, in characters. No path that is worth ignoring needs a longer one. */
@@ -32,7 +34,7 @@ interface Rule {
 interface Rules {
   readonly folder: string
   readonly rules: ReadonlyArray<Rule>
-  /** How many characters it and those above it have. */
+  /** The number of characters that it and those above it have. */
   readonly total: number
 }
 
@@ -52,7 +54,9 @@ const trimEnd = (line: string): string => {
   return line.slice(0, escapes % 2 === 1 ? end + 1 : end)
 }
 
-/** Writes a pattern of git in the syntax of `effect/Glob`. Gives nothing for one that is none, and so matches nothing. */
+/**
+ * Writes a pattern of git in the syntax of `effect/Glob`. Gives nothing for one that is none, and so matches nothing.
+ */
 const translate = (pattern: string): string | undefined => {
   let text = ""
   for (let at = 0; at < pattern.length; at++) {
@@ -99,8 +103,8 @@ export const extend = (ignore: Ignore, folder: string, text: string): Ignore => 
 }
 
 /**
- * Whether an entry is ignored, if the directory that it is in is not. `path` is normal; rules of ignore files that are
- * not above it don't count.
+ * Tells whether an entry is ignored, if the directory that it is in is not. `path` is normal; rules of ignore files
+ * that are not above it don't count.
  */
 export const isIgnored = (ignore: Ignore, path: string, isDirectory: boolean): boolean => {
   if (path.endsWith("/.git")) return true

@@ -20,11 +20,11 @@ const maxFiles = 4_096
 /** So many are read before others have their turn. */
 const readAtOnce = 128
 
-/** What was seen. Whatever was not, has to be looked up. */
+/** Everything that was seen. Whatever was not, has to be looked up. */
 export interface Ahead {
   /** Reads those of some files that are small, as long as there is room for them. */
   readonly read: (paths: ReadonlyArray<string>) => Effect.Effect<void>
-  /** What is at a path: a file, a folder, or nothing (`null`). `undefined`: it was not looked. */
+  /** The entry at a path: a file, a folder, or nothing (`null`). `undefined`: it was not looked. */
   readonly child: (path: string) => Child | null | undefined
   readonly content: (path: string) => Uint8Array | undefined
 }

@@ -15,11 +15,13 @@ import * as System from "./system.ts"
 const prefix = ".effect-deepagents-"
 const unfinished = /^[0-9a-f]{32}$/
 
-/** Whether this is the name of a file that is not written to its end. Nobody is shown these. */
+/** Tells whether this is the name of a file that is not written to its end. Nobody is shown these. */
 export const isUnfinished = (name: string): boolean =>
   name.startsWith(prefix) && unfinished.test(name.slice(prefix.length))
 
-/** A file to write. `old` is what it replaces: its mode and its owner are kept. Without it there must be no such file. */
+/**
+ * A file to write. `old` is what it replaces: its mode and its owner are kept. Without it there must be no such file.
+ */
 export interface Target {
   readonly held: Held
   readonly name: string
@@ -37,8 +39,8 @@ const keepOwner = (fd: number, old: System.Stats, fresh: System.Stats) =>
     : Effect.ignore(System.fchown(fd, Number(old.uid), Number(old.gid)))
 
 /**
- * Gives a file or a link another name, which must be free. Done by a link, which never overwrites; where there are none,
- * after a look.
+ * Gives a file or a link another name, which must be free. Done by a link, which never overwrites; where there are
+ * none, after a look.
  */
 export const take = (from: System.RealPath, to: System.RealPath): Effect.Effect<void, Fault> =>
   Effect.matchEffect(System.link(from, to), {
@@ -56,8 +58,8 @@ export const takeCarefully = (from: System.RealPath, to: System.RealPath): Effec
   )
 
 /**
- * Writes a file and gives what it is by then. If it fails, is interrupted or the disk is full, the old file is as it was
- * and nothing is left behind.
+ * Writes a file and gives what it is by then. If it fails, is interrupted or the disk is full, the old file is as it
+ * was and nothing is left behind.
  */
 export const write = ({ held, name, old }: Target, content: Uint8Array): Effect.Effect<System.Stats, Fault> =>
   Effect.suspend(() => {

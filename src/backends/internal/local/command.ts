@@ -22,7 +22,7 @@ export interface Chunk {
 export interface Running {
   /** Ends it before its time, with all that it started. */
   readonly end: Effect.Effect<void>
-  /** What it has written since: waits for something. `undefined` when it is over and all was taken. */
+  /** Takes what it has written since: waits for something. `undefined` when it is over and all was taken. */
   readonly take: Effect.Effect<ReadonlyArray<Chunk> | undefined>
   /** As a shell would say: 128 + n if a signal ended it. Known when `take` gave `undefined`. */
   readonly exitCode: () => number
@@ -42,7 +42,7 @@ const drainedBytes = 4 * 1024 * 1024
 // One turn of the event loop reads all that is there; the first one may be half over.
 const quietTurns = 3
 
-/** What Linux takes of one argument, or one variable, and of all together as a rule; in bytes. */
+/** The most that Linux takes of one argument, or one variable, and of all together as a rule; in bytes. */
 const maxText = 128 * 1024 - 1
 const maxTexts = 2 * 1024 * 1024
 
@@ -126,7 +126,10 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
 
   const isPaused = (): boolean => buffered > bufferedBytes
 
-  /** Nobody takes what is written any more. It is read on: without readers, a command that ends in peace would be killed. */
+  /**
+   * Nobody takes what is written any more. It is read on: without readers, a command that ends in peace would be
+   * killed.
+   */
   const discard = (): void => {
     isDiscarding = true
     takeAll()
@@ -207,10 +210,10 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
 }
 
 /**
- * Runs a command for as long as the scope is open. When that closes, all of the command's group is asked to end and gets
- * killed after 2 seconds, and closing waits for that. If the shell ends by itself, its group is ended in the same way,
- * but nobody waits: that is over when the scope of `leftovers` is closed at the latest. Nobody is sent a signal after
- * that: the group's number may be somebody else's.
+ * Runs a command for as long as the scope is open. When that closes, all of the command's group is asked to end and
+ * gets killed after 2 seconds, and closing waits for that. If the shell ends by itself, its group is ended in the same
+ * way, but nobody waits: that is over when the scope of `leftovers` is closed at the latest. Nobody is sent a signal
+ * after that: the group's number may be somebody else's.
  */
 export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<Running, Fault, Scope.Scope> =>
   Effect.gen(function* () {

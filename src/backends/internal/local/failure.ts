@@ -1,4 +1,4 @@
-/** What the operating system says went wrong, as the reason of a backend's error. */
+/** Failures of the operating system, as the reason of a backend's error. */
 import * as Effect from "effect/Effect"
 import { type BackendError, make, type Reason } from "../../../core/BackendError.ts"
 
@@ -49,7 +49,7 @@ const verdicts: { readonly [code: string]: Fault | undefined } = {
   EIO: unavailable("the disk reports an error")
 }
 
-/** What a system error (`ENOENT`) means. The error itself names real paths: it is the cause, which stays in the log. */
+/** Translates a system error (`ENOENT`). The error itself names real paths: it is the cause, which stays in the log. */
 export const fromSystem = (cause: NodeJS.ErrnoException): Fault => ({
   ...(verdicts[cause.code ?? ""] ?? unavailable(cause.code ?? "unknown error")),
   cause

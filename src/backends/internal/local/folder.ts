@@ -34,7 +34,7 @@ const describe = (stats: System.Stats) => ({
   modifiedAt: Number(stats.mtimeMs)
 })
 
-/** What a link is, to who follows it. */
+/** Tells what a link leads to. */
 const follow = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<Stat> =>
   Effect.match(Jail.locate(jail, names, true), {
     onSuccess: ({ stats }): Stat =>
@@ -60,15 +60,15 @@ const stat = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<Stat
     Effect.catchIf(is("NotDirectory"), () => Effect.undefined)
   )
 
-/** Whether a name is shown: if a path can say it, and it is not that of a file that is not written to its end. */
+/** Tells whether a name is shown: if a path can say it, and it is not that of a file that is not written to its end. */
 export const isShown = (name: string, inRoot: boolean): boolean =>
   !name.includes("\\") && !(inRoot && name.startsWith("~")) && !Atomic.isUnfinished(name)
 
-/** What is shown of a folder. */
+/** The entries of a folder that are shown. */
 export const shown = (entries: ReadonlyArray<System.Entry>, isRoot: boolean): ReadonlyArray<System.Entry> =>
   entries.every(({ name }) => isShown(name, isRoot)) ? entries : entries.filter(({ name }) => isShown(name, isRoot))
 
-/** What these names are in a held folder. */
+/** Looks up names in a held folder. */
 const children = Effect.fnUntraced(function* (
   jail: Jail.Jail,
   held: Jail.Held,
@@ -96,7 +96,7 @@ const children = Effect.fnUntraced(function* (
   return [...found, ...followed]
 })
 
-/** What these names are in a folder; those that are not there are left out. */
+/** Looks up names in a folder; those that are not there are left out. */
 export const childrenOf = (
   jail: Jail.Jail,
   folder: ReadonlyArray<string>,

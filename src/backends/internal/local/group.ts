@@ -19,7 +19,7 @@ const signal = (group: number, name: NodeJS.Signals | 0): Effect.Effect<boolean>
     { onSuccess: () => true, onFailure: (isThere) => isThere }
   )
 
-/** Whether a process, as `/proc/7/stat` describes it, is in the group and runs. */
+/** Tells whether a process, as `/proc/7/stat` describes it, is in the group and runs. */
 const runsIn = (group: number, stat: string): boolean => {
   // What comes before is its name, which may be anything.
   const [state, , itsGroup] = stat.slice(stat.lastIndexOf(")") + 2).split(" ")

@@ -1,10 +1,10 @@
 /**
  * The root that no path leads out of, whatever the links in it say and whoever changes them meanwhile.
  *
- * Links are resolved by hand, one name at a time: one that would lead out is refused before anything outside is touched.
- * The folder that is found is then held open. On Linux whatever is done below it goes through the descriptor
- * (`/proc/self/fd/7/name`), after the kernel has said where that is: a folder that is swapped for a link in between leads
- * nowhere else. Systems without `/proc` check the folder's real path before and after instead.
+ * Links are resolved by hand, one name at a time: one that would lead out is refused before anything outside is
+ * touched. The folder that is found is then held open. On Linux whatever is done below it goes through the descriptor
+ * (`/proc/self/fd/7/name`), after the kernel has said where that is: a folder that is swapped for a link in between
+ * leads nowhere else. Systems without `/proc` check the folder's real path before and after instead.
  */
 import * as NodeFs from "node:fs"
 import * as NodePath from "node:path"
@@ -24,7 +24,10 @@ export interface Jail {
   readonly byDescriptor: boolean
 }
 
-/** Where a path leads: names of real folders below the root, and what is there; or the names that are missing there. */
+/**
+ * The place that a path leads to: names of real folders below the root, and what is there; or the names that are
+ * missing there.
+ */
 export interface Place {
   readonly names: ReadonlyArray<string>
   readonly stats: System.Stats | undefined
@@ -54,13 +57,13 @@ const unsayable = fault({ _tag: "InvalidPath", problem: "a name in it is none th
 // Node does not name it: opens a folder without reading it, for which the right to pass through is enough.
 const pathOnly = 0o10000000
 
-/** How a folder is opened to be held. */
+/** The flags by which a folder is opened to be held. */
 export const folderOnly = pathOnly | NodeFs.constants.O_DIRECTORY | NodeFs.constants.O_NOFOLLOW
 
 const splitNames = (path: string): ReadonlyArray<string> =>
   path.split("/").filter((name) => name !== "" && name !== ".")
 
-/** Whether a real path is in the root. */
+/** Tells whether a real path is in the root. */
 export const isInside = (jail: Jail, real: string): boolean => real === jail.root || real.startsWith(`${jail.root}/`)
 
 /** The real path of names below the root. */
@@ -81,7 +84,7 @@ export const make = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
 /** Deeper paths than this are first taken to have no links on the way: to look at each name of them takes long. */
 const deep = 16
 
-/** What is at a path in a folder that is where the path says, with no link on the way there. */
+/** Looks up a path in a folder that is where the path says, with no link on the way there. */
 const locatePlain = (jail: Jail, path: ReadonlyArray<string>): Place | undefined => {
   if (!jail.byDescriptor || path.length <= deep || path.includes("..")) return undefined
   const folder = realPath(jail, path.slice(0, -1))

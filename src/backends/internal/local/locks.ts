@@ -32,7 +32,7 @@ const identityOf = Effect.fnUntraced(function* (jail: Jail.Jail, path: string) {
 
 type Identity = Effect.Success<ReturnType<typeof identityOf>>
 
-/** What can't be found can't be changed either: the change says why. */
+/** Nothing that can't be found can be changed either: the change says why. */
 const identitiesOf = (jail: Jail.Jail, paths: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Identity>> =>
   Effect.map(
     Effect.forEach(paths, (path) => Effect.option(identityOf(jail, path))),

@@ -24,7 +24,7 @@ const longestLookMillis = 16
 /** Gives a lock back. `undefined`: somebody else has it. */
 type Taken = Effect.Effect<void> | undefined
 
-/** Whether a lock can be had later: somebody has it, or the system has no room for one at the moment. */
+/** Tells whether a lock can be had later: somebody has it, or the system has no room for one at the moment. */
 const isForNow = (cause: unknown): boolean =>
   cause instanceof Error &&
   "code" in cause &&
@@ -62,7 +62,7 @@ const byFile = process.platform === "darwin" || process.platform.endsWith("bsd")
 const take: (name: string) => Effect.Effect<Taken> =
   process.platform === "linux" ? bound : byFile ? lockedFile : () => Effect.succeed(Effect.void)
 
-/** What a lock is called. Files would stay, so there are not many. */
+/** The file of a lock. Files would stay, so there are not many. */
 const nameOf = (what: string): string =>
   createHash("sha256")
     .update(what)
@@ -110,8 +110,8 @@ const acquire = (name: string): Effect.Effect<boolean, Fault, Scope.Scope> => {
 /**
  * Takes the locks of some things for as long as the scope is open, and says whether it had to wait for one.
  *
- * Who wants a lock stands in a door before it, which only one can, until it has the lock: so a process that has much to
- * do with one thing lets others have their turn.
+ * Whoever wants a lock stands in a door before it, which only one can, until it has the lock: so a process that has
+ * much to do with one thing lets others have their turn.
  */
 export const locking = (things: ReadonlyArray<string>): Effect.Effect<boolean, Fault, Scope.Scope> =>
   Effect.gen(function* () {

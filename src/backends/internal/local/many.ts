@@ -1,6 +1,6 @@
 /**
- * Many folders and files at once. Each folder is held in the same way as a single one; but by plain callbacks, which are
- * ten times as fast as as many effects: a search goes through thousands of folders.
+ * Many folders and files at once. Each folder is held in the same way as a single one; but by plain callbacks, which
+ * are ten times as fast as as many effects: a search goes through thousands of folders.
  */
 import * as NodeFs from "node:fs"
 import * as Effect from "effect/Effect"
@@ -72,7 +72,7 @@ const hold = (
 const collect = <A>(start: (end: (all: ReadonlyArray<A>) => void) => void): Effect.Effect<ReadonlyArray<A>> =>
   Effect.uninterruptible(Effect.callback((resume) => start((all) => resume(Effect.succeed(all)))))
 
-/** What is in each of some real folders; `undefined` if that can't be said. */
+/** Lists some real folders; `undefined` if that can't be said. */
 export const readdirs = (
   jail: Jail.Jail,
   folders: ReadonlyArray<ReadonlyArray<string>>
@@ -118,7 +118,7 @@ const lstats = (paths: ReadonlyArray<System.RealPath>, end: (found: Found) => vo
   go()
 }
 
-/** What is at each of some paths; `undefined` for what is not there. */
+/** Looks up some paths; `undefined` for what is not there. */
 export const lstatAll = (paths: ReadonlyArray<System.RealPath>): Effect.Effect<Found> =>
   collect((end) => lstats(paths, end))
 

@@ -1,7 +1,7 @@
 /** The text that a command writes: decoded, and its beginning and its end, however much it is. */
 import type { Chunk } from "./command.ts"
 
-/** What was kept. `truncated`: its middle was left out. */
+/** The text that was kept. `truncated`: its middle was left out. */
 export interface Kept {
   readonly output: string
   readonly truncated: boolean
@@ -84,7 +84,7 @@ export const decoder = () => {
       withText(
         chunks.map(({ channel, bytes }) => ({ channel, text: decoders[channel].decode(bytes, { stream: true }) }))
       ),
-    /** What is left: characters that were begun only. */
+    /** The rest: characters that were begun only. */
     end: (): ReadonlyArray<Piece> =>
       withText(channels.map((channel) => ({ channel, text: decoders[channel].decode() })))
   }

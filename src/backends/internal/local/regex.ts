@@ -2,11 +2,12 @@
  * RE2 patterns in ripgrep's syntax.
  *
  * Literal texts of a pattern (`literals.ts`) would do for most: searches by them take as long. But where a pattern has
- * none, such as `^\s*$` or `[0-9a-f]{8}`, or one that most files have, they take 8 to 14 times as long, over 20,000 files.
+ * none, such as `^\s*$` or `[0-9a-f]{8}`, or one that most files have, they take 8 to 14 times as long, over 20,000
+ * files.
  *
  * The translation finds every line that the original finds, maybe more: what ripgrep gives are files to look into, not
- * results. So bytes that are not UTF-8, which our search takes for U+FFFD, are matched by whatever matches that. Patterns
- * that mean something else by the tables of different Unicode versions are not translated.
+ * results. So bytes that are not UTF-8, which our search takes for U+FFFD, are matched by whatever matches that.
+ * Patterns that mean something else by the tables of different Unicode versions are not translated.
  */
 
 type Range = readonly [number, number]
@@ -57,7 +58,7 @@ const complement = (all: ReadonlyArray<Range>): ReadonlyArray<Range> => {
 
 const hex = (char: number): string => `\\x{${char.toString(16)}}`
 
-/** What a line can have in it: no line breaks, and no surrogates, which ripgrep does not know. */
+/** The characters that a line can have in it: no line breaks, and no surrogates, which ripgrep does not know. */
 const inLines: ReadonlyArray<Range> = [
   [0, 9],
   [11, 12],
@@ -83,7 +84,7 @@ const classOf = (ranges: ReadonlyArray<Range>): string => {
   return valid.some(([low, high]) => low <= replacement && replacement <= high) ? orInvalid(pattern) : pattern
 }
 
-/** Whether these are letters whose other cases have been the same since long before any version in use. */
+/** Tells whether these are letters whose other cases have been the same since long before any version in use. */
 export const foldsAlike = (low: number, high = low): boolean => high <= 0x17f || (low >= 0x370 && high <= 0x52f)
 
 interface Read<A> {
@@ -169,7 +170,7 @@ const readGroup = (pattern: string, at: number): Read<string> | undefined => {
   return { value: `(?${flags}${end}`, next: at + all.length }
 }
 
-/** What ripgrep is given. `nul` says that it can match NUL. */
+/** The pattern that ripgrep is given. `nul` says that it can match NUL. */
 export interface Translated {
   readonly pattern: string
   readonly nul: boolean

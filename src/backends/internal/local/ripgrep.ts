@@ -1,9 +1,10 @@
 /**
  * ripgrep, which knows in a moment which of many files a pattern may be in.
  *
- * It is asked for names only. What is in those files is then found by our own search, within the root and with its rules:
- * so results do not depend on whether there is a ripgrep, and what it can be made to say by hostile files does no harm.
- * It reads no configuration and no ignore files (one could be a pipe, or a link to anything), and gets little memory.
+ * It is asked for names only. What is in those files is then found by our own search, within the root and with its
+ * rules: so results do not depend on whether there is a ripgrep, and what it can be made to say by hostile files does
+ * no harm. It reads no configuration and no ignore files (one could be a pipe, or a link to anything), and gets little
+ * memory.
  */
 import { isAbsolute, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
@@ -43,7 +44,7 @@ export const find = (jail: Jail.Jail, named: string | false | undefined): Effect
   })
 }
 
-/** How ripgrep is told to look for something; nothing, if it can't be. */
+/** Writes what ripgrep is told to look for; nothing, if that can't be said. */
 export const argumentsFor = (query: GrepQuery): ReadonlyArray<string> | undefined => {
   const { ignoreCase = false, pattern, regex = false } = query
   const cased = ignoreCase ? ["--ignore-case"] : ["--case-sensitive"]
@@ -58,7 +59,7 @@ export const argumentsFor = (query: GrepQuery): ReadonlyArray<string> | undefine
   return isPlain ? [...cased, "--binary", "--fixed-strings", `--regexp=${pattern}`] : undefined
 }
 
-/** How it ended. `isPartial`: the time was up. */
+/** The end of a search. `isPartial`: the time was up. */
 export interface Ended {
   readonly isPartial: boolean
 }

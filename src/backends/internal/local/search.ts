@@ -27,7 +27,7 @@ const glimpsed = 400
 const readAtOnce = 16
 const aheadAtOnce = 64
 
-/** What searches need. */
+/** The parts that searches need. */
 export interface Searched {
   readonly jail: Jail.Jail
   readonly primitives: Primitives
@@ -82,7 +82,7 @@ const tree = (from: string, paths: ReadonlyArray<string>): ReadonlyMap<string, S
   return folders
 }
 
-/** What ripgrep has for a query, and what was read of that already. */
+/** The files that ripgrep names for a query, and what was read of them already. */
 interface Candidates {
   readonly folders: ReadonlyMap<string, Set<string>>
   readonly ahead: Ahead.Ahead
@@ -118,7 +118,7 @@ const among = (searched: Searched, { ahead, folders }: Candidates): Derived.Sear
   return { ...rest, primitives: { ...listed, read }, atHand: ahead.content }
 }
 
-/** What ripgrep has for a query, if it can say. */
+/** Asks ripgrep for the candidates of a query, if it can say. */
 const candidates = Effect.fnUntraced(function* (searched: Searched, query: Backend.GrepQuery) {
   const { jail, ripgrep } = searched
   const args = ripgrep === undefined ? undefined : Ripgrep.argumentsFor(query)

@@ -20,7 +20,7 @@ const foldersAtOnce = 64
 // What a folder has in it as a rule: it is not known before it is read.
 const entriesOfFolder = 32
 
-/** What was seen: the children of folders by their paths, and the folders that ignore files leave out. */
+/** The entries that were seen: the children of folders by their paths, and the folders that ignore files leave out. */
 export interface Survey {
   readonly folders: ReadonlyMap<string, ReadonlyArray<Child>>
   readonly leftOut: ReadonlyArray<string>

@@ -1,9 +1,9 @@
 /**
  * The system calls that the file system backend is made of, as effects.
  *
- * None of them can be interrupted while it is under way: a descriptor must not be closed (and its number given to another
- * file) as long as a call uses it. What looks at names and descriptors is done at once: it takes microseconds, and ten
- * times as many by way of node's threads. What reads, writes and lists goes by way of them.
+ * None of them can be interrupted while it is under way: a descriptor must not be closed (and its number given to
+ * another file) as long as a call uses it. What looks at names and descriptors is done at once: it takes microseconds,
+ * and ten times as many by way of node's threads. What reads, writes and lists goes by way of them.
  */
 import { isUtf8 } from "node:buffer"
 import * as NodeFs from "node:fs"
@@ -45,7 +45,7 @@ const now = <A>(run: () => A): Effect.Effect<A, Fault> =>
     return Result.isSuccess(done) ? Effect.succeed(done.success) : Effect.fail(fromSystem(done.failure))
   })
 
-/** What is at a path; `undefined` for what is not there. It makes no error then: that is dear, and often so. */
+/** The entry at a path; `undefined` for what is not there. It makes no error then: that is dear, and often so. */
 export const lstatNow = (path: RealPath): Stats | undefined =>
   NodeFs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
 
@@ -104,7 +104,7 @@ export const link = (from: RealPath, to: RealPath) => command((done) => NodeFs.l
 export const unlink = (path: RealPath) => command((done) => NodeFs.unlink(path, done))
 export const rmdir = (path: RealPath) => command((done) => NodeFs.rmdir(path, done))
 
-/** What is in a directory, in no order. Names are bytes: not every one is text. */
+/** Lists a directory, in no order. Names are bytes: not every one is text. */
 export type Dirents = ReadonlyArray<NodeFs.Dirent<Buffer>>
 
 export const readdir = (path: RealPath) =>
@@ -121,7 +121,7 @@ const entryOf = (name: string, dirent: NodeFs.Dirent<string | Buffer>): Entry =>
   kind: dirent.isDirectory() ? "directory" : dirent.isFile() ? "file" : "link"
 })
 
-/** What is in a directory and has a text for a name, in no order. */
+/** Lists what has a text for a name in a directory, in no order. */
 export const listNow = (path: RealPath, done: Done<ReadonlyArray<Entry>>): void => {
   NodeFs.readdir(path, { withFileTypes: true }, (failed, dirents) => {
     if (failed !== null) return done(failed, [])
@@ -144,6 +144,6 @@ export const listNow = (path: RealPath, done: Done<ReadonlyArray<Entry>>): void 
 
 export const list = (path: RealPath) => call<ReadonlyArray<Entry>>((done) => listNow(path, done))
 
-/** What the file's content is known by: changes with each change, as exactly as the file system keeps time. */
+/** The version of the file's content: changes with each change, as exactly as the file system keeps time. */
 export const versionOf = (stats: Stats): string =>
   [stats.mtimeNs, stats.ctimeNs, stats.size, stats.ino].map((part) => part.toString(36)).join("-")

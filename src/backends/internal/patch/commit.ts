@@ -95,7 +95,7 @@ const problemOf = (cause: Cause.Cause<{ readonly message: string }>): string => 
   return Result.isSuccess(failure) ? failure.success.message : "the backend broke down"
 }
 
-/** Whether a step that failed may have been done. */
+/** Tells whether a step that failed may have been done. */
 const isUncertain = ({ reason }: BackendError.BackendError): boolean =>
   reason._tag === "TimedOut" || reason._tag === "Unavailable"
 

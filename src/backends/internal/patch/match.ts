@@ -2,7 +2,7 @@
 export interface Haystack {
   readonly lines: ReadonlyArray<string>
   readonly folded: Array<ReadonlyArray<string> | undefined>
-  /** How many comparisons of lines are left: many hunks that fit nowhere must not take forever. */
+  /** The number of comparisons of lines that are left: many hunks that fit nowhere must not take forever. */
   left: number
 }
 
@@ -24,7 +24,10 @@ const fold = (line: string): string =>
     .replace(/\u2026/g, "...")
     .trim()
 
-/** How two lines may differ and still be the same, from not at all to what editors and models change by themselves. */
+/**
+ * The ways in which two lines may differ and still be the same, from not at all to what editors and models change by
+ * themselves.
+ */
 const folds: ReadonlyArray<(line: string) => string> = [
   (line) => line,
   (line) => line.trimEnd(),
@@ -46,7 +49,7 @@ const failures = (needle: ReadonlyArray<string>): ReadonlyArray<number> => {
   return table
 }
 
-/** Where the lines are, or how far they fit at best: `matched` of them, from `index` on. */
+/** The place of the lines, or how far they fit at best: `matched` of them, from `index` on. */
 export interface Found {
   readonly found: boolean
   readonly index: number
@@ -84,7 +87,7 @@ export const find = (hay: Haystack, needle: ReadonlyArray<string>, from: number)
   return best
 }
 
-/** Whether lines are at an index, nearly at least. */
+/** Tells whether lines are at an index, nearly at least. */
 export const isAt = (hay: Haystack, needle: ReadonlyArray<string>, index: number): boolean =>
   needle.every((line, offset) => fold(hay.lines[index + offset] ?? "") === fold(line))
 

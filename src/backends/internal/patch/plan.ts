@@ -69,7 +69,7 @@ const all = (sections: ReadonlyArray<Section>): ReadonlyArray<string> => [
 export const pathsOf = (patch: Patch): Result.Result<ReadonlyArray<string>, Failure> =>
   Result.map(Result.all(patch.changes.map(sectionOf)), all)
 
-/** What is known of a path while the sections are gone over, one after the other. */
+/** The state of a path while the sections are gone over, one after the other. */
 interface State {
   readonly path: string
   readonly before: Loaded | undefined

@@ -12,9 +12,9 @@ const byteOrderMark = "\uFEFF"
 interface Text {
   readonly mark: string
   readonly lines: ReadonlyArray<string>
-  /** What ends each line; the last may have none. */
+  /** The ending of each line; the last may have none. */
   readonly ends: ReadonlyArray<string>
-  /** What ends most lines. */
+  /** The ending of most lines. */
   readonly ending: string
 }
 
@@ -92,7 +92,7 @@ const misfit = (
   )
 }
 
-/** Where a hunk is looked for, and where it is put if it only adds lines. */
+/** Finds where a hunk is looked for, and where it is put if it only adds lines. */
 interface Lead {
   readonly from: number
   readonly insert: number
@@ -161,7 +161,7 @@ const replace = (text: Text, places: ReadonlyArray<Place>): string => {
 }
 
 /**
- * What a file becomes by the hunks of a section. Each is looked for after the one before it. Lines that stay are the
+ * Applies the hunks of a section to a file. Each is looked for after the one before it. Lines that stay are the
  * file's own, in whatever way the patch has them; lines that are added get the line ending that most lines have.
  */
 export const apply = (

@@ -22,7 +22,7 @@ export interface Piece {
   readonly text: string
 }
 
-/** What commands run by. `outputLimit` is in characters. */
+/** The rules by which commands run. `outputLimit` is in characters. */
 export interface Shell {
   readonly channel: Channel & {
     readonly executeStream?:
@@ -39,10 +39,10 @@ const defaultTimeout = Duration.minutes(2)
 const longest = 365 * 24 * 60 * 60
 const shownAtTimeout = 2_000
 
-/** What the other side needs to say that the time is up, in milliseconds, before it is said here. */
+/** The time that the other side needs to say that the time is up, in milliseconds, before it is said here. */
 const grace = 15_000
 
-/** How long the end of a command may take, in milliseconds. */
+/** The time that the end of a command may take, in milliseconds. */
 const endLimit = 15_000
 
 const encoder = new TextEncoder()
@@ -116,7 +116,7 @@ const refused = (started: Started, output: string): BackendError.BackendError =>
   return failureOf(operation, started.subject.path, status ?? "")
 }
 
-/** What a command wrote, from between its marks; and how it ended. */
+/** Reads what a command wrote, from between its marks; and how it ended. */
 const ended = (
   started: Started,
   output: string,

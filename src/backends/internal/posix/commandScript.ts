@@ -1,5 +1,5 @@
 /**
- * How a command runs in a remote shell: in a session of its own, which can be ended as a whole, for a limited time, with
+ * A command in a remote shell: it runs in a session of its own, which can be ended as a whole, for a limited time, with
  * the beginning and the end of its output.
  */
 import { prelude, quote } from "./shell.ts"
@@ -26,13 +26,15 @@ _ed_end() {
 }`
 
 /**
- * What a script begins and ends its output with. A command can't know it, so it can't say how it ended itself.
+ * The mark that a script begins and ends its output with. A command can't know it, so it can't say how it ended itself.
  */
 export const beginOf = (nonce: string): string => `<ed:${nonce}:`
 export const endOf = (nonce: string): string => `:${nonce}:`
 export const refusalOf = (nonce: string): string => `<ed:${nonce}!`
 
-/** What comes before the output and behind it, with names that no command is likely to have in its environment. */
+/**
+ * Makes what comes before the output and behind it, with names that no command is likely to have in its environment.
+ */
 const start = `
 _ed_r=$1 _ed_n=$2 _ed_w=$3 _ed_t=$4 _ed_h=$5 _ed_x=$6 _ed_i=$7 _ed_c=$8; shift 8
 _ed_f=/tmp/.ed-$_ed_n
@@ -79,7 +81,10 @@ exec 4>&-${stop}`
 const streamed = `${start}
 _ed_run "$@" <"$_ed_i"; _ed_q=$?${stop}`
 
-/** A command and how it runs. `seconds` is its time (parts of one if the machine knows them), `bytes` how much of its output is given at each end. */
+/**
+ * A command and how it runs. `seconds` is its time (parts of one if the machine knows them), `bytes` how much of its
+ * output is given at each end.
+ */
 export interface Run {
   readonly root: string
   readonly nonce: string
@@ -88,7 +93,7 @@ export interface Run {
   readonly bytes: number
   /** The command, or the path of a file with it. */
   readonly command: { readonly text: string } | { readonly file: string }
-  /** What it reads, or the path of a file with it. */
+  /** The input, or the path of a file with it. */
   readonly stdin: { readonly text: string } | { readonly file: string } | undefined
   readonly env: ReadonlyArray<readonly [name: string, value: string]>
 }

@@ -19,7 +19,7 @@ import * as Transfer from "./transfer.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
-/** What the operations are made from. `maxFileSize` is in bytes. */
+/** The parts that the operations are made from. `maxFileSize` is in bytes. */
 export interface Source {
   readonly remote: Remote
   readonly locks: Locks
@@ -55,7 +55,7 @@ const lastLine = 1_000_000_000
 /** A window has fewer lines than this, since each has a byte at least. */
 const mostLines = 300_000
 
-/** How often an edit is made again that was overtaken by another one. */
+/** The number of times an edit is made again that was overtaken by another one. */
 const attempts = 20
 
 const encoder = new TextEncoder()
@@ -138,7 +138,7 @@ const portions = (paths: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<str
   return all
 }
 
-/** Where paths lead. What has nothing at it, or can't have, leads where it says. */
+/** Finds where paths lead. One that has nothing at it, or can't have, leads where it says. */
 const realPaths =
   ({ remote }: Source): NonNullable<Backend.Service["realPaths"]> =>
   (given) =>

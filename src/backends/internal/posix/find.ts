@@ -7,13 +7,14 @@ import type { Script } from "./shell.ts"
 export const searchBytes = 8 * 1024 * 1024
 
 /**
- * `path seconds ignored name literal…`: the real path within the root, the ignore files on the way to a path and in it (where it is, its text), an empty
- * record, then what is found. `name` is what `find -name` takes, `literal…` are arguments of `grep`: with them only files
- * with a line that it finds are given. What is found are paths that begin with `./`, a line each; one with a newline in
- * it is in a record of its own. The last record is `done` or `time`. `file` at the beginning says that the path is one.
+ * `path seconds ignored name literal…`: the real path within the root, the ignore files on the way to a path and in it
+ * (where it is, its text), an empty record, then what is found. `name` is what `find -name` takes, `literal…` are
+ * arguments of `grep`: with them only files with a line that it finds are given. What is found are paths that begin
+ * with `./`, a line each; one with a newline in it is in a record of its own. The last record is `done` or `time`.
+ * `file` at the beginning says that the path is one.
  *
- * A directory that the root's ignore file names plainly is not gone into, unless there is a rule that takes something in
- * again.
+ * A directory that the root's ignore file names plainly is not gone into, unless there is a rule that takes something
+ * in again.
  */
 export const find: Script = {
   large: true,
@@ -75,8 +76,8 @@ export const find: Script = {
 }
 
 /**
- * `budget size path…`: contents, as long as they are within the budget. For each file its size, then its bytes; -1 for one
- * that is larger than `size`, -2 for one that can't be read. The first file comes in any case.
+ * `budget size path…`: contents, as long as they are within the budget. For each file its size, then its bytes; -1 for
+ * one that is larger than `size`, -2 for one that can't be read. The first file comes in any case.
  */
 export const gather: Script = {
   large: true,

@@ -1,5 +1,6 @@
 /**
- * Looks into the files that a remote shell found: short ones come together, of a long one only the lines that may match.
+ * Looks into the files that a remote shell found: short ones come together, of a long one only the lines that may
+ * match.
  */
 import * as Effect from "effect/Effect"
 import type { BackendError } from "../../../core/BackendError.ts"
@@ -19,7 +20,7 @@ interface Work {
   readonly query: FileQuery
 }
 
-/** Where what is found is put. */
+/** The place that findings are added to. */
 interface Result {
   readonly add: (found: Found) => void
   readonly room: () => number
@@ -31,11 +32,11 @@ type Failing<A> = Effect.Effect<A, BackendError>
 /** A file of at most this many bytes comes as a whole. */
 const wholeSize = 256 * 1024
 
-/** How many bytes of files come at once: first as many as a command answers with, then more. */
+/** The number of bytes of files that come at once: first as many as a command answers with, then more. */
 const firstBudget = 300 * 1024
 const laterBudget = 4 * 1024 * 1024
 
-/** How much of a long file comes at once, if it has to be looked at as a whole. */
+/** The part of a long file that comes at once, if it has to be looked at as a whole. */
 const chunkSize = 2 * 1024 * 1024
 
 /** No more lines of a long file than these are looked at. */
@@ -54,7 +55,9 @@ const someOf = (paths: ReadonlyArray<string>, from: number): ReadonlyArray<strin
 /** The numbers of lines are moved by as many empty lines as it takes to be no binary file, whatever follows. */
 const padding = "\n".repeat(sniffLength)
 
-/** Makes the file of which some lines are known: the others are empty, so they match nothing that has a literal in it. */
+/**
+ * Makes the file of which some lines are known: the others are empty, so they match nothing that has a literal in it.
+ */
 const fill = function* (numbered: string): Generator<Uint8Array> {
   const encoder = new TextEncoder()
   yield encoder.encode(padding)

@@ -1,6 +1,6 @@
 /**
- * What is in a directory of a remote shell: names from the shell, which are exact, and sizes from `ls -l`, whose names
- * are not, put together by their order.
+ * The entries of a directory of a remote shell: names from the shell, which are exact, and sizes from `ls -l`, whose
+ * names are not, put together by their order.
  */
 import type { Entry, Listing } from "../../../core/Backend.ts"
 import * as Path from "../files/path.ts"
@@ -11,7 +11,7 @@ const kinds: { readonly [mark: string]: Entry["kind"] } = { d: "directory", f: "
 interface Named {
   readonly name: string
   readonly kind: Entry["kind"]
-  /** What `ls -l` must say of it, if its size is to be believed. */
+  /** The kind that `ls -l` must say it is, if its size is to be believed. */
   readonly mark: string
   readonly size: number | undefined
 }

@@ -17,11 +17,11 @@ export const cutMiddle = (text: string, limit: number): { readonly output: strin
 
 /** Takes the marks off a text that comes in pieces, cut anywhere. */
 export interface Unframer {
-  /** What is known to be output. */
+  /** Text that is known to be output. */
   readonly push: (text: string) => string
-  /** What the end mark said, if it came. */
+  /** The content of the end mark, if it came. */
   readonly status: () => string | undefined
-  /** What came instead of a beginning. */
+  /** The text that came instead of a beginning. */
   readonly refusal: () => string
   /** The last of the output. */
   readonly last: () => string
@@ -30,7 +30,7 @@ export interface Unframer {
 const longestBanner = 64 * 1024
 const keptAtEnd = 4_000
 
-/** How much of the end of a text may be the beginning of a mark. */
+/** Counts the characters at the end of a text that may be the beginning of a mark. */
 const overlap = (text: string, mark: string): number => {
   for (let length = Math.min(text.length, mark.length - 1); length > 0; length--) {
     if (mark.startsWith(text.slice(text.length - length))) return length

@@ -8,7 +8,7 @@ import { commandLine, decodeFrame, type Script, spoolPath } from "./shell.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
-/** What a command wrote, and how it ended. `output` may have stderr in it or not. */
+/** The output of a command, and how it ended. `output` may have stderr in it or not. */
 export interface Answer {
   readonly output: string
   readonly exitCode: number
@@ -21,7 +21,7 @@ export interface Channel {
   readonly read: (path: string) => Effect.Effect<Uint8Array, unknown>
 }
 
-/** What an operation is called in its errors. */
+/** The name of an operation in its errors, and its path. */
 export interface Subject {
   readonly operation: string
   readonly path: string
@@ -36,10 +36,10 @@ export interface Remote {
   readonly discard: (paths: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
-/** How long an operation on files may take, in milliseconds. */
+/** The time that an operation on files may take, in milliseconds. */
 const fileLimit = 60_000
 
-/** How many bytes of arguments fit into a command, whatever carries it. */
+/** The number of bytes of arguments that fit into a command, whatever carries it. */
 export const maxArguments = 64 * 1024
 
 /** A failure of the channel, as a failure of an operation. */

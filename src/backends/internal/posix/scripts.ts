@@ -80,8 +80,8 @@ export const read: Script = {
 }
 
 /**
- * `limit budget path…`: for each file `ok`, its version, its size and how it comes: `here`, with its bytes behind, as long as they
- * are within the budget, else `at` with its real path. `TooLarge` has a size too.
+ * `limit budget path…`: for each file `ok`, its version, its size and how it comes: `here`, with its bytes behind, as
+ * long as they are within the budget, else `at` with its real path. `TooLarge` has a size too.
  */
 export const fetch: Script = {
   body: `limit=$1; left=$2; shift 2; c=/tmp/.ed-$n.copy

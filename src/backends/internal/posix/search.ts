@@ -1,6 +1,6 @@
 /**
  * Searching by way of a remote shell: it finds the files that may match, and gives of them what has to be looked at.
- * What a path, an ignore rule or a line means is decided here, by what all backends share.
+ * The meaning of a path, an ignore rule or a line is decided here, by what all backends share.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -21,14 +21,14 @@ import { failureOf, type Reader, reader } from "./shell.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
-/** How long a search may take, in seconds. */
+/** The time that a search may take, in seconds. */
 const grepTime = 15
 const globTime = 5
 
-/** What is allowed on top of that for the way there and back, in milliseconds. */
+/** The time on top of that for the way there and back, in milliseconds. */
 const grace = 30_000
 
-/** What was found: paths of files in the order of results, and whether that is all. */
+/** The paths of files that were found, in the order of results, and whether that is all. */
 interface Candidates {
   readonly paths: ReadonlyArray<string>
   readonly truncated: Backend.Truncation | undefined
@@ -44,7 +44,7 @@ interface Query {
   readonly literals: ReadonlyArray<string>
 }
 
-/** What the last name of a path must look like, if that can be said by `*` alone. */
+/** Gives what the last name of a path must look like, if that can be said by `*` alone. */
 const nameHint = (pattern: string | undefined): string => {
   if (pattern === undefined || /[[\]{}\\?!]/.test(pattern)) return "*"
   const last = pattern.slice(pattern.lastIndexOf("/") + 1)

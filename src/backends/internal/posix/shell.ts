@@ -98,10 +98,10 @@ export const commandLine = (script: Script, root: string, nonce: string, args: R
   return ["sh -c", quote(text), "sh", ...[root, nonce, ...args].map(quote)].join(" ")
 }
 
-/** Where a script leaves a large result. */
+/** The file in which a script leaves a large result. */
 export const spoolPath = (nonce: string): string => `/tmp/.ed-${nonce}.out`
 
-/** Where contents are put before they are moved to their place. */
+/** The file into which contents are put before they are moved to their place. */
 export const stagePath = (nonce: string, index: number): string => `/tmp/.ed-${nonce}.${index}`
 
 const fromBase64 = (text: string): Result.Result<Uint8Array, unknown> =>
@@ -116,7 +116,7 @@ const fromHex = (text: string): Result.Result<Uint8Array, unknown> => {
   return Result.succeed(bytes)
 }
 
-/** What a script gave: its bytes, or that they are in a file; `undefined` if it is not what a script gives. */
+/** The result of a script: its bytes, or that they are in a file; `undefined` if it is not what a script gives. */
 export const decodeFrame = (output: string): Uint8Array | "spooled" | undefined => {
   const start = output.indexOf(begin)
   const stop = output.indexOf(end, start + begin.length)

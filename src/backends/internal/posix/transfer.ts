@@ -34,7 +34,7 @@ interface Placing {
 /** So many bytes of contents come with the answer of a command. */
 const inlineBudget = 256 * 1024
 
-/** How many files are on their way at once. */
+/** The number of files that are on their way at once. */
 const concurrency = 8
 
 export const checkSize = (source: Source, subject: Subject, size: number): Failing<void> =>
@@ -76,7 +76,7 @@ const batchesOf = (placings: ReadonlyArray<Placing>): ReadonlyArray<Batch> => {
 
 const isText = (file: { readonly text: string | undefined }): boolean => file.text !== undefined
 
-/** What became of a file. */
+/** The outcome for a file. */
 interface Placed {
   readonly created: boolean
   readonly version: string

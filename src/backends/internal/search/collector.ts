@@ -1,12 +1,12 @@
 /**
- * What is in a window: takes the text of a file from its first line on, and keeps no more than was asked for.
+ * The content of a window: takes the text of a file from its first line on, and keeps no more than was asked for.
  */
 import type { Window } from "../../../core/Backend.ts"
 import { boundaryAfter } from "../../../support/text.ts"
 import { cr, lf } from "../text/endings.ts"
 import { takeBytes, utf8Length } from "../text/utf8.ts"
 
-/** How many lines a window has if nobody says. */
+/** The number of lines that a window has unless it is told. */
 export const defaultLimit = 2_000
 
 /** The longest text of a window, in bytes of UTF-8. */
@@ -34,7 +34,7 @@ export interface Bounds {
   readonly column: number
 }
 
-/** What a window asks for: an offset of less than 1 is 1, what is negative is 0. */
+/** Reads what a window asks for: an offset of less than 1 is 1, what is negative is 0. */
 export const boundsOf = (window: Window = {}): Bounds => ({
   offset: whole(window.offset, 1, 1),
   limit: whole(window.limit, 0, defaultLimit),
@@ -54,12 +54,12 @@ export const makeCollector = ({ column, limit, offset }: Bounds): Collector => {
   /** Characters to leave out of the first line. */
   let skip = column
   let skipped = 0
-  /** Whether there is a line that has not ended. */
+  /** Tells whether there is a line that has not ended. */
   let open = false
   let bytes = 0
   let full = limit === 0
   let nextColumn: number | undefined
-  /** Whether the last unit was `\r`, so that a `\n` belongs to it. */
+  /** Tells whether the last unit was `\r`, so that a `\n` belongs to it. */
   let swallow = false
 
   /** Begins a line, which costs the `\n` before it. */

@@ -5,7 +5,7 @@
  * looks for the beginning of the text, and an automaton takes over when that leads astray too often.
  */
 
-/** How long a text may be to be given to the engine as it is. */
+/** The longest text that is given to the engine as it is. */
 const probeLength = 32
 
 /** Knuth, Morris and Pratt: how much of the needle still stands after a mismatch behind its first n characters. */
@@ -63,7 +63,7 @@ export const forEachOccurrence = (
   }
 }
 
-/** Where `needle` (not empty) is in `text` for the first time from `from` on, or -1. */
+/** Finds where `needle` (not empty) is in `text` for the first time from `from` on, or -1. */
 export const indexOf = (text: string, needle: string, from = 0): number => {
   let found = -1
   forEachOccurrence(text, needle, { from, overlapping: false }, (at) => {

@@ -14,7 +14,9 @@ const maxPatternLength = 1_000
 /** The largest regular expression, in instructions of its program. */
 const maxProgramSize = 1_000
 
-/** How many characters of a line are searched at most. A large regular expression is matched against fewer. */
+/**
+ * The number of characters of a line that are searched at most. A large regular expression is matched against fewer.
+ */
 const maxSearchedLength = 1024 * 1024
 
 /** Instructions times characters, for one line: about a second at worst. */
@@ -23,14 +25,14 @@ const maxWork = 32 * 1024 * 1024
 /** A pattern, ready to match lines. */
 export interface Matcher {
   readonly test: (line: string) => boolean
-  /** Where the first match begins, or -1. */
+  /** Finds where the first match begins, or -1. */
   readonly index: (line: string) => number
   /**
-   * Where to look on in several lines that end with `\n`: no line before the one at that index matches; -1 if none does
-   * from `from` on, which is where a line begins.
+   * Finds where to look on in several lines that end with `\n`: no line before the one at that index matches; -1 if
+   * none does from `from` on, which is where a line begins.
    */
   readonly skip: (lines: string, from: number) => number
-  /** How many characters of a line are searched. */
+  /** The number of characters of a line that are searched. */
   readonly maxLength: number
 }
 

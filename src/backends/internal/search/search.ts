@@ -1,9 +1,9 @@
 /**
  * Searching the lines of a text: what matches, and what a file gives for a query, the same for every backend.
  *
- * Lines are those of `lines.ts`. A pattern is matched against each line without its ending, by RE2 (linear time); `^` and
- * `$` are the line's ends. Case is ignored by Unicode's simple folding, for literal text and for regular expressions.
- * Bytes that are not UTF-8 are replacement characters. A binary file gives nothing.
+ * Lines are those of `lines.ts`. A pattern is matched against each line without its ending, by RE2 (linear time); `^`
+ * and `$` are the line's ends. Case is ignored by Unicode's simple folding, for literal text and for regular
+ * expressions. Bytes that are not UTF-8 are replacement characters. A binary file gives nothing.
  */
 import type { GrepFile, GrepQuery } from "../../../core/Backend.ts"
 import { boundaryAfter, boundaryBefore } from "../../../support/text.ts"
@@ -12,32 +12,34 @@ import type { Matcher } from "./matcher.ts"
 
 export { compileSearch, type Matcher } from "./matcher.ts"
 
-/** How many lines, or files, a search gives if nobody says. */
+/** The number of lines, or files, that a search gives unless it is told. */
 export const defaultLimit = 1_000
 
 /** The most lines of context before and after a match. */
 export const maxContext = 20
 
-/** How many characters of a line are given; a longer one is cut around the match. */
+/** The number of characters of a line that are given; a longer one is cut around the match. */
 export const maxLineLength = 500
 
 /**
- * How many bytes are searched in one step. To keep a time limit, push no more than this at once: it takes seconds at
- * worst, and some microseconds as a rule.
+ * The number of bytes that are searched in one step. To keep a time limit, push no more than this at once: it takes
+ * seconds at worst, and some microseconds as a rule.
  */
 export const stepLength = 64 * 1024
 
-/** How a line that is cut begins or ends. */
+/** The sign that a line is cut at its beginning or end. */
 const ellipsis = "…"
 
-/** How a file is searched. `limit` is how many lines it may give, for mode `content`. */
+/** The way a file is searched. `limit` is how many lines it may give, for mode `content`. */
 export interface FileQuery {
   readonly mode: "content" | "count" | "files"
   readonly context: number
   readonly limit: number
 }
 
-/** What a query asks of each file; out of bounds numbers are brought within. `limit` is that of the whole query. */
+/**
+ * Reads what a query asks of each file; out of bounds numbers are brought within. `limit` is that of the whole query.
+ */
 export const fileQueryOf = (query: GrepQuery): FileQuery => {
   const whole = (value: number | undefined, most: number, otherwise: number) =>
     value === undefined || Number.isNaN(value) ? otherwise : Math.min(most, Math.max(0, Math.floor(value)))
@@ -48,15 +50,18 @@ export const fileQueryOf = (query: GrepQuery): FileQuery => {
   }
 }
 
-/** What a file gives: nothing if no line matches. `more` says that lines that match were left out, for the limit. */
+/**
+ * The lines that a file gives: nothing if no line matches. `more` says that lines that match were left out, for the
+ * limit.
+ */
 export interface Found {
   readonly file: GrepFile | undefined
   readonly more: boolean
 }
 
 /**
- * Searches a file chunk by chunk, in order. `push` says whether more is needed: it is not, if the file is binary, or all
- * that was asked for is found. `end` is called once, after the last chunk.
+ * Searches a file chunk by chunk, in order. `push` says whether more is needed: it is not, if the file is binary, or
+ * all that was asked for is found. `end` is called once, after the last chunk.
  */
 export interface FileSearch {
   readonly push: (chunk: Uint8Array) => boolean
@@ -64,7 +69,8 @@ export interface FileSearch {
 }
 
 /**
- * The part of a long line around a match. It is a copy: a slice would hold on to the whole line, or chunk, that it is of.
+ * The part of a long line around a match. It is a copy: a slice would hold on to the whole line, or chunk, that it is
+ * of.
  */
 const cutLine = (line: string, at: number): string => {
   if (line.length <= maxLineLength) return copy(line)
@@ -87,7 +93,7 @@ const makeGatherer = (matcher: Matcher, query: FileQuery) => {
   const matches: Array<Match> = []
   /** The last lines that are in nothing that is given yet. */
   let before: Array<string> = []
-  /** How many lines the last match still has to come after it. */
+  /** The number of lines that the last match still has to come after it. */
   let missing = 0
   let count = 0
   let number = 0
@@ -167,7 +173,7 @@ export const makeFileSearch = (path: string, matcher: Matcher, query: FileQuery)
   /** The beginning of a line that has not ended: no more of it than is searched. */
   let rest = ""
   let isOpen = false
-  /** Whether the text so far ended with `\r`: what follows says whether its `\n` is still to come. */
+  /** Tells whether the text so far ended with `\r`: what follows says whether its `\n` is still to come. */
   let afterCr = false
 
   const add = (part: string) => {

@@ -8,7 +8,7 @@ import { indexOf, forEachOccurrence } from "../search/find.ts"
 import { type Aspect, aspectNames, aspects, fold } from "./fold.ts"
 import { nearestLine } from "./nearest.ts"
 
-/** How much of a line is quoted in a hint. */
+/** The length of a line that is quoted in a hint. */
 const quoteLength = 200
 
 const quote = (line: string): string => JSON.stringify(cut(line, quoteLength))
@@ -49,7 +49,7 @@ const countBreaks = (text: string, to = text.length): number => {
 const listed = (names: ReadonlyArray<string>): string =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`
 
-/** What is different, if the texts are the same with all aspects folded: what can't be left unfolded. */
+/** Names what is different, if the texts are the same with all aspects folded: what can't be left unfolded. */
 const differences = (region: string, old: string): ReadonlyArray<string> =>
   aspects
     .filter((aspect) => {
@@ -66,7 +66,7 @@ interface Folded {
   readonly folded: string
 }
 
-/** Where the same is but for what is folded. */
+/** Finds where the same text is but for what is folded. */
 const alike = ({ folded, text }: Folded, old: string): string | undefined => {
   const wanted = fold(old, all)
   const at = wanted === "" ? -1 : indexOf(folded, wanted)
@@ -93,7 +93,7 @@ const withoutEscapes = (old: string): string | undefined => {
   return plain === old ? undefined : plain
 }
 
-/** What is often done to a text on its way through a model, undone. */
+/** Undoes what is often done to a text on its way through a model. */
 const mishaps = ({ folded }: Folded, old: string): string | undefined => {
   const isThere = (changed: string | undefined) => {
     const wanted = changed === undefined ? "" : fold(changed, all)
@@ -106,11 +106,11 @@ const mishaps = ({ folded }: Folded, old: string): string | undefined => {
   return undefined
 }
 
-/** How many beginnings are looked at, and how many characters of them together. */
+/** The number of beginnings that are looked at, and of characters of all of them. */
 const maxBeginnings = 1_000
 const maxCompared = 1_000_000
 
-/** Where the first lines are the same, and the first one that is not. */
+/** Finds where the first lines are the same, and the first one that is not. */
 const beginning = ({ folded, text }: Folded, old: string): string | undefined => {
   const wanted = fold(old, all)
   const end = wanted.indexOf("\n")

@@ -11,7 +11,9 @@ import { forEachOccurrence } from "../search/find.ts"
 import { diagnose } from "./diagnosis.ts"
 import { lineAt, usesCrlf } from "./endings.ts"
 
-/** What edits did: the new text, how many places were replaced, and the lines of the new text at which those begin. */
+/**
+ * The result of edits: the new text, how many places were replaced, and the lines of the new text at which those begin.
+ */
 export interface EditedText {
   readonly text: string
   readonly replaced: number
@@ -32,7 +34,7 @@ const linesOf = (text: string, indexes: ReadonlyArray<number>): ReadonlyArray<nu
   return lines
 }
 
-/** Where edits began so far, as ascending indexes of the text, brought along by the edits that follow. */
+/** The places where edits began so far, as ascending indexes of the text, brought along by the edits that follow. */
 type Places = ReadonlyArray<number>
 
 interface Step {

@@ -41,7 +41,7 @@ export const countEndings = (counter: Counter, bytes: Uint8Array, from: number, 
   return i
 }
 
-/** How many `\n` there are, if there is no `\r` about: the same without a branch, which is several times as fast. */
+/** Counts each `\n`, if there is no `\r` about: the same without a branch, which is several times as fast. */
 const countPlain = (counter: Counter, bytes: Uint8Array): number | undefined => {
   if (counter.afterCr || bytes.includes(cr)) return undefined
   let count = 0
@@ -65,7 +65,7 @@ export const lineAt = (
   return line
 }
 
-/** Whether all lines of a text that end, end with `\r\n`, and one does. */
+/** Tells whether all lines of a text that end, end with `\r\n`, and one does. */
 export const usesCrlf = (text: string): boolean => {
   if (!text.includes("\r\n")) return false
   for (let i = text.indexOf("\n"); i !== -1; i = text.indexOf("\n", i + 1))

@@ -4,11 +4,11 @@
  * Each aspect can be folded or left. Lines keep their numbers.
  */
 
-/** What texts may differ in and still look alike. */
+/** The aspects in which texts may differ and still look alike. */
 export const aspects = ["endings", "trailing", "indentation", "spaces", "typography", "case", "edges"] as const
 export type Aspect = (typeof aspects)[number]
 
-/** How an aspect is called in a hint. */
+/** The name of an aspect in a hint. */
 export const aspectNames: { readonly [aspect in Aspect]: string } = {
   endings: "line endings (\\r\\n or \\n)",
   trailing: "spaces at the ends of lines",
@@ -24,7 +24,7 @@ const cr = 13
 const tab = 9
 const space = 32
 
-/** What a typographic character is typed as. */
+/** The characters that typographic ones are typed as. */
 const typed = (unit: number): number => {
   if (unit < 0xa0) return unit
   if (unit === 0xa0 || (unit >= 0x2000 && unit <= 0x200a) || unit === 0x202f || unit === 0x3000) return space
@@ -51,7 +51,7 @@ export const fold = (text: string, folded: ReadonlySet<Aspect>): string => {
   const source = typography ? text.replaceAll("…", "...") : text
   const units = new Uint16Array(source.length)
   let length = 0
-  /** Where the spaces begin that are not dealt with yet, as what they are depends on what follows. */
+  /** The index where the spaces begin that are not dealt with yet, as what they are depends on what follows. */
   let pending = 0
   let atLineStart = true
   const at = (index: number) => (typography ? typed(source.charCodeAt(index)) : source.charCodeAt(index))

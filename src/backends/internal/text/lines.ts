@@ -2,7 +2,8 @@
  * Lines and windows: what a line is, how many there are, and a part of them that fits into a model's context.
  *
  * A line ends with `\n`, `\r\n` or a lone `\r`; a last line needs no ending, and an ending begins no further line. So
- * `""` has no line, and `"a"` and `"a\n"` have one. A byte order mark at the beginning of a file is no part of its text.
+ * `""` has no line, and `"a"` and `"a\n"` have one. A byte order mark at the beginning of a file is no part of its
+ * text.
  *
  * A text at hand goes through {@link windowOf}; a file that comes in chunks goes through a {@link WindowReader}, which
  * holds no more of it than the window and a chunk. Both give the same.
@@ -17,10 +18,10 @@ export { boundsOf, defaultLimit, maxWindowBytes, type TextWindow } from "../sear
 
 const byteOrderMark = "\uFEFF"
 
-/** How much is decoded at once: of a window, at most this much is read too far. */
+/** The number of bytes that are decoded at once: of a window, at most this much is read too far. */
 const pieceLength = 64 * 1024
 
-/** What a file gives: a window of its text, or its first bytes if it is not text. */
+/** The answer of a file: a window of its text, or its first bytes if it is not text. */
 export type ReadWindow =
   | { readonly kind: "text"; readonly window: TextWindow; readonly size: number }
   | { readonly kind: "binary"; readonly head: Uint8Array }
@@ -42,7 +43,7 @@ export const makeWindowReader = (window?: Window): WindowReader => {
   const counter: Counter = { endings: 0, crlf: 0, afterCr: false }
   let size = 0
   let last = lf
-  /** Whether the window has begun, and whether a byte of it was seen. */
+  /** Tells whether the window has begun, and whether a byte of it was seen. */
   let inside = bounds.offset === 1
   let begun = false
 

@@ -2,9 +2,9 @@
  * The line of a text that is most like another one, by the pairs of characters that they share.
  */
 
-/** How much of a line is compared. */
+/** The number of characters of a line that are compared. */
 const maxCompared = 1_000
-/** How alike a line must be, from 0 to 1: 1 has the same pairs. */
+/** The likeness that a line must have, from 0 to 1: 1 has the same pairs. */
 const threshold = 0.5
 
 /** Pairs of characters have numbers below this; different ones may have the same. */
@@ -18,7 +18,9 @@ export const nearestLine = (text: string, wanted: string): number | undefined =>
   const anchor = longest.slice(0, maxCompared)
   const pairs = anchor.length - 1
   if (pairs < 2) return undefined
-  /** How often each pair is in the anchor, and how often that is used up by the line that is looked at. */
+  /**
+   * The number of times that each pair is in the anchor, and how often that is used up by the line that is looked at.
+   */
   const there = new Int32Array(size)
   for (let i = 0; i < pairs; i++) {
     const pair = pairAt(anchor, i)

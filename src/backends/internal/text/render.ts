@@ -1,9 +1,10 @@
 /**
- * What a model is shown of files: numbered lines, listings and what a search found, never more than so many characters,
- * and always with how to get the rest.
+ * Text that a model is shown of files: numbered lines, listings and what a search found, never more than so many
+ * characters, and always with how to get the rest.
  *
  * Notices are in square brackets on lines of their own, and name the parameters of the tools (`offset`, `limit`,
- * `column`, `path`, `glob`, `regex`). The constants are exported so that the descriptions of tools can be made from them.
+ * `column`, `path`, `glob`, `regex`). The constants are exported so that the descriptions of tools can be made from
+ * them.
  */
 import type {
   Entry,
@@ -19,10 +20,10 @@ import { boundaryAfter } from "../../../support/text.ts"
 import { showPath } from "../tools/text.ts"
 import { boundsOf } from "./lines.ts"
 
-/** How many characters a result has at most, but for its notices. */
+/** The most characters that a result has, but for its notices. */
 export const maxCharacters = 60_000
 
-/** How many characters of a line are shown in one row; a longer line goes on in rows N.1, N.2 … */
+/** The number of characters of a line that are shown in one row; a longer line goes on in rows N.1, N.2 … */
 export const maxRowLength = 5_000
 
 /** The least width of the line numbers before the text. */
@@ -36,7 +37,9 @@ interface Row {
   readonly column: number
 }
 
-/** The rows of one line, of which the first `column` characters are not there. Rows begin at multiples of their length. */
+/**
+ * The rows of one line, of which the first `column` characters are not there. Rows begin at multiples of their length.
+ */
 const rowsOf = (line: number, text: string, column: number): ReadonlyArray<Row> => {
   const rows: Array<Row> = []
   const end = column + text.length
@@ -58,11 +61,11 @@ const notice = (text: string): string => `[${text}]`
 
 const linesNoun = (count: number): string => (count === 1 ? "1 line" : `${count} lines`)
 
-/** Where to go on reading: behind the last row that is shown. */
+/** Says where to go on reading: behind the last row that is shown. */
 const goOn = (line: number, column: number): string =>
   column === 0 ? `go on with offset ${line}` : `go on with offset ${line} and column ${column}`
 
-/** What is said of a window that has no line. */
+/** Describes a window that has no line. */
 const emptyNotice = (file: TextFile, limit: number): string =>
   file.totalLines === 0
     ? "the file is empty"
@@ -72,7 +75,7 @@ const emptyNotice = (file: TextFile, limit: number): string =>
 
 interface Shown {
   readonly rows: ReadonlyArray<Row>
-  /** Where what is not shown begins; not there if the window is shown as a whole. */
+  /** The place where what is not shown begins; not there if the window is shown as a whole. */
   readonly next: { readonly line: number; readonly column: number } | undefined
 }
 
@@ -98,8 +101,8 @@ const fit = (lines: ReadonlyArray<ReadonlyArray<Row>>, gutter: number, room: num
 }
 
 /**
- * A window of a text, with line numbers, and what there is to know about the rest. `window` is what was asked for, `room`
- * how many characters there are for the lines.
+ * A window of a text, with line numbers, and what there is to know about the rest. `window` is what was asked for,
+ * `room` how many characters there are for the lines.
  */
 export const renderWindow = (file: TextFile, window?: Window, room = maxCharacters): string => {
   const { column, limit } = boundsOf(window)
@@ -179,7 +182,7 @@ const listRows = (
   return [...shown, ...notices.map(notice)].join("\n")
 }
 
-/** What is in a directory: a row for each entry, directories with a `/` at the end. */
+/** Lists a directory: a row for each entry, directories with a `/` at the end. */
 export const renderListing = (listing: Listing, room = maxCharacters): string =>
   listRows(listing.entries.map(entryRow), {
     none: "the directory is empty",
@@ -229,7 +232,7 @@ const contentRows = (file: GrepFile, context: boolean): ReadonlyArray<string> =>
 
 const looksLikeRegex = (pattern: string): boolean => /\||\.[*+]|\\[bBdDsSwW.]|\[.{1,200}\]|^\^|\$$/.test(pattern)
 
-/** What a search found, for the query that it was. */
+/** Shows what a search found, for the query that it was. */
 export const renderGrep = (result: GrepResult, query: GrepQuery, room = maxCharacters): string => {
   const mode = query.mode ?? "content"
   const rows = result.files.flatMap((file): ReadonlyArray<string> => {

@@ -51,7 +51,7 @@ describe("the literals of a pattern", () => {
             if (!compiled.success.test(one)) continue
             told++
             const has = (text: string) => (literals.fold ? lower(one).includes(lower(text)) : one.includes(text))
-            assert.isTrue(literals.texts.some(has), `${one}: ${literals.texts}`)
+            assert.isTrue(literals.texts.some(has), `${one}: ${literals.texts.join()}`)
           }
         }
       ),
