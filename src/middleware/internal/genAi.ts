@@ -70,7 +70,7 @@ const finishReasons: { readonly [Stop in TurnStop]: string } = {
 /** Why a turn ended. */
 export const finishReason = (message: AiMessage): string => finishReasons[message.stopReason]
 
-/** What a run or a call used, if that is known. */
+/** Attributes of the usage of a run or a call, if that is known. */
 export const usageAttributes = (usage: Usage | undefined): Record<string, number> =>
   usage === undefined
     ? {}
@@ -102,7 +102,7 @@ export const parameterAttributes = (request: ModelRequest): Record<string, numbe
   return attributes
 }
 
-/** Where content is. The bytes themselves are left out: a span is no place for megabytes. */
+/** Describes the place of content. The bytes themselves are left out: a span is no place for megabytes. */
 const sourcePart = (source: Content.Source, modality: string): JsonObject => {
   switch (source.kind) {
     case "url":

@@ -6,7 +6,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 
-/** What a todo can be. */
+/** The status of a todo. */
 export const Status = Schema.Literals(["pending", "in_progress", "completed", "cancelled"])
 export type Status = typeof Status.Type
 

@@ -13,7 +13,7 @@ import type { Verdict } from "../Guardrail.ts"
 
 type Turn = Stream.Stream<TurnPart, ModelError>
 
-/** What comes in the place of a turn that tripped. `voided` is its message, if it came that far. */
+/** Makes the turn in the place of one that tripped. `voided` is its message, if it came that far. */
 export type OnTrip<E> = (reason: string, voided: AiMessage | undefined) => Stream.Stream<TurnPart, E>
 
 type Check<E, R> = (message: AiMessage) => Effect.Effect<Verdict, E, R>

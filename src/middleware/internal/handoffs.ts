@@ -2,7 +2,7 @@ import * as Schema from "effect/Schema"
 import * as AgentState from "../../core/AgentState.ts"
 import * as Message from "../../core/Message.ts"
 
-/** What agents that a conversation was handed to said in one turn of the agent that it began with. */
+/** Messages of agents that a conversation was handed to, in one turn of the agent that it began with. */
 export interface Spoken {
   readonly callId: string
   readonly messages: ReadonlyArray<Message.Message>

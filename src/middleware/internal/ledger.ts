@@ -13,7 +13,7 @@ import type { ToolError } from "../../core/ToolError.ts"
 import type { ToolOutput } from "../../core/ToolOutput.ts"
 import { totalTokens } from "../../core/Usage.ts"
 
-/** What can be limited. */
+/** Kinds of limits. */
 export const kinds = ["tokens", "cost", "rounds", "time", "toolCalls"] as const
 export type Kind = (typeof kinds)[number]
 
@@ -47,7 +47,7 @@ const Calls = Context.Reference<ReadonlyMap<symbol, Call>>("effect-deepagents/mi
   defaultValue: () => new Map()
 })
 
-/** How much of a kind was used at a time. */
+/** Use of a kind at a time. */
 export const used = (ledger: Ledger, kind: Kind, now: number): number => {
   switch (kind) {
     case "tokens":

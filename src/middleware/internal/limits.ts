@@ -19,7 +19,7 @@ const first = <A>(
   return undefined
 }
 
-/** What is wrong with amounts: each is a number of at least 0 (`Infinity` is no limit). */
+/** Finds a problem of amounts: each is a number of at least 0 (`Infinity` is no limit). */
 export const amountProblem = (owner: string, options: Numbers): string | undefined =>
   first(options, (name, value) =>
     typeof value === "number" && value >= 0
@@ -27,7 +27,7 @@ export const amountProblem = (owner: string, options: Numbers): string | undefin
       : `${owner}: \`${name}\` must be a number of at least 0, not ${value}`
   )
 
-/** What is wrong with counts: each is a whole number of at least `least`, or `Infinity`. */
+/** Finds a problem of counts: each is a whole number of at least `least`, or `Infinity`. */
 export const countProblem = (owner: string, options: Numbers, least = 0): string | undefined =>
   first(options, (name, value) =>
     (Number.isInteger(value) || value === Infinity) && value >= least
@@ -39,7 +39,7 @@ const isTime = (value: Duration.Input): boolean =>
   !(typeof value === "number" && Number.isNaN(value)) &&
   Option.match(Duration.fromInput(value), { onNone: () => false, onSome: (time) => !Duration.isNegative(time) })
 
-/** What is wrong with times. */
+/** Finds a problem of times. */
 export const timeProblem = (owner: string, options: Times): string | undefined =>
   first(options, (name, value) =>
     isTime(value)

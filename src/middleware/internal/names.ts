@@ -1,4 +1,4 @@
-/** What keeps an agent from running that offers several others: two of one name, of which one could not be chosen. */
+/** Finds two agents of one name, of which one could not be chosen: an agent that offers both can't run. */
 export const twoOfOneName = (what: string, named: ReadonlyArray<{ readonly name: string }>): string | undefined => {
   const seen = new Set<string>()
   for (const { name } of named) {

@@ -5,7 +5,7 @@
 interface Taken {
   readonly id: string
   readonly base: string
-  /** Where the search for a free id of this base began. */
+  /** The number at which the search for a free id of this base began. */
   readonly before: number
 }
 

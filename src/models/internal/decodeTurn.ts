@@ -9,7 +9,7 @@ import * as Stream from "effect/Stream"
 import type { TurnPart } from "../../core/ChatModel.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 
-/** What a decoder says while it reads. */
+/** Output of a decoder while it reads. */
 export interface Sink {
   readonly emit: (part: TurnPart) => void
   /** An event of a type that the decoder does not know; it goes on without it. */
@@ -27,7 +27,7 @@ export interface TurnDecoder<Event> {
   readonly isWhole?: (() => boolean) | undefined
 }
 
-/** How long a server may take to close behind the end marker. Waiting lets the connection be used again. */
+/** Time that a server may take to close behind the end marker. Waiting lets the connection be used again. */
 const grace = "1 second"
 
 /**

@@ -34,7 +34,7 @@ export interface Dialect {
   readonly callIdLength: number
 }
 
-/** What belongs to this provider in a block's, call's or message's `providerData`. */
+/** Gives the data of this provider in a block's, call's or message's `providerData`. */
 export const dataOf = (
   providerData: JsonObject | undefined,
   dialect: Pick<Dialect, "provider">
@@ -43,7 +43,7 @@ export const dataOf = (
   return isObject(own) ? wellFormedObject(own) : undefined
 }
 
-/** What is said in the place of something that isn't there. */
+/** Texts in the place of content that isn't there. */
 export const placeholders = {
   emptyMessage: text("(This message was empty.)"),
   emptyResult: text("(The tool gave no output.)"),
@@ -79,7 +79,7 @@ const textOf = <B extends TextBlock | ReasoningBlock>(block: B): B =>
 
 const isBlank = (block: Block): boolean => block.type === "text" && block.text.trim() === ""
 
-/** What a person, a system message or a tool said, as this provider can read it; never an empty block. */
+/** Gives the content of a person, a system message or a tool as this provider can read it; never an empty block. */
 export const contentOf = (
   blocks: ReadonlyArray<Block>,
   dialect: Dialect,
@@ -97,7 +97,7 @@ export const contentOf = (
   return content
 }
 
-/** What was signed goes back as it was said or not at all. */
+/** Signed content goes back as it came or not at all. */
 const isMended = (block: ReasoningBlock, dialect: Dialect): boolean =>
   !block.text.isWellFormed() && dataOf(block.providerData, dialect)?.["signature"] !== undefined
 
@@ -107,7 +107,10 @@ const isSentBack = (block: ReasoningBlock, dialect: Dialect): boolean => {
   return dialect.reasoning === "own" && dataOf(block.providerData, dialect) !== undefined
 }
 
-/** What the model said, as this provider can read it. No provider takes back images or files that a model made. */
+/**
+ * Gives the content of the model as this provider can read it. No provider takes back images or files that a model
+ * made.
+ */
 export const saidOf = (blocks: ReadonlyArray<Block>, dialect: Dialect): ReadonlyArray<TextBlock | ReasoningBlock> => {
   const said: Array<TextBlock | ReasoningBlock> = []
   for (const block of blocks) {

@@ -9,13 +9,13 @@ import { tooDeep } from "./nesting.ts"
 import { overflowOf } from "./overflow.ts"
 import { type Confidential, hide, longestSaid } from "./secrets.ts"
 
-/** Whose failure it is, and the texts that must not be in it: keys, secret headers, what the request said. */
+/** The model that a failure is of, and the texts that must not be in it: keys, secret headers, texts of the request. */
 export interface Origin extends Confidential {
   readonly provider: string
   readonly model: string
 }
 
-/** What `Headers` and every SDK's headers can do. */
+/** The common part of `Headers` and every SDK's headers. */
 export interface HeaderReader {
   readonly get: (name: string) => string | null | undefined
 }
@@ -36,7 +36,7 @@ const longest = 600
 export const shortened = (text: string): string =>
   text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text
 
-/** What a provider said, fit to be shown: nothing confidential, and no more than anybody reads. */
+/** Gives the words of a provider, fit to be shown: nothing confidential, and no more than anybody reads. */
 export const toldBy = (origin: Origin, text: string): string => {
   return shortened(hide(text, origin).trim())
 }

@@ -5,10 +5,10 @@ import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { definitionOf, depthLimit, described, types, without } from "./orderedSchema.ts"
 import { fieldsOf } from "./schemaFields.ts"
 
-/** How many nodes a schema without references may have, before what is used twice is told no more. */
+/** Nodes that a schema without references may have, before a repeated one is no longer written out. */
 const nodeLimit = 2_000
 
-/** What Gemini reads beside the structure of a schema. */
+/** Keywords that Gemini reads beside the structure of a schema. */
 export const geminiKeywords: ReadonlySet<string> = new Set([
   "type",
   "description",

@@ -18,11 +18,11 @@ const largestBody = 128 * mebibyte
 /** The largest single event, in bytes: a response that repeats all its images at its end. */
 const largestEvent = 32 * mebibyte
 
-/** How much of the body of an error is read, in bytes, and how long, in milliseconds. */
+/** Bytes of the body of an error that are read, and the milliseconds that this may take. */
 const largestError = mebibyte
 const longestError = 10_000
 
-/** How long an SDK waits for an answer, in milliseconds, when nothing else is said. */
+/** Milliseconds that an SDK waits for an answer, unless it is told otherwise. */
 const defaultTimeout = 600_000
 
 /** The timeout of a layer in milliseconds. */
@@ -88,7 +88,7 @@ const watchAll = (watch: Watch): Watch => {
   }
 }
 
-/** What a response says beside its body. Statuses may be any, and their texts too: nobody reads those. */
+/** Copies a response but for its body. Statuses may be any, and their texts too: nobody reads those. */
 const headOf = ({ headers, status }: Response): ResponseInit => ({ headers, status: Math.min(status, 599) })
 
 /** The same response with a body that fails where it grows out of hand. */
@@ -121,7 +121,7 @@ const bounded = (response: Response, origin: Origin): Response => {
 
 const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
-/** What the body of an error says, as far as it came in a time that is worth waiting for. */
+/** Reads the body of an error, as far as it came in a time that is worth waiting for. */
 const textOf = async (response: Response, timeout: number): Promise<string> => {
   if (response.body === null) return ""
   const reader = response.body.getReader()
@@ -149,7 +149,7 @@ const redirects = new Set([301, 302, 303, 307, 308])
 
 const isRedirect = ({ status, type }: Response): boolean => redirects.has(status) || type === "opaqueredirect"
 
-/** How often a server may send a request on to itself. */
+/** Redirects that are followed on one server, at most. */
 const mostRedirects = 5
 
 /**

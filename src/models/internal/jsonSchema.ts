@@ -28,7 +28,7 @@ export interface AdaptedSchema {
 
 const structural = new Set(["type", "description", "enum", "properties", "required", "items", "anyOf", "$defs"])
 
-/** What says nothing about which values are valid. */
+/** Keywords that say nothing about which values are valid. */
 const annotations = new Set([
   "$schema",
   "$id",

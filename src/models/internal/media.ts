@@ -14,7 +14,7 @@ const inOneLine = (data: string): string => (/\s/.test(data) ? data.replaceAll(/
 
 const dataUrl = /^data:[^,]*;base64,/i
 
-/** Whether what a block says can be sent: well-formed text, and base64 where it is to be base64. */
+/** Reports whether a block can be sent: well-formed text, and base64 where it is to be base64. */
 export const isSound = ({ source }: ImageBlock | FileBlock): boolean => {
   if (source.kind === "fileId") return source.fileId.isWellFormed()
   if (source.kind === "base64") return source.mimeType.isWellFormed() && isBase64(inOneLine(source.data))
@@ -30,7 +30,7 @@ export const unwrapped = <B extends ImageBlock | FileBlock>(block: B): B => {
   return data === source.data ? block : { ...block, source: { ...source, data } }
 }
 
-/** What a damaged image or file is called in a warning. */
+/** Names a damaged image or file in a warning. */
 export const nameOf = (block: ImageBlock | FileBlock): string => {
   const { source } = block
   const type = source.kind === "base64" && source.mimeType !== "" ? ` (${source.mimeType})` : ""

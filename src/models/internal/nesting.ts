@@ -2,10 +2,10 @@
  * JSON that is nested so deep that whoever walks over it runs out of stack. Parsers take it, writers do not.
  */
 
-/** How many levels a value of a server or a model may have. Nobody means a hundredth of it. */
+/** Levels that a value of a server or a model may have. Nobody means a hundredth of it. */
 export const deepest = 1_000
 
-/** Whether a value has more levels than that. It goes level by level, and so needs no stack itself. */
+/** Reports whether a value has more levels than that. It goes level by level, and so needs no stack itself. */
 export const isTooDeep = (value: unknown): boolean => {
   let level: ReadonlyArray<unknown> = [value]
   for (let depth = 0; level.length > 0; depth++) {
@@ -20,5 +20,5 @@ export const isTooDeep = (value: unknown): boolean => {
   return false
 }
 
-/** What is wrong with an event that is. */
+/** The problem of an event that is nested too deep. */
 export const tooDeep = `an event of the stream is nested deeper than ${deepest} levels`

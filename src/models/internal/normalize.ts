@@ -13,7 +13,7 @@ import { contentOf, dataOf, type Dialect, placeholders, saidOf } from "./dialect
 import { isSound, nameOf } from "./media.ts"
 import { wellFormed, wellFormedObject } from "./wellFormed.ts"
 
-/** What a person or a tool may say. */
+/** Content of a person or a tool. */
 export type Shown = TextBlock | ImageBlock | FileBlock
 
 /** The one answer to a call. `index` says where in the history it is; absent when there was none. */
@@ -29,7 +29,7 @@ export interface AnsweredCall {
   readonly name: string
   readonly arguments: JsonObject
   readonly raw?: string | undefined
-  /** What this provider attached to the call. */
+  /** Data that this provider attached to the call. */
   readonly data?: JsonObject | undefined
   readonly answer: Answer
 }
@@ -51,7 +51,7 @@ export interface AiTurn {
   readonly content: ReadonlyArray<TextBlock | ReasoningBlock>
   readonly calls: ReadonlyArray<AnsweredCall>
   readonly stopReason: TurnStop
-  /** What this provider attached to the message. */
+  /** Data that this provider attached to the message. */
   readonly data?: JsonObject | undefined
   readonly index: number
 }
@@ -173,7 +173,7 @@ const step = (
   return { turns: aiTurns(message, index, answers, dialect, ids), to: next }
 }
 
-/** Where a step began, and how many turns and ids there were before it. */
+/** The beginning of a step, and the number of turns and ids before it. */
 interface Mark {
   readonly from: number
   readonly turns: number

@@ -9,7 +9,7 @@ import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { follow, pathOf } from "../../support/jsonSchema.ts"
 import { wellFormed, wellFormedJson } from "./wellFormed.ts"
 
-/** How deep a schema may be. Deeper down anything goes. */
+/** The greatest depth of a schema. Deeper down anything is valid. */
 export const depthLimit = 64
 
 export const types = new Set<Json>(["string", "number", "integer", "boolean", "object", "array", "null"])
@@ -51,7 +51,7 @@ const listKeywords = ["anyOf", "oneOf", "allOf", "prefixItems"]
 
 export const combinators = ["anyOf", "oneOf", "allOf"]
 
-/** What providers do not want to be said of the whole, which is to be nothing but an object. */
+/** Keywords that providers refuse at the root, which is to be nothing but an object. */
 export const notAtRoot: ReadonlyArray<string> = [...combinators, "$ref", "enum", "const", "not", "if", "then", "else"]
 
 /** All that a schema in good order may have. */
@@ -76,7 +76,7 @@ export const described = (schema: JsonObject, note: string): JsonObject => {
   return { ...schema, description: typeof before === "string" && before !== "" ? `${before} ${note}` : note }
 }
 
-/** What a node is without anything in between: its reference, and the members of its combinators. */
+/** Gives the nodes right below a node: its reference, and the members of its combinators. */
 function* same(node: JsonObject): Iterable<JsonObject> {
   for (const key of combinators) {
     const members = node[key]
@@ -84,10 +84,10 @@ function* same(node: JsonObject): Iterable<JsonObject> {
   }
 }
 
-/** How many steps through references and combinators are followed: nobody means more. */
+/** Steps through references and combinators that are followed: nobody means more. */
 const stepLimit = 1_000
 
-/** How many definitions a schema may have. To more of them nothing refers. */
+/** Definitions that a schema may have, at most. Nothing refers to further ones. */
 const definitionLimit = 500
 
 /**
@@ -117,7 +117,7 @@ const typeOf = (schema: JsonObject): Json | undefined => {
   return isObject(properties) ? "object" : undefined
 }
 
-/** Whether a value of this type may be an array. */
+/** Reports whether a value of this type may be an array. */
 const isList = (type: Json | undefined): boolean => type === "array" || (Array.isArray(type) && type.includes("array"))
 
 /** `Schema.Struct({})` of Effect: an object, and nothing is said of what is in it. */
@@ -129,7 +129,7 @@ export const stringsOf = (value: Json | undefined): ReadonlyArray<string> =>
 
 const isOpen = (schema: Json | undefined): boolean => isObject(schema) && Object.keys(schema).length === 0
 
-/** Whether a schema in good order says what it did before, no more and no less. What definitions say is not looked at. */
+/** Reports whether a reordered schema says the same as before, no more and no less. Definitions are not looked at. */
 const saysAll = (before: Json, after: Json): boolean => {
   if (before === true) return isOpen(after)
   if (Array.isArray(before)) {
@@ -149,7 +149,7 @@ const saysAll = (before: Json, after: Json): boolean => {
   )
 }
 
-/** Whether a list allows nothing that its type allows: that no provider takes. */
+/** Reports whether a list allows nothing that its type allows: no provider takes that. */
 const isOnlyNull = (values: Json | undefined, type: Json | undefined): boolean =>
   Array.isArray(values) && type !== undefined && ![type].flat().includes("null") && values.every((one) => one === null)
 
@@ -202,7 +202,7 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
         .map(([key, node]) => [wellFormed(key), visit(node, depth, undefined) ?? {}])
     )
 
-  /** What a schema must not match, and what only one of may match, would refuse more if it said less. */
+  /** Keeps a keyword as it was where a schema that says less would refuse more: `not`, and `oneOf` of several. */
   const keepTrue = (node: JsonObject, kept: Record<string, Json>): void => {
     const isTrue = (key: string): boolean => kept[key] === undefined || saysAll(node[key] ?? null, kept[key])
     if (!isTrue("not")) delete kept["not"]

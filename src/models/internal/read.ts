@@ -13,7 +13,7 @@ export const numberOf = (value: unknown): number | undefined =>
 export const placeOf = (value: unknown): number | undefined =>
   typeof value === "string" && /^\d{1,9}$/.test(value) ? Number(value) : numberOf(value)
 
-/** How many of something: a number that is not negative. */
+/** Reads a count: a number that is not negative. */
 export const countOf = (value: unknown): number | undefined => {
   const number = numberOf(value)
   return number === undefined ? undefined : Math.min(Math.max(0, number), Number.MAX_SAFE_INTEGER)

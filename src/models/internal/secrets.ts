@@ -2,13 +2,16 @@
  * Keeps keys and conversations out of errors: providers like to quote both.
  */
 
-/** What must not be in an error: keys and secret headers, and the texts of the request, which are read only on demand. */
+/**
+ * Texts that must not be in an error: keys and secret headers, and the texts of the request, which are read only on
+ * demand.
+ */
 export interface Confidential {
   readonly secrets: ReadonlyArray<string>
   readonly said?: (() => Iterable<string>) | undefined
 }
 
-/** How much of what a server says is looked at, in characters. A server may say as much as it likes. */
+/** Characters of a server's answer that are looked at. A server may say as much as it likes. */
 export const longestSaid = 8_192
 
 /** Shorter texts are words that any message may use. */
@@ -17,7 +20,7 @@ const shortest = 8
 /** Words of this length are hidden on their own: keys, ids, what somebody pasted. */
 const longWords = /[\p{L}\p{N}_-]{16,}/gu
 
-/** How many characters are compared before everything is hidden: no conversation has that much in common with an error. */
+/** Characters that are compared before everything is hidden: no conversation has that much in common with an error. */
 const patience = 5_000_000
 
 const hidden = "[hidden]"
@@ -44,7 +47,7 @@ const overlap = (text: string, secret: string): { readonly isInside: boolean; re
   return { isInside, atEnd: matched === secret.length ? 0 : matched }
 }
 
-/** What of a text an error may quote: all of it, its lines, its long words. */
+/** Gives the parts of a text that an error may quote: all of it, its lines, its long words. */
 function* quotes(text: string): Iterable<string> {
   yield text
   if (text.includes("\n")) for (const line of text.split("\n")) yield line.trim()

@@ -24,7 +24,7 @@ export interface ThinkTags {
 /** Qwen, DeepSeek, MiniMax, LFM2 and most others. */
 export const thinkTags: ThinkTags = { open: "<think>", close: "</think>", inside: false }
 
-/** How many characters at the end of a text could be the beginning of a tag. */
+/** Counts the characters at the end of a text that could be the beginning of a tag. */
 const beginning = (text: string, tag: string): number => {
   for (let length = Math.min(text.length, tag.length - 1); length > 0; length--) {
     if (text.endsWith(tag.slice(0, length))) return length
@@ -37,7 +37,7 @@ export const makeThinkSplitter = (tags: ThinkTags) => {
   let state: "start" | "reasoning" | "text" = tags.inside ? "reasoning" : "start"
   /** Blanks that belong to whoever speaks next, if anybody does. */
   let blanks = ""
-  /** What could be the beginning of a tag. */
+  /** Texts that could be the beginning of a tag. */
   let held = ""
   /** Nothing of this reasoning was said: blanks at its beginning are dropped. */
   let fresh = true
@@ -99,7 +99,7 @@ export const makeThinkSplitter = (tags: ThinkTags) => {
       while (step(said)) continue
       return said
     },
-    /** What was held back. Reasoning without its closing tag stays reasoning. */
+    /** Gives the text that was held back. Reasoning without its closing tag stays reasoning. */
     end: (): ReadonlyArray<Said> => {
       const said: Array<Said> = []
       if (state === "reasoning") reason(held, said)

@@ -29,7 +29,7 @@ const used = (schema: JsonObject, definitions: JsonObject): JsonObject => {
   return Object.fromEntries(Object.entries(definitions).filter(([name]) => found.has(name)))
 }
 
-/** What may be said of the whole beside its properties. */
+/** Keywords that may stand at the root beside the properties. */
 const rootKeywords = ["title", "description", "additionalProperties", "patternProperties", "propertyNames"]
 
 const pick = (schema: JsonObject, keys: ReadonlyArray<string>): JsonObject =>

@@ -7,7 +7,7 @@ import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 /** The text with U+FFFD in the place of every half of a pair. */
 export const wellFormed = (text: string): string => (text.isWellFormed() ? text : text.toWellFormed())
 
-/** How many arrays and objects may lie in each other: writers of JSON run out of stack further down. */
+/** Arrays and objects that may lie in each other: writers of JSON run out of stack further down. */
 const depthLimit = 512
 
 const visit = (value: Json, depth: number): Json => {

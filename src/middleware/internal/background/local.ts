@@ -18,7 +18,7 @@ import { before } from "../handoffs.ts"
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
-/** How many agents in the background are above whatever runs in this fiber. */
+/** Agents in the background that are above whatever runs in this fiber. */
 export const Depth = Context.Reference<number>("effect-deepagents/middleware/BackgroundSubagents/Depth", {
   defaultValue: () => 0
 })

@@ -13,7 +13,7 @@ import type { Json } from "../../../core/Json.ts"
 import type { Protocol } from "../../RemoteAgents.ts"
 import { RunAnswer, ThreadAnswer, ThreadCreated } from "./remoteWire.ts"
 
-/** How a server is reached. `timeout` is in milliseconds, `maxBytes` the largest answer that is read. */
+/** Settings of the connection to a server. `timeout` is in milliseconds, `maxBytes` the largest answer that is read. */
 export interface Target {
   readonly url: string
   readonly agentId: string
@@ -39,7 +39,7 @@ export interface RemoteRun {
   readonly runId: string
 }
 
-/** What is asked of a server. */
+/** Requests to a server. */
 export interface Client {
   readonly createThread: Effect.Effect<string, Failure>
   /** Begins a run. `replaces` is one that may still go on there, which this one puts an end to. */

@@ -6,19 +6,19 @@ import { type Ask, type Ending, type Reason, type Session, TaskError } from "../
 import type { Client, Failure, RemoteRun } from "./remoteClient.ts"
 import { answerOf, askedOf, errorOf, Id, type RunAnswer } from "./remoteWire.ts"
 
-/** What another process needs to go on with a task: where it is on its server, and whether it waited for a person. */
+/** Data for another process to resume a task: its place on its server, and whether it waited for a person. */
 const Kept = Schema.Struct({ threadId: Id, runId: Id, wasAsked: Schema.Boolean })
 export type Kept = typeof Kept.Type
 
 const decode = Schema.decodeUnknownResult(Kept)
 
-/** What was kept, if it is that. */
+/** Reads the data that was kept, if it is sound. */
 export const decodeKept = (json: Json): Kept | undefined => {
   const result = decode(json)
   return Result.isSuccess(result) ? result.success : undefined
 }
 
-/** How many requests in a row may fail before a task is given up. */
+/** Requests in a row that may fail before a task is given up. */
 const maxFailures = 10
 
 const unavailable = ({ problem }: Failure): TaskError => new TaskError({ reason: { _tag: "Unavailable", problem } })
@@ -31,11 +31,11 @@ const notPossible = (problem: string) => {
 /** One task on a server: a thread there, and the run that counts. */
 export const makeSession = (client: Client, pollInterval: number, kept: Kept | undefined): Session => {
   let run: RemoteRun | undefined = kept
-  /** Whether it may still go on there, as far as is known. */
+  /** Reports whether it may still run there, as far as is known. */
   let isOpen = kept !== undefined
-  /** Whether it waited for a person there. */
+  /** Reports whether it waited for a person there. */
   let wasAsked = kept?.wasAsked === true
-  /** Whether another run is about to take the place of this one. */
+  /** Reports whether another run is about to take the place of this one. */
   let isReplacing = false
 
   /** Tries a look again for as long as its failures may pass. */
@@ -49,7 +49,10 @@ export const makeSession = (client: Client, pollInterval: number, kept: Kept | u
       }
     })
 
-  /** What a thread came to whose run was interrupted: it waits for a person, went on by one's decision, or was stopped. */
+  /**
+   * Reads the state of a thread whose run was interrupted: it waits for a person, was resumed by a decision, or was
+   * stopped.
+   */
   const interruptedIn = Effect.fnUntraced(function* (threadId: string): Effect.fn.Return<Ending, Failure> {
     for (;;) {
       const thread = yield* again(client.getThread(threadId))

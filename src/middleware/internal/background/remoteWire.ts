@@ -22,7 +22,7 @@ export const ThreadAnswer = Schema.Struct({
   status: Schema.optionalKey(Schema.Unknown)
 })
 
-/** How many characters of what a person is asked there are shown. */
+/** Characters of a question to a person there that are shown. */
 const maxAsked = 4_000
 
 const textOf = (content: unknown): string => {
@@ -58,7 +58,7 @@ export const answerOf = ({ messages, values }: typeof ThreadAnswer.Type): string
   return isFrom("model", last) ? visible(textOf(last.content)) : "The agent ended without an answer."
 }
 
-/** What a thread waits for a person to decide, `undefined` if it waits for nothing. */
+/** Reads what a thread waits for a person to decide, `undefined` if it waits for nothing. */
 export const askedOf = ({ interrupts }: typeof ThreadAnswer.Type): string | undefined => {
   const values = isObject(interrupts) ? Object.values(interrupts).flat() : Array.isArray(interrupts) ? interrupts : []
   if (values.length === 0) return undefined

@@ -14,7 +14,7 @@ export const source = "background-tasks"
 /** The name of the custom event that says that a task began, ended or stopped. */
 export const eventName = "background-task"
 
-/** Who may do tasks, by name, and how deep they may be nested. */
+/** Workers by name, and the greatest depth of nested agents. */
 export interface Settings {
   readonly workers: ReadonlyMap<string, Worker<unknown>>
   readonly maxDepth: number
@@ -58,7 +58,7 @@ const adopt = Effect.fnUntraced(function* (settings: Settings, group: string, re
   )
 })
 
-/** How long (milliseconds) is waited to hear of a task that was just taken up again. */
+/** Time (milliseconds) that is given to a task that was just resumed to report. */
 const hearing = 5_000
 
 /**

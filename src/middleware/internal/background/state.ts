@@ -7,10 +7,10 @@ import { Usage } from "../../../core/Usage.ts"
 import { defined } from "../../../support/defined.ts"
 import { isOpen, Status, type Task } from "../../BackgroundTasks.ts"
 
-/** How many tasks a thread remembers; the oldest that is over goes first. */
+/** Tasks that a thread remembers, at most; the oldest that is over goes first. */
 const maxRecords = 64
 
-/** How many characters of a task's description a thread remembers. */
+/** Characters of a task's description that a thread remembers. */
 const maxDescription = 300
 
 /**
@@ -43,7 +43,7 @@ export const known = AgentState.slot<Known | null, unknown>("backgroundTasks", {
   initial: null
 })
 
-/** What a task came to, by its place: a slot each, so that a change of one task does not store all texts again. */
+/** The result of a task, by its place: a slot each, so that a change of one task does not store all texts again. */
 export const textAt = AgentState.family("backgroundTasks.", { schema: Schema.String, initial: "" })
 
 type Store = AgentState.Store

@@ -13,7 +13,7 @@ import * as ToolOutput from "../../../core/ToolOutput.ts"
 import { defined } from "../../../support/defined.ts"
 import type { Ask, Ending, Reason, Service, Session, Task, TaskError } from "../../BackgroundTasks.ts"
 
-/** What is supervised at most. `maxDuration` is in milliseconds. */
+/** Limits of supervision. `maxDuration` is in milliseconds. */
 interface Limits {
   readonly maxRunning: number
   readonly maxTotal: number
@@ -21,10 +21,10 @@ interface Limits {
   readonly keep: number
 }
 
-/** How many characters are kept of what a task came to. */
+/** Characters of a task's result that are kept. */
 const maxText = 20_000
 
-/** How long (milliseconds) is waited for what was interrupted to wind up. */
+/** Time (milliseconds) that is given to interrupted work to end. */
 const windUp = 10_000
 
 /** A task with what does it. `done` completes when the turn that is being worked on is over. */
@@ -43,7 +43,9 @@ const view = ({ session, task }: Entry): Task =>
 
 const bounded = (text: string): string => ToolOutput.text(ToolOutput.truncate(ToolOutput.make(text), maxText))
 
-/** Whether a task that does not run here may have gone on elsewhere: nobody here decides on what it waits for. */
+/**
+ * Reports whether a task that does not run here may have continued elsewhere: nobody here decides on what it waits for.
+ */
 const isElsewhere = ({ pending, status }: Task): boolean =>
   status === "lost" || (status === "suspended" && pending.length === 0)
 
@@ -69,7 +71,7 @@ export const make = Effect.fnUntraced(function* (limits: Limits, toError: (reaso
     return count
   }
 
-  /** How many run already, if that is too many for one more. */
+  /** Gives the limit that is reached, if there are too many for one more. */
   const tooMany = (group: string): number | undefined => {
     if (running(group) >= limits.maxRunning) return limits.maxRunning
     return running() >= limits.maxTotal ? limits.maxTotal : undefined
@@ -270,7 +272,7 @@ export const make = Effect.fnUntraced(function* (limits: Limits, toError: (reaso
     )
   })
 
-  /** What is wrong with decisions on what a task waits for. */
+  /** Finds a problem of decisions on what a task waits for. */
   const problemOf = ({ pending }: Task, decisions: ReadonlyArray<Decision>): string | undefined => {
     if (decisions.length === 0) return "There is no decision among these."
     for (const decision of decisions) {

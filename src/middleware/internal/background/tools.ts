@@ -46,7 +46,7 @@ const taken = Effect.fnUntraced(function* (run: Run, record: Record, task: Task)
   if (yield* absorb(run.state, record, task, true)) yield* report(run, record.id, task)
 })
 
-/** Whether nobody can ask for a task any more once this run is over. */
+/** Reports whether nobody can ask for a task any more once this run is over. */
 const isNested = (run: Run) => Effect.map(Depth, (depth) => depth + run.depth > 0)
 
 const startTask = (settings: Settings): Tool.Tool<Needs> => {
@@ -101,7 +101,7 @@ const startTask = (settings: Settings): Tool.Tool<Needs> => {
   })
 }
 
-/** Whether a task may have gone on where nobody here sees it. */
+/** Reports whether a task may have continued where nobody here sees it. */
 const isStuck = (status: Task["status"]): boolean => status === "lost" || status === "suspended"
 
 const checkTask = (settings: Settings): Tool.Tool<Needs> => {
@@ -150,7 +150,7 @@ const change = Effect.fnUntraced(function* (
   return { record, task }
 })
 
-/** Whether a task of an earlier process that is over can go on by a message. */
+/** Reports whether a completed task of an earlier process can be resumed by a message. */
 const isRevived = (status: Task["status"]): boolean => status === "completed" || status === "lost"
 
 const updateTask = (settings: Settings): Tool.Tool<Needs> =>

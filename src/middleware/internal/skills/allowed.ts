@@ -1,14 +1,14 @@
 import { normaliseName } from "../../../support/names.ts"
 import { isPattern } from "./scan.ts"
 
-/** What a skill in use allows: tools by name. */
+/** Tools that a skill in use allows, by name. */
 export interface Allowed {
   readonly skills: ReadonlyArray<string>
   readonly tools: ReadonlyArray<string>
   readonly turn: string
 }
 
-/** What published skills call the tools of this library. */
+/** Names of the tools of this library in published skills. */
 const synonyms: ReadonlyMap<string, string> = new Map([
   ["read", "read_file"],
   ["write", "write_file"],
@@ -33,13 +33,13 @@ export const toolNames = (entries: ReadonlyArray<string>): ReadonlyArray<string>
   )
 ]
 
-/** Whether a tool may be used. */
+/** Reports whether a tool may be used. */
 export const allows = ({ tools }: Pick<Allowed, "tools">, name: string): boolean => {
   const folded = normaliseName(name)
   return tools.some((one) => normaliseName(one) === folded)
 }
 
-/** What two skills allow both. */
+/** Gives the tools that two skills both allow. */
 export const narrower = (left: ReadonlyArray<string>, right: ReadonlyArray<string>): ReadonlyArray<string> => {
   const kept = new Set(right.map(normaliseName))
   return left.filter((name) => kept.has(normaliseName(name)))

@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { isAlias, isMap, isScalar, isSeq, parseDocument } from "yaml"
 
-/** What the specification allows (agentskills.io), and what keeps a hostile file from costing much. */
+/** Limits of the specification (agentskills.io), and those that keep a hostile file from costing much. */
 export const limits = {
   /** In characters. */
   name: 64,
@@ -11,14 +11,14 @@ export const limits = {
   compatibility: 500,
   license: 1024,
   frontmatter: 8192,
-  /** How many characters that mean something in YAML: what is parsed costs by these. */
+  /** Characters that mean something in YAML, at most: parsing costs by these. */
   indicators: 1000,
   lines: 128,
   depth: 8,
   tools: 100
 } as const
 
-/** What is wrong with a part of a skill's frontmatter; `field` is empty for the whole. */
+/** A problem of a part of a skill's frontmatter; `field` is empty for the whole. */
 export interface FieldProblem {
   readonly field: string
   readonly problem: string
@@ -120,7 +120,7 @@ const split = (
   return { yaml: lines.slice(1, end).join("\n"), body: file.slice(before + 1), bodyLine: end + 2 }
 }
 
-/** What the schema has against the fields, one by one. */
+/** Explains the schema's issues, field by field. */
 const explain = (fields: unknown, issue: SchemaIssue.Issue): ReadonlyArray<FieldProblem> =>
   format(issue).issues.map(({ message, path }) => {
     const keys = (path ?? []).map((key) => String(typeof key === "object" ? key.key : key))

@@ -7,7 +7,7 @@ import { allows, toolNames } from "./allowed.ts"
 import { parse } from "./frontmatter.ts"
 import { limits as scanLimits, type Problem, type Skill } from "./scan.ts"
 
-/** How much of skills goes to the model. */
+/** Limits of the skills in a prompt. */
 const limits = {
   /** Skills in the list of the prompt, and characters of it. */
   listed: 100,

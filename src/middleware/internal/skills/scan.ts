@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import { Backend, type Service } from "../../../core/Backend.ts"
 import { type Manifest, limits as frontmatterLimits, parse } from "./frontmatter.ts"
 
-/** What is looked at. */
+/** Limits of a scan. */
 export const limits = {
   /** Directories in one source. */
   directories: 200,
@@ -20,20 +20,20 @@ export interface Skill extends Manifest {
   readonly directory: string
 }
 
-/** What is wrong with something in a source. `field` is the part of the frontmatter, empty for the whole. */
+/** A problem of something in a source. `field` is the part of the frontmatter, empty for the whole. */
 export interface Problem {
   readonly path: string
   readonly field: string
   readonly problem: string
 }
 
-/** What was found, by name; the problems in the order of the sources. */
+/** The skills that were found, by name; the problems in the order of the sources. */
 export interface Found {
   readonly skills: ReadonlyArray<Skill>
   readonly problems: ReadonlyArray<Problem>
 }
 
-/** What came of one place. */
+/** The result for one place. */
 type One = { readonly skill?: Skill | undefined; readonly problems: ReadonlyArray<Problem> }
 
 const nothing: One = { problems: [] }
@@ -44,7 +44,7 @@ const lastName = (path: string): string => path.split("/").findLast((part) => pa
 
 const withoutSlash = (path: string): string => path.replace(/\/+$/, "")
 
-/** Whether an entry of `allowed-tools` is about the arguments of a tool, too. */
+/** Reports whether an entry of `allowed-tools` is about the arguments of a tool, too. */
 export const isPattern = (entry: string): boolean => entry.includes("(")
 
 /** Reads the beginning of a skill. A directory without a `SKILL.md` is none. */
@@ -73,7 +73,7 @@ const skillIn = Effect.fnUntraced(function* (backend: Service, directory: string
   })
 })
 
-/** What is in one source: the skills in its directories, or the one that it is itself. */
+/** Reads one source: the skills in its directories, or the one that it is itself. */
 const inSource = Effect.fnUntraced(function* (backend: Service, source: string): Effect.fn.Return<ReadonlyArray<One>> {
   const listed = yield* Effect.result(backend.ls(source))
   if (Result.isFailure(listed)) {

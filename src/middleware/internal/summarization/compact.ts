@@ -22,16 +22,18 @@ import { locate, type View, viewOf } from "./view.ts"
 /** Why there is a compaction: the trigger was reached, somebody asked for one, or the provider took no more. */
 export type Reason = "due" | "asked" | "overflow"
 
-/** How far below the trigger the cheap steps must lead to be enough: else there is another one in a few rounds. */
+/**
+ * Share of the trigger that the cheap steps must come down to: else there is another one in a few rounds.
+ */
 const relief = 0.7
 
 /** A request this near to the window may not be sent as it is. */
 const brim = 0.95
 
-/** What a request may have after an overflow, of the window. */
+/** Share of the window that a request may have after an overflow. */
 const afterOverflow = 0.7
 
-/** What texts are cut to when nothing else helps: first what tools gave, then all, in characters. */
+/** Limits that texts are cut to when nothing else helps: first those of tools, then all, in characters. */
 const clips = [
   { limit: 8_000, all: false },
   { limit: 2_000, all: false },
@@ -80,7 +82,7 @@ const trim = Effect.fnUntraced(function* <E, R>(
 
 const isWithin = (at: Situation, tokens: number): boolean => sizeOf(at, at.view).tokens <= tokens
 
-/** What is done where even the tail is too long: all results but the last are cleared, then texts are cut. */
+/** Shortens where even the tail is too long: all results but the last are cleared, then texts are cut. */
 const squeezed = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, target: number) {
   const end = lastGroupOf(stretchOf(at))
   const cleared = end === 0 ? undefined : yield* trim(outside, at, end, [true], () => true)

@@ -52,12 +52,12 @@ const filesIn = (messages: ReadonlyArray<Message.Message>, known: ReadonlyArray<
   return [...files].slice(-mostFiles)
 }
 
-/** What the hook that is asked for more to keep may say, in characters. */
+/** Characters that the hook for more to keep may give. */
 const mostKept = 10_000
 
 const isOwn = (message: Message.Message): boolean => message.role === "human" && message.source === undefined
 
-/** What stays beside the summary: what the user said first, and what they said last. */
+/** Picks what stays beside the summary: the user's first message, and the last. */
 export const pinsOf = ({ frame, history, limits, meter, ratio }: Situation, through: number): ReadonlyArray<Pin> => {
   const room = Math.max(0, limits.trigger / ratio - frame)
   const pin = (index: number, share: number): ReadonlyArray<Pin> => {
@@ -101,11 +101,11 @@ const restOf = (files: ReadonlyArray<string>, kept: string, offloaded: Offload |
     .map((section) => `\n\n${section}`)
     .join("")
 
-/** How long a summary may be: a tenth of what there is for messages, within reason. */
+/** Limits a summary: a tenth of what there is for messages, within reason. */
 const summaryTokens = ({ frame, limits, ratio }: Situation): number =>
   Math.min(3_000, Math.max(100, 0.1 * (limits.trigger / ratio - frame)))
 
-/** What is to be folded: what is not yet, and is no instruction at the very beginning. */
+/** Gives what is to be folded: what is not yet, and is no instruction at the very beginning. */
 const rangeOf = (at: Situation, end: number): ReadonlyArray<Message.Message> => at.history.slice(firstOf(at), end)
 
 const earlierOf = ({ record, view }: Situation): string | undefined =>

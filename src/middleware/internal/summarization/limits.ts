@@ -14,7 +14,7 @@ export interface Amount {
   readonly messages?: number | undefined
 }
 
-/** How long a request is: all of its tokens, and its messages. */
+/** Length of a request: all of its tokens, and its messages. */
 export interface Size {
   readonly tokens: number
   readonly messages: number
@@ -24,11 +24,14 @@ export interface Size {
 export interface Limits {
   /** In tokens. */
   readonly window: number
-  /** Where the trigger is in tokens; where it would be, if it is one of messages. */
+  /** The trigger in tokens; where it would be, if it is one of messages. */
   readonly trigger: number
-  /** How far a request is on its way to the trigger: from 1 on it is too long. */
+  /** Share of the way to the trigger that a request has gone: from 1 on it is too long. */
   readonly progress: (size: Size) => number
-  /** What may stay at the end; of messages, half of what the trigger allows at most, or each turn would compact again. */
+  /**
+   * Limit of the end that stays; of messages, half of what the trigger allows at most, or each turn would compact
+   * again.
+   */
   readonly tail: Size
 }
 
@@ -71,7 +74,7 @@ export const limitsOf = (clauses: ReadonlyArray<Amount>, tail: Amount, known: nu
   }
 }
 
-/** Whether a group begins here: with anything but the answer to a call. */
+/** Reports whether a group begins here: with anything but the answer to a call. */
 const begins = (history: ReadonlyArray<Message>, index: number): boolean => history[index]?.role !== "tool"
 
 /** The beginning of the group before `end`. */
@@ -81,7 +84,7 @@ const groupBefore = (history: ReadonlyArray<Message>, end: number, first: number
   return at
 }
 
-/** Where a history is worked on: from `first` on, with a number of tokens for each message. */
+/** A part of a history: from `first` on, with a number of tokens for each message. */
 export interface Stretch {
   readonly history: ReadonlyArray<Message>
   readonly first: number
@@ -109,5 +112,5 @@ export const tailOf = ({ first, history, tokensAt }: Stretch, most: Size): numbe
   return start
 }
 
-/** Where the last group begins that calls something or answers; its results are what the model works on. */
+/** Finds the beginning of the last group that calls something or answers; its results are what the model works on. */
 export const lastGroupOf = (stretch: Stretch): number => tailOf(stretch, { tokens: 0, messages: 0 })

@@ -11,7 +11,7 @@ import type { Author } from "./summarise.ts"
 import { type Counter, makeMeter, type Meter } from "./tokens.ts"
 import { makeViewer, type View } from "./view.ts"
 
-/** What is remembered of one run, beside its state. */
+/** Memory of one run, beside its state. */
 export interface Memory {
   readonly meter: Meter
   readonly viewOf: (history: Situation["history"], record: Record) => View
@@ -19,14 +19,16 @@ export interface Memory {
   ratio: number | undefined
   /** The window that an overflow must have had which named no limit, in tokens. */
   window: number | undefined
-  /** How far the last request was on its way to the trigger, and from where on it is worth trying again. */
+  /**
+   * Share of the way to the trigger that the last request had gone, and the one from which trying again is worth it.
+   */
   progress: number
   retryAt: number
   isWindowTold: boolean
   author: Author | undefined
 }
 
-/** How conversations are measured. */
+/** The measures of conversations. */
 export interface Measure {
   readonly clauses: ReadonlyArray<Amount>
   readonly tail: Amount
@@ -91,7 +93,7 @@ export const makeMemories = (measure: Measure) => {
   const windowOf = (run: Run, record: Record): number | undefined =>
     smallest(namedWindow(measure, run, record), of(run).window)
 
-  /** Where a run stands that is about to send a request. */
+  /** The situation of a run that is about to send a request. */
   const situate = (run: Run, request: ModelRequest, record: Record): Situation => {
     const memory = of(run)
     return {
@@ -106,7 +108,7 @@ export const makeMemories = (measure: Measure) => {
     }
   }
 
-  /** What an overflow says of the window, and of our counts: the record with a limit that the provider named. */
+  /** Learns from an overflow, of the window and of our counts: the record with a limit that the provider named. */
   const corrected = (at: Situation, error: ModelError): Record => {
     const { record, run } = at
     const memory = of(run)

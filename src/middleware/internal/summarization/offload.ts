@@ -13,7 +13,7 @@ import { sectionOf } from "./transcript.ts"
 
 const root = "/conversation_history"
 
-/** How many characters go into one file, unless one message alone has more. */
+/** Characters of one file, unless one message alone has more. */
 const fileLength = 1_000_000
 
 const longestName = 80
@@ -45,7 +45,7 @@ const folderOf = (run: Run): string => {
 
 const isThere = (error: BackendError): boolean => error.reason._tag === "AlreadyExists"
 
-/** Where what is not yet written begins. */
+/** Finds the beginning of what is not yet written. */
 const startOf = (history: ReadonlyArray<Message>, through: Ref | undefined): number => {
   if (through === undefined) return 0
   if (history[through.index]?.id === through.id) return through.index + 1

@@ -34,7 +34,10 @@ export type Trim = typeof Trim.Type
 const Clip = Schema.Struct({ through: Ref, limit: Schema.Finite, all: Schema.Boolean })
 export type Clip = typeof Clip.Type
 
-/** What was written to the backend: everything up to `through`, in these files of a folder, the oldest first. */
+/**
+ * The messages that were written to the backend: everything up to `through`, in these files of a folder, the oldest
+ * first.
+ */
 const Offload = Schema.Struct({
   folder: Schema.String,
   through: Schema.optionalKey(Ref),

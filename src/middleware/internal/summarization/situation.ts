@@ -12,7 +12,7 @@ import type { Author } from "./summarise.ts"
 import type { Meter } from "./tokens.ts"
 import { leadingOf, type View, viewOf } from "./view.ts"
 
-/** What a compaction needs from the outside. */
+/** Services and hooks of a compaction. */
 export interface Outside<E, R> {
   readonly author: (run: Run) => Effect.Effect<Author, unknown, R>
   readonly backend: Effect.Effect<Backend.Service | undefined, never, R>
@@ -33,7 +33,7 @@ export interface Situation {
 
 export const refAt = (history: ReadonlyArray<Message>, index: number): Ref => ({ id: history[index]?.id ?? "", index })
 
-/** Where begins what may be folded. */
+/** Finds the beginning of what may be folded. */
 export const firstOf = ({ history, view }: Situation): number => Math.max(view.foldedTo + 1, leadingOf(history))
 
 export const stretchOf = (at: Situation): Stretch => ({
@@ -45,13 +45,13 @@ export const stretchOf = (at: Situation): Stretch => ({
   }
 })
 
-/** How large a request is with this view, in real tokens. */
+/** Counts a request with this view, in real tokens. */
 export const sizeOf = ({ frame, ratio }: Situation, view: View): Size => ({
   tokens: (frame + view.tokens) * ratio,
   messages: view.messages.length
 })
 
-/** What may stay at the end, in tokens of the meter: never more than half of what is left for messages. */
+/** Limit of the end that stays, in tokens of the meter: never more than half of what is left for messages. */
 export const tailSize = ({ frame, limits, ratio }: Situation, share: number): Size => ({
   tokens: share * Math.max(0, Math.min(limits.tail.tokens / ratio, (limits.trigger / ratio - frame) / 2)),
   messages: share * limits.tail.messages

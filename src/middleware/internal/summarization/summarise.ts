@@ -128,7 +128,7 @@ const reduce = Effect.fnUntraced(function* (
 /** The least room in which a request for a summary makes sense (tokens). */
 const leastRoom = 100
 
-/** How much messages are shortened: to fit one request if that does not take much away, else several. */
+/** Scales to which messages are shortened: to fit one request if that does not take much away, else several. */
 const scales = [
   { scale: 1, chunks: 1 },
   { scale: 0.5, chunks: 1 },
@@ -170,7 +170,7 @@ const piecesOf = (messages: ReadonlyArray<Message.Message>, meter: Meter, room: 
     : [...pieces.slice(0, kept), `[… ${left} messages left out …]`, ...pieces.slice(pieces.length - kept)]
 }
 
-/** What is to be summarised, and how long the summary may be (tokens). */
+/** The input of a summary, and its greatest length (tokens). */
 export interface Work {
   readonly earlier: string | undefined
   readonly goal: Message.Message | undefined

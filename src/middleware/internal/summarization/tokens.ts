@@ -6,7 +6,7 @@ import type * as Content from "../../../core/Content.ts"
 import { isObject, type Json } from "../../../core/Json.ts"
 import type { Message } from "../../../core/Message.ts"
 
-/** What a text has in tokens, and what an image or a file that the model is shown has. */
+/** Counts tokens of a text, and of an image or a file that the model is shown. */
 export interface Counter {
   readonly text: (text: string) => number
   readonly media: (block: Content.ImageBlock | Content.FileBlock) => number
@@ -15,13 +15,13 @@ export interface Counter {
 const isLetter = (code: number): boolean => (code | 32) >= 97 && (code | 32) <= 122
 const isDigit = (code: number): boolean => code >= 48 && code <= 57
 
-/** What an ASCII character is of a token: words are cheap, digits and the punctuation of code are not. */
+/** Tokens of an ASCII character: words are cheap, digits and the punctuation of code are not. */
 const ascii = Float64Array.from({ length: 128 }, (_, code) => (isLetter(code) ? 0.22 : isDigit(code) ? 0.42 : 0.48))
 
 /** From here on a run of letters and digits is no word but a key, a hash or base64. */
 const longestWord = 24
 
-/** Where letters and digits meet in a word, a tokeniser cuts. */
+/** Tokens of the seam of letters and digits in a word, where a tokeniser cuts. */
 const seam = 0.45
 
 /** Scripts by how finely tokenisers cut them, per UTF-16 unit; an emoji is two units. */
@@ -112,7 +112,7 @@ const jsonTokens = (counter: Counter, value: Json, depth: number): number => {
   return sum
 }
 
-/** What stands in the place of an image for a model that has no vision. */
+/** Tokens of the text in the place of an image for a model that has no vision. */
 const unseenTokens = 14
 
 const blockTokens = (counter: Counter, vision: boolean, block: Content.Block): number => {
@@ -135,7 +135,7 @@ const messageTokens = (counter: Counter, vision: boolean, message: Message): num
 export interface Meter {
   readonly text: (text: string) => number
   readonly message: (message: Message) => number
-  /** What a request has beside its messages: the system prompt, the tools, the schema of the answer. */
+  /** Counts a request beside its messages: the system prompt, the tools, the schema of the answer. */
   readonly frame: (request: Pick<ModelRequest, "systemPrompt" | "tools" | "outputSchema">) => number
 }
 

@@ -28,7 +28,7 @@ const saidIn = (message: Message.Message): string =>
     .flatMap((block) => (block.type === "text" ? [block.text] : block.type === "reasoning" ? [] : [mediaOf(block)]))
     .join("\n")
 
-/** How many characters of a message a summary is made of: what people and the model said counts for more. */
+/** Characters of a message that a summary is made of: people's and the model's words count for more. */
 const lengths = { said: 8_000, result: 2_000, call: 600 }
 
 const closing = /<\/(?=\s*(?:user|assistant|result|instruction|summary|conversation)\b)/gi

@@ -8,7 +8,7 @@ import { cutMiddle, headOf } from "../../../support/text.ts"
 import type { Clip, Trim } from "./record.ts"
 import { sizeOf } from "./tokens.ts"
 
-/** How many characters old arguments of a call may have in all, and each of them where they have more. */
+/** Characters that old arguments of a call may have in all, and each of them where they have more. */
 const argumentsLimit = 2_000
 const argumentHead = 200
 const mostArguments = 20

@@ -6,7 +6,7 @@ import type { Clip, Fold, Record, Ref, Trim } from "./record.ts"
 import type { Meter } from "./tokens.ts"
 import { clipped, digest, trimmed } from "./trim.ts"
 
-/** Where messages that a compaction added or changed say that they come from. */
+/** The `source` of messages that a compaction added or changed. */
 export const source = "summarization"
 
 /**
@@ -16,7 +16,7 @@ export const source = "summarization"
 export interface View {
   readonly record: Record
   readonly messages: ReadonlyArray<Message.Message>
-  /** What `messages` have in tokens, as the meter counts. */
+  /** Tokens of `messages`, as the meter counts. */
   readonly tokens: number
   /** The last message that is folded, by its index in the history; -1 if none is. */
   readonly foldedTo: number
@@ -29,7 +29,7 @@ interface State extends View {
   tokens: number
 }
 
-/** Where a message of a record is in a history that may be another one by now; -1 if it is not there. */
+/** Finds a message of a record in a history that may be another one by now; -1 if it is not there. */
 export const locate = (history: ReadonlyArray<Message.Message>, ref: Ref | undefined): number => {
   if (ref === undefined) return -1
   return history[ref.index]?.id === ref.id ? ref.index : history.findIndex((message) => message.id === ref.id)
@@ -46,13 +46,13 @@ const locateEnd = (history: ReadonlyArray<Message.Message>, ref: Ref | undefined
 const summaryOf = (fold: Fold): Message.HumanMessage =>
   Message.human(fold.head + fold.body + fold.rest, { id: fold.id, source })
 
-/** How many system messages a history begins with. They are instructions, and stay. */
+/** Counts the system messages that a history begins with. They are instructions, and stay. */
 export const leadingOf = (history: ReadonlyArray<Message.Message>): number => {
   const first = history.findIndex((message) => message.role !== "system")
   return first === -1 ? history.length : first
 }
 
-/** What stands in the place of everything up to `foldedTo`. */
+/** Makes the messages in the place of everything up to `foldedTo`. */
 const frontOf = (
   history: ReadonlyArray<Message.Message>,
   fold: Fold,

@@ -32,7 +32,7 @@ const stem = (word: string): string =>
     ? word
     : word.replace(/ies$/, "y").replace(word.length > 5 ? /(?:ing|ed|es|(?<!s)s|e)$/ : /(?:es|(?<!s)s|e)$/, "")
 
-/** What scores less than this share of the best only has a common word with the query. */
+/** Share of the best score below which a tool only has a common word with the query. */
 const share = 0.25
 
 /** Indexes tools once; BM25 ranks, and a name says more than a description. */
@@ -55,6 +55,6 @@ export const make = (tools: ReadonlyArray<ToolDefinition>): Catalogue => {
   }
 }
 
-/** Whether these are the same tools in the same order. */
+/** Reports whether these are the same tools in the same order. */
 export const same = (left: ReadonlyArray<ToolDefinition>, right: ReadonlyArray<ToolDefinition>): boolean =>
   left === right || (left.length === right.length && left.every((tool, index) => tool === right[index]))

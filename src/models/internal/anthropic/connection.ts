@@ -9,7 +9,7 @@ import { guardedFetch } from "../guardedFetch.ts"
 /** Headers of each request; what is a secret is `Redacted`. */
 type Headers = { readonly [name: string]: string | Redacted.Redacted }
 
-/** How a server is reached. */
+/** Settings of the connection to a server. */
 export interface Connection {
   readonly baseURL?: string | undefined
   readonly headers?: Headers | undefined

@@ -44,7 +44,7 @@ const canRead =
     return source.kind === "url" && /^https?:\/\//.test(source.url)
   }
 
-/** What the Messages API can carry. `remote`: whether the platform fetches URLs and has a Files API. */
+/** Makes the dialect of the Messages API. `remote`: the platform fetches URLs and has a Files API. */
 export const dialect = (remote: boolean): Dialect => ({
   provider: dataKey,
   systemMessages: "fold",
@@ -80,7 +80,7 @@ const documentSource = (block: FileBlock): DocumentPart["source"] => {
   return { type: "url", url: source.kind === "url" ? source.url : "" }
 }
 
-/** What a person or a tool showed. What the API can't carry was replaced before, by the dialect. */
+/** Writes content of a person or a tool. Content that the API can't carry was replaced before, by the dialect. */
 export const shownPart = (block: Shown): TextPart | ImagePart | DocumentPart => {
   switch (block.type) {
     case "text":
@@ -103,6 +103,6 @@ export const saidPart = (block: TextBlock): TextPart => {
   return { type: "text", text: block.text, ...(own.length === 0 ? {} : { citations: own }) }
 }
 
-/** What Claude attached to something. */
+/** Gives the data that Claude attached to a block or call. */
 export const ownData = (providerData: JsonObject | undefined): JsonObject | undefined =>
   dataOf(providerData, { provider: dataKey })

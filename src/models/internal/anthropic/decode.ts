@@ -13,12 +13,12 @@ import { isVerbatim } from "./layout.ts"
 import { assemble, objectOf, type Open, text } from "./message.ts"
 import { count, noCounts, usageOf } from "./usage.ts"
 
-/** What is wrong with an answer: it breaks the protocol, or it is the provider's own error. */
+/** A fault of an answer: it breaks the protocol, or it is the provider's own error. */
 export type Fault =
   | { readonly _tag: "Protocol"; readonly problem: string }
   | { readonly _tag: "Provider"; readonly type: string; readonly message: string }
 
-/** What a decoder needs beside the events: the names of the tools, prices, ids, and how a fault is told. */
+/** The context of a decoder: the names of the tools, prices, ids, and the way to report a fault. */
 export interface Reading {
   readonly names: ToolNames
   readonly priced: (usage: Usage) => Usage

@@ -57,7 +57,7 @@ const statuses: { readonly [type: string]: number } = {
 
 const number = (text: string | undefined): number => Number(text)
 
-/** What the words of Anthropic and AWS say that a status does not. */
+/** Refines a failure by the words of Anthropic and AWS, where a status does not say enough. */
 const refine = (
   error: ModelError,
   type: string,
@@ -166,7 +166,9 @@ export const requestError = (origin: Origin, cause: unknown): ModelError => {
   return stumbled(origin, cause) ?? connectionError(origin, cause)
 }
 
-/** Whether thinking was refused because the conversation before it reads differently than when it was thought. */
+/**
+ * Reports whether thinking was refused because the conversation before it reads differently than when it was thought.
+ */
 export const isMovedThinking = (cause: unknown): boolean =>
   fieldOf(cause, "status") === 400 &&
   /bound to a different conversation|block_binding/.test(messageOf(cause, fieldOf(cause, "error")))

@@ -37,7 +37,7 @@ const callPart = (call: AnsweredCall, names: ToolNames, left: ReadonlySet<string
 
 const isThinking = ({ type }: Part): boolean => type === "thinking" || type === "redacted_thinking"
 
-/** What the model said and called, in the order in which it did, without the blocks of Anthropic's that are `left` out. */
+/** Writes the texts and calls of the model, in their order, without the blocks of Anthropic's that are `left` out. */
 const saidParts = (turn: AiTurn, names: ToolNames, left: ReadonlySet<string>): ReadonlyArray<Part> => {
   const parts = allParts(turn, names, left)
   // Thoughts that led to what was left out.
@@ -155,7 +155,7 @@ const spoken = (turn: Turn, names: ToolNames, left: ReadonlySet<string>): Spoken
   }
 }
 
-/** Where something of the history ended up: the block of a message. */
+/** The place of a message of the history on the wire: a block of a message. */
 export interface Place {
   readonly message: number
   readonly block: number

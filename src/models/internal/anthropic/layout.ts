@@ -13,7 +13,7 @@ export type Layout = ReadonlyArray<"said" | "call" | "malformed" | VerbatimPart>
 
 const verbatim = /^(server_tool_use|mcp_tool_use|container_upload|\w+_tool_result)$/
 
-/** Whether a block is one of those that go back as they came. */
+/** Reports whether a block is one of those that go back as they came. */
 export const isVerbatim = (value: unknown): value is VerbatimPart =>
   isObject(value) &&
   typeof value["type"] === "string" &&
@@ -37,7 +37,7 @@ export const toLayout = (value: Json | undefined): Layout => (isLayout(value) ? 
 
 const order = ["said", "call", "malformed"]
 
-/** Whether a layout is the usual one, which need not be kept. */
+/** Reports whether a layout is the usual one, which need not be kept. */
 export const isPlain = (layout: Layout): boolean =>
   layout.every((item, at) => {
     const before = layout[at - 1]

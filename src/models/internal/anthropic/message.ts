@@ -30,14 +30,14 @@ export type Open =
   | { readonly kind: "verbatim"; readonly start: JsonObject; json: string }
   | { readonly kind: "ignored" }
 
-/** What came: content blocks by index, what the message began and ended with. */
+/** The received parts: content blocks by index, the message's first and last fields. */
 export interface Answer {
   readonly id: string
   readonly blocks: ReadonlyMap<number, Open>
   readonly start: JsonObject
   readonly stop: JsonObject
   readonly usage: Usage
-  /** Whether a filter of the platform stopped it. */
+  /** Reports that a filter of the platform stopped it. */
   readonly filtered: boolean
 }
 

@@ -102,7 +102,7 @@ export const baseModel = (model: string): string =>
     .replace(/-v\d+(:\d+(:.*)?)?$/, "")
     .replace(/[-@]\d{8}$/, "")
 
-/** What is known of a model. */
+/** Gives the facts about a model. */
 export const profileOf = (model: string): Profile => {
   const base = baseModel(model)
   return table[base] ?? (base.startsWith("claude-") ? unknownClaude : stranger)

@@ -6,22 +6,22 @@ import { targetOf } from "../../../support/jsonSchema.ts"
 import { adaptSchema, type SchemaRules } from "../jsonSchema.ts"
 import { wellFormedObject } from "../wellFormed.ts"
 
-/** What Claude's constrained output enforces. */
+/** Keywords that Claude's constrained output enforces. */
 const rules: SchemaRules = {
   allRequired: false,
   keywords: new Set(),
   formats: new Set(["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"])
 }
 
-/** How an answer in a schema is asked for: with a format, or with a text in the system prompt. */
+/** The request for an answer in a schema: a format, or a text in the system prompt. */
 export interface OutputRequest {
   readonly format?: { readonly type: "json_schema"; readonly schema: JsonObject } | undefined
   readonly plea?: string | undefined
-  /** What the API will not enforce, as `path: keyword`. */
+  /** Constraints that the API will not enforce, as `path: keyword`. */
   readonly removed: ReadonlyArray<string>
 }
 
-/** Whether a schema refers to itself, which the API does not accept. */
+/** Reports whether a schema refers to itself, which the API does not accept. */
 const isRecursive = (root: JsonObject): boolean => {
   const open = new Set<Json>()
   const done = new Set<Json>()

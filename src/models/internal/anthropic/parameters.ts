@@ -17,7 +17,7 @@ const names: { readonly [option: string]: string } = {
   effort: "output_config.effort"
 }
 
-/** What the codec writes itself: else the conversation on the wire would not be the one of the run. */
+/** Fields that the codec writes itself: else the conversation on the wire would not be the one of the run. */
 const reserved = new Set(["model", "messages", "stream", "system", "tools", "tool_choice", "anthropic_version"])
 
 /**

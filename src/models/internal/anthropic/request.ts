@@ -45,7 +45,7 @@ export interface Encoded {
 /** The longest tool name, in characters. */
 const nameLength = 128
 
-/** What an answer may take beyond the thinking that comes before it, where only the thinking was said. */
+/** Tokens for an answer beyond the thinking before it, where only those of the thinking were given. */
 const answerTokens = 4_096
 
 const thinkingOf = ({ profile, settings }: Encoding): Thinking | undefined => {

@@ -9,7 +9,10 @@ import type { Encoding } from "./request.ts"
 import { makeSession, type Send } from "./session.ts"
 import { cacheTtl } from "./settings.ts"
 
-/** What a platform brings. `idle`: how long to wait for an event (milliseconds). `priceFactor`: how its prices relate to Anthropic's own. */
+/**
+ * The parts that a platform brings. `idle` is the longest wait for an event (milliseconds); `priceFactor` multiplies
+ * Anthropic's own prices.
+ */
 export interface Platform {
   readonly provider: string
   readonly encoding: Encoding

@@ -34,7 +34,7 @@ export interface Setup {
   readonly priced: (usage: Usage) => Usage
 }
 
-/** How long the end of the HTTP response is waited for behind the end of the answer, so that the connection is kept. */
+/** Time that is given to the end of the HTTP response behind the end of the answer, so that the connection is kept. */
 const lingering = 200
 
 /** Reads what comes behind the end of the answer, not for long. What it is, a failure too, is of no interest. */
@@ -90,7 +90,7 @@ const untilStop = (
   }
 })
 
-/** What the conversation says: it must not be in an error. */
+/** Gives the texts of the conversation: they must not be in an error. */
 export function* saidIn({ messages, systemPrompt }: Pick<ModelRequest, "messages" | "systemPrompt">): Iterable<string> {
   yield systemPrompt
   for (const message of messages) {

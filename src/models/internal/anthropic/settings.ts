@@ -40,6 +40,6 @@ export interface Settings {
   readonly parameters?: JsonObject | undefined
 }
 
-/** How long a prompt stays cached; `undefined` when caching is off. */
+/** Gives the time that a prompt stays cached; `undefined` when caching is off. */
 export const cacheTtl = (settings: Settings): "5m" | "1h" | undefined =>
   settings.cache === "off" ? undefined : (settings.cache?.ttl ?? "5m")

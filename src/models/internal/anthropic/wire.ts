@@ -106,11 +106,11 @@ export type Thinking = (
   | { readonly type: "between_tools" }
   | { readonly type: "disabled" }
 ) & {
-  /** What becomes of thinking that was thought in a conversation which reads differently now. */
+  /** The treatment of thinking that was thought in a conversation which reads differently now. */
   readonly block_binding?: { readonly prefix_mismatch_behavior: "drop_block" }
 }
 
-/** What is counted by the token counting endpoint, and the beginning of every request. */
+/** The fields that the token counting endpoint takes, and the beginning of every request. */
 export interface Prompt {
   readonly model: string
   readonly system?: ReadonlyArray<TextPart>

@@ -96,7 +96,7 @@ const sameCall = (left: AnsweredCall, right: AnsweredCall | undefined): boolean 
   left.answer.isError === right.answer.isError &&
   sameItems(left.answer.content, right.answer.content)
 
-/** Whether two turns were made of the same messages. */
+/** Reports whether two turns were made of the same messages. */
 const sameTurn = (left: Turn, right: Turn): boolean => {
   if (left === right) return true
   if (left.role === "system") return right.role === "system" && left.text === right.text
@@ -123,7 +123,7 @@ export const encode = (history: ReadonlyArray<Message>): ReadonlyArray<AiPrompt.
  */
 export const makeEncoder = (to: Dialect) => {
   const normalize = makeNormalizer(to)
-  /** What the last prompt was made of: its turns, and where the messages of each end. */
+  /** The last prompt: its turns, and the ends of their messages in it. */
   const made: Array<{ readonly turn: Turn; readonly end: number }> = []
   const messages: Array<AiPrompt.Message> = []
   let system: AiPrompt.SystemMessage | undefined

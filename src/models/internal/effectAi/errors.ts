@@ -8,7 +8,7 @@ import { isModelError, ModelError, type Reason } from "../../../core/ModelError.
 import { defined } from "../../../support/defined.ts"
 import { detailOf, httpOf, overflowOf } from "./failures.ts"
 
-/** Whose failure it is. */
+/** The model that a failure is of. */
 export interface Origin {
   readonly provider: string
   readonly model: string
@@ -72,7 +72,7 @@ export const toModelError = (error: AiError.AiError, origin: Origin): ModelError
   )
 }
 
-/** What providers call their errors in the middle of a stream. */
+/** Names of providers for errors in the middle of a stream. */
 const streamed: ReadonlyArray<readonly [RegExp, Exclude<Reason["_tag"], "ContextOverflow">]> = [
   [/quota|billing|credit/i, "QuotaExhausted"],
   [/rate_?limit|too_many/i, "RateLimited"],

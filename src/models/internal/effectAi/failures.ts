@@ -17,7 +17,7 @@ interface Http {
 
 const requestIdHeaders = ["x-request-id", "request-id", "x-amzn-requestid", "x-goog-request-id"]
 
-/** What the answer's status and headers say. Headers that were redacted stay so. */
+/** Reads the status and headers of an answer. Headers that were redacted stay so. */
 export const httpOf = (reason: AiError.AiErrorReason): Http => {
   const response = "http" in reason ? reason.http?.response : undefined
   if (response === undefined) return {}
@@ -32,7 +32,7 @@ export const httpOf = (reason: AiError.AiErrorReason): Http => {
 /** A query string may hold a key. */
 const withoutQuery = (text: string): string => text.replaceAll(/(https?:\/\/[^\s?)]{1,300})\?[^\s)]*/g, "$1")
 
-/** What the provider said, for a person. */
+/** Gives the provider's own words, for a person. */
 export const detailOf = (reason: AiError.AiErrorReason): string => {
   const description = "description" in reason ? reason.description : undefined
   return shortened(withoutQuery((description ?? reason.message).slice(0, longestSaid)))

@@ -35,7 +35,7 @@ type Approve<R> = (request: {
   readonly arguments: JsonObject
 }) => Effect.Effect<boolean, never, R>
 
-/** How many preliminary results may wait for the run: a slow run slows the handler. */
+/** Preliminary results that may wait for the run, at most: a slow run slows the handler. */
 const preliminaryBuffer = 16
 
 const render = (value: unknown): string =>
@@ -76,7 +76,7 @@ const toToolError = (tool: AiTool.Any, failure: unknown): Effect.Effect<ToolErro
 const failWith = (tool: AiTool.Any, failure: unknown): Effect.Effect<never, ToolError> =>
   Effect.flatMap(toToolError(tool, failure), Effect.fail)
 
-/** What `needsApproval` may look at: the conversation up to the call. */
+/** Gives the conversation up to the call, which `needsApproval` may look at. */
 const messagesOf = (context: Option.Option<ToolContext["Service"]>): Effect.Effect<ReadonlyArray<AiPrompt.Message>> =>
   Option.match(context, {
     onNone: () => Effect.succeed([]),

@@ -27,7 +27,7 @@ export type Metadata = { readonly [provider: string]: Schema.Json | null }
 
 const fieldsOf = (value: Schema.Json | undefined): Fields => (isObject(value) ? value : {})
 
-/** Whether an object has no keys. */
+/** Reports whether an object has no keys. */
 export const isEmpty = (value: object): boolean => Object.keys(value).length === 0
 
 /** `providerData` as options or metadata of an `effect/ai` part. */
@@ -63,7 +63,7 @@ const encodeCarried = Schema.encodeSync(Carried)
 
 const decodeCarried = Schema.decodeUnknownOption(Carried)
 
-/** What a part's options or metadata carry. */
+/** Reads the data in a part's options or metadata. */
 export const carriedBy = (options: Metadata): Carried =>
   options[beside] === undefined ? {} : Option.getOrElse(decodeCarried(options[beside]), () => ({}))
 

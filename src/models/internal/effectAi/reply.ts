@@ -25,9 +25,9 @@ export type Part = Exclude<AiResponse.AnyPart, AiResponse.TextPart | AiResponse.
 export interface Reply {
   /** Takes a part in, adds what can be shown of it to `out`, and gives the failure if it is one. */
   readonly take: (part: Part, out: Array<TurnPart>) => ModelError | undefined
-  /** Whether the provider said that it is done. */
+  /** Reports whether the provider said that it is done. */
   readonly isFinished: () => boolean
-  /** Whether a call was begun and is not complete. */
+  /** Reports whether a call was begun and is not complete. */
   readonly isWriting: () => boolean
   /** Takes in that the provider could not make sense of a call. */
   readonly reject: (toolName: string, problem: string) => void
@@ -72,7 +72,7 @@ const finishOf = (part: AiResponse.FinishPart): Fields => ({
 
 /** Makes an empty turn. `makeId` gives the message its id, and a call that came without one. */
 export const makeReply = (origin: Origin, makeId: () => string): Reply => {
-  /** What the turn is made of, in order; a text goes on being said after it was put here. */
+  /** The pieces of the turn, in order; a text may still grow after it was put here. */
   const put: Array<(to: Sorted) => void> = []
   const speeches = makeSpeeches()
   const writing = new Map<string, Writing>()

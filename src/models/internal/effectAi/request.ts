@@ -28,7 +28,7 @@ export interface Asked {
 const fail = (method: string, reason: AiError.AiErrorReason) =>
   Effect.fail(AiError.make({ module: "LanguageModelFromChatModel", method, reason }))
 
-/** Which tools may be called was settled before: `tools` are those of `oneOf`. */
+/** The choice of callable tools was settled before: `tools` are those of `oneOf`. */
 const choiceOf = (choice: LanguageModel.ProviderOptions["toolChoice"]): ToolChoice => {
   if (typeof choice === "string") return choice
   if ("tool" in choice) return { tool: choice.tool }

@@ -55,7 +55,7 @@ const endParts = (
 
 const messageData = ({ providerData }: AiMessage) => carry(providerData === undefined ? {} : { message: providerData })
 
-/** What is said of the whole message goes with its first part. */
+/** Adds the metadata of the whole message to its first part. */
 const withData = <Part extends { readonly metadata?: Metadata | undefined }>(
   parts: ReadonlyArray<Part>,
   message: AiMessage

@@ -46,6 +46,6 @@ export const putSpeech = (to: Sorted, { kind, metadata, text }: Speech): void =>
   addBlock(to, kind === "text" ? { type: "text", text, ...providerDataOf(metadata) } : reasoningBlock(text, metadata))
 }
 
-/** Whether a provider says of a text that it is the refusal of an answer. */
+/** Reports whether a provider calls a text the refusal of an answer. */
 export const isRefusal = (metadata: Metadata): boolean =>
   Object.values(metadata).some((own) => isObject(own) && typeof own["refusal"] === "string" && own["refusal"] !== "")

@@ -26,7 +26,7 @@ const cut = (origin: Origin): ModelError =>
 
 const isFilled = <A>(items: ReadonlyArray<A>): items is Parts<A> => items.length > 0
 
-/** What a provider says when it could not make sense of a call, and with which it ends the whole stream. */
+/** Words of a provider that could not make sense of a call, with which it ends the whole stream. */
 const rejected = (error: AiError.AiError) =>
   error.reason._tag === "ToolParameterValidationError" || error.reason._tag === "ToolNotFoundError"
     ? error.reason
@@ -40,7 +40,7 @@ export const toTurn = <R>(
 ): Stream.Stream<TurnPart, ModelError, R> =>
   Stream.transformPull(stream, (pull) =>
     Effect.sync(() => {
-      /** How it goes on after what was given last; set when the end is known. */
+      /** Parts behind those given last; set when the end is known. */
       let rest: Turn | undefined
 
       const done: Turn = Effect.suspend(() => {

@@ -6,7 +6,7 @@ import type { TurnStop } from "../../../core/Message.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { countOf } from "../read.ts"
 
-/** What the provider counted; `undefined` if it counted nothing. */
+/** Reads the usage that the provider counted; `undefined` if it counted nothing. */
 export const toUsage = ({ inputTokens, outputTokens }: AiResponse.Usage): Usage.Usage | undefined => {
   const [cacheRead, cacheWrite, input, uncached] = [
     inputTokens.cacheRead,

@@ -13,7 +13,7 @@ import { errorOf, loadError, type Origin } from "./errors.ts"
 /** The package, which is loaded when it is needed. */
 export type Library = typeof library
 
-/** What a model is doing before it can answer: bytes of a download, or how much of the file is loaded (0 to 1). */
+/** Progress of a model before it can answer: bytes of a download, or the share of the file that is loaded (0 to 1). */
 export type Progress =
   | { readonly _tag: "Download"; readonly receivedBytes: number; readonly totalBytes: number }
   | { readonly _tag: "Load"; readonly fraction: number }
@@ -50,7 +50,7 @@ export const nameOf = (model: string): string => {
   return (model.split(/[\\/]/).at(-1) ?? model).replace(/\.gguf$/i, "")
 }
 
-/** Where the library is told to look: by itself it takes a relative path for a file among its downloads. */
+/** Makes the location for the library: by itself it takes a relative path for a file among its downloads. */
 const locationOf = ({ directory, model }: Source): string =>
   isRemote(model) || directory !== undefined ? model : resolve(model)
 

@@ -4,7 +4,7 @@
 import { isModelError, ModelError, type Reason } from "../../../core/ModelError.ts"
 import { defined } from "../../../support/defined.ts"
 
-/** Whose failure it is. */
+/** The model that a failure is of. */
 export interface Origin {
   readonly provider: string
   readonly model: string

@@ -73,7 +73,7 @@ const intersected = (schema: JsonObject, defs: JsonObject, depth: number): JsonO
 
 interface Context {
   readonly defs: JsonObject
-  /** Whether an optional property may be `null`; else it is always there. */
+  /** Lets an optional property be `null`; else it is always there. */
   readonly nulls: boolean
 }
 
@@ -166,7 +166,10 @@ const restored = (value: Json, given: Json | undefined, defs: JsonObject): Json 
   )
 }
 
-/** Whether a value of a union is one of this member's: an object has all of its keys, since a grammar gives them all. */
+/**
+ * Reports whether a value of a union is one of this member's: an object has all of its keys, since a grammar gives them
+ * all.
+ */
 const fitsKeys = (value: Json, given: Json, defs: JsonObject): boolean => {
   const member = resolve(given, { $defs: defs })
   if (member === undefined) return false
@@ -175,7 +178,7 @@ const fitsKeys = (value: Json, given: Json, defs: JsonObject): boolean => {
   return isObject(value) && isObject(properties) && Object.keys(properties).every((key) => key in value)
 }
 
-/** What a grammar does not hold an answer to. */
+/** Keywords that a grammar does not enforce. */
 const unheld: ReadonlySet<string> = new Set([
   "pattern",
   "minimum",

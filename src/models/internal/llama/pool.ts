@@ -48,7 +48,7 @@ export const make = (context: LlamaContext): Pool => {
   const closing = new AbortController()
   let time = 0
 
-  /** What is gained by taking a sequence, less what somebody else loses by it; in tokens. */
+  /** Counts the tokens gained by taking a sequence, less those that somebody else loses by it. */
   const worth = (place: Place, owner: object, tokens: Array<Token>): number => {
     const known = place.sequence.compareContextTokens(tokens).firstDifferentIndex
     const isForeign = place.owner !== undefined && place.owner !== owner
@@ -74,7 +74,7 @@ export const make = (context: LlamaContext): Pool => {
       return Semaphore.release(semaphore, 1)
     })
 
-  /** Who leaves does not wait for the last token to be computed; who comes next does. */
+  /** A turn that is left does not wait for the last token to be computed; the next one does. */
   const leave = (place: Place): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { work } = place

@@ -25,7 +25,7 @@ import type { Pool } from "./pool.ts"
 import { type Settings, settingsFor } from "./settings.ts"
 import type { Asked, Prepared } from "./turn.ts"
 
-/** What all sessions of a model share. */
+/** Resources that all sessions of a model share. */
 export interface Shared {
   readonly origin: Origin
   readonly engine: Engine
@@ -68,7 +68,7 @@ const toldOf = (tool: ToolDefinition, names: ToolNames): ToolDefinition => {
   return { ...tool, name: names.wire(tool.name), description: wellFormed(tool.description), parameters: schema }
 }
 
-/** How long the turn may be, in tokens; fails if its prompt leaves no room for an answer. */
+/** Gives the longest that the turn may be, in tokens; fails if its prompt leaves no room for an answer. */
 const limitOf = (shared: Shared, prepared: Prepared, maxTokens: number): Effect.Effect<number, ModelError> => {
   const { contextSize } = shared.context
   const used = prepared.tokens.length

@@ -37,7 +37,7 @@ export const makeTokenizer = (model: LlamaModel): ((pieces: ReadonlyArray<Piece>
   }
 }
 
-/** How many tokens a character may be spread over. */
+/** Tokens that a character may be spread over, at most. */
 const spread = 4
 
 /** Makes a reader of generated tokens: a character that is not whole yet is held back. */

@@ -19,7 +19,7 @@ export interface Asked {
   readonly settings: Settings
 }
 
-/** How a turn ended, and how many of its tokens were thoughts. */
+/** The end of a turn, and the number of its tokens that were thoughts. */
 export interface Finish {
   readonly reason: "stop" | "length"
   readonly reasoningTokens: number
@@ -40,7 +40,7 @@ export interface Prepared {
   ) => Promise<Finish>
 }
 
-/** How many of the last tokens a repetition is looked for in. */
+/** The last tokens in which a repetition is looked for. */
 export const repeatWindow = 64
 
 /** The part of the settings that node-llama-cpp knows by the same names. */

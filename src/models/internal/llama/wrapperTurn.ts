@@ -23,7 +23,7 @@ import { type Asked, type Finish, type Prepared, repeatWindow, samplingOf } from
 /** More calls in one turn are a model that goes round in circles. */
 const parallelLimit = 8
 
-/** What the wrapper puts around calls by itself, in tokens: it does not count as generated. */
+/** Tokens that the wrapper puts around calls by itself: they do not count as generated. */
 const slack = 64
 
 const full = "the context is full"

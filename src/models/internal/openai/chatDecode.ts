@@ -12,15 +12,15 @@ import { type CallSlot, type ChatTurn, type Run, turnOf } from "./chatTurn.ts"
 import { failureOf } from "./failure.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 
-/** What this decoder must know besides. Without `thinkTags` the text is taken as it is. */
+/** The further context of this decoder. Without `thinkTags` the text is taken as it is. */
 export interface ChatDecodeContext extends DecodeContext {
   readonly thinkTags: ThinkTags | undefined
 }
 
-/** Where servers put reasoning; one that uses two says the same in both. */
+/** Fields in which servers put reasoning; one that uses two says the same in both. */
 const reasoningFields = ["reasoning_content", "reasoning", "reasoning_text"]
 
-/** What a server says in the place of a reason to finish when it broke down. */
+/** Words of a server that broke down, in the place of a reason to finish. */
 const breakdowns = new Set(["error", "network_error", "insufficient_system_resource", "aborted", "abort"])
 
 /** OpenRouter streams its details in pieces: those of one index belong together. */

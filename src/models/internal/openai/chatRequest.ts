@@ -25,15 +25,15 @@ import { audioFormat, fileName, imageUrl, isDocument, readsFileId, readsImage } 
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
 import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
 
-/** What a layer asks of every request. */
+/** Settings of every request of a layer. */
 export interface ChatSettings {
   readonly provider: string
   readonly model: string
   /** Typed parameters, then raw ones; a request's own come last. */
   readonly parameters: ReadonlyArray<JsonObject>
-  /** What the limit of the answer is called: OpenAI's reasoning models refuse the name that everybody else knows. */
+  /** Name of the limit of the answer: OpenAI's reasoning models refuse the name that everybody else knows. */
   readonly maxTokensField: "max_tokens" | "max_completion_tokens"
-  /** What of JSON Schema the server reads. */
+  /** The part of JSON Schema that the server reads. */
   readonly schemas: ToolSchema.Dialect
 }
 

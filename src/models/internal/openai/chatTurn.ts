@@ -12,7 +12,7 @@ import { sortCalls } from "../toolCalls.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 import { restored } from "./restore.ts"
 
-/** What was said without a change between text and reasoning. `field` is where the reasoning came in. */
+/** A stretch of text or of reasoning. `field` is where the reasoning came in. */
 export interface Run {
   readonly kind: "text" | "reasoning"
   text: string
@@ -34,7 +34,7 @@ export interface ChatTurn {
   readonly runs: ReadonlyArray<Run>
   readonly calls: ReadonlyArray<CallSlot>
   readonly details: ReadonlyArray<JsonObject>
-  /** What the text cites; places are those of the whole text. */
+  /** Citations of the text; places are those of the whole text. */
   readonly annotations: ReadonlyArray<JsonObject>
   finish: string | undefined
   usage: JsonObject | undefined

@@ -16,11 +16,11 @@ import { loadPeer } from "../peer.ts"
 import { textsOf } from "../secrets.ts"
 import { errorBody, failureOf } from "./failure.ts"
 
-/** How a server is reached. */
+/** Settings of the connection to a server. */
 export interface Connection {
   /** Without a key, `baseURL` and `azure`, the key is read from `OPENAI_API_KEY`; with `azure` from `AZURE_OPENAI_API_KEY`. */
   readonly apiKey?: Redacted.Redacted<string> | undefined
-  /** Where the API is, its version included: `http://localhost:11434/v1`. OpenAI by default. */
+  /** Address of the API, its version included: `http://localhost:11434/v1`. OpenAI by default. */
   readonly baseURL?: string | undefined
   /**
    * An Azure OpenAI resource. Without `apiVersion` its v1 API is used; with one, the dated API, whose chat completions
@@ -48,7 +48,7 @@ export interface Connection {
 
 const home = "https://api.openai.com/v1"
 
-/** Where requests go: who is there, and what it is called in messages and errors. */
+/** Tells who answers at the address, by the name for messages and errors. */
 export const targetOf = (connection: Connection): "openai" | "azure-openai" | "other" => {
   if (connection.azure !== undefined) return "azure-openai"
   return connection.baseURL === undefined || connection.baseURL.startsWith("https://api.openai.com/")

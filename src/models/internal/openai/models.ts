@@ -80,6 +80,6 @@ export const findModel = (id: string): ModelInfo | undefined => {
   })[0]
 }
 
-/** Whether a model reasons, by its family where it is not in the table. */
+/** Reports whether a model reasons, by its family where it is not in the table. */
 export const isReasoning = (id: string): boolean =>
   findModel(id)?.reasoning ?? /^(?:o\d|gpt-(?:[5-9]|\d\d)|codex)/.test(id.slice(id.lastIndexOf("/") + 1))

@@ -6,17 +6,17 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { merge } from "../read.ts"
 import { wellFormedObject } from "../wellFormed.ts"
 
-/** How hard a reasoning model thinks. Which values a model takes is its own affair. */
+/** Effort of a reasoning model. Each model takes some of these values. */
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max"
 
-/** What both of OpenAI's APIs take. Only what is set is sent. */
+/** Parameters of both of OpenAI's APIs. Only those that are set are sent. */
 export interface Parameters {
   readonly temperature?: number | undefined
   readonly topP?: number | undefined
   /** The most tokens that an answer may have, its reasoning included. */
   readonly maxOutputTokens?: number | undefined
   readonly verbosity?: "low" | "medium" | "high" | undefined
-  /** Whether the model may ask for several tools in one turn. */
+  /** Lets the model ask for several tools in one turn. */
   readonly parallelToolCalls?: boolean | undefined
   readonly serviceTier?: "auto" | "default" | "flex" | "scale" | "priority" | "fast" | undefined
   /** Requests with the same key are sent to the same cache. */

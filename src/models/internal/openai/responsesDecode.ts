@@ -38,7 +38,7 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     slot.texts.set(key, (slot.texts.get(key) ?? "") + delta)
   }
 
-  /** What the whole text has beyond what was streamed of it: servers leave deltas out. */
+  /** Gives the end of the whole text that was not streamed: servers leave deltas out. */
   const rest = (slot: Slot, key: number, whole: string | undefined): string => {
     const before = slot.texts.get(key) ?? ""
     return whole !== undefined && whole.startsWith(before) ? whole.slice(before.length) : ""

@@ -20,13 +20,13 @@ import { fileName, hasRemoteUrl, imageUrl, isDocument, readsFileId, readsImage }
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
 import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
 
-/** What a layer asks of every request. */
+/** Settings of every request of a layer. */
 export interface ResponsesSettings {
   readonly provider: string
   readonly model: string
   /** Typed parameters, then raw ones; a request's own come last. */
   readonly parameters: ReadonlyArray<JsonObject>
-  /** Whether to ask for the encrypted reasoning, which is what is sent back when nothing is stored. */
+  /** Asks for the encrypted reasoning, which is what is sent back when nothing is stored. */
   readonly encryptedReasoning: boolean
 }
 
@@ -123,7 +123,7 @@ const said = (turn: AiTurn, settings: ResponsesSettings, toolNames: ToolNames): 
   return items.filter((item, index) => item.type !== "reasoning" || leadsOn(items, index))
 }
 
-/** Whether something other than reasoning follows. */
+/** Reports whether something other than reasoning follows. */
 const leadsOn = (items: ReadonlyArray<ResponseInputItem>, index: number): boolean =>
   items.slice(index + 1).some((item) => item.type !== "reasoning")
 

@@ -7,7 +7,7 @@ import { merge, objectOf, objectsOf, placeOf, stringOf } from "../read.ts"
 /** An output item while it is streamed. Text is that of each content part, or of the reasoning, or the arguments. */
 export interface Slot {
   item: JsonObject
-  /** Where it stands among the others. */
+  /** Its place among the others. */
   readonly at: number
   readonly texts: Map<number, string>
   started: boolean
@@ -34,19 +34,21 @@ const compare = (left: JsonObject, right: JsonObject, key: Key): "same" | "other
   return one === undefined || two === undefined ? "unknown" : one === two ? "same" : "other"
 }
 
-/** Whether an item can't be the one of a slot. Of a call the call's id decides: items of it have changing ids. */
+/**
+ * Reports whether an item can't be the one of a slot. Of a call the call's id decides: items of it have changing ids.
+ */
 const isOther = ({ item }: Slot, told: JsonObject): boolean => {
   const call = compare(item, told, "call_id")
   return call === "other" || (call === "unknown" && compare(item, told, "id") === "other")
 }
 
-/** Whether a text that was streamed may be this one: servers leave deltas out, and trim. */
+/** Reports whether a text that was streamed may be this one: servers leave deltas out, and trim. */
 const isTextOf = (streamed: string | undefined, told: string | undefined): boolean => {
   const [before, whole] = [(streamed ?? "").trim(), (told ?? "").trim()]
   return whole.startsWith(before) || before.startsWith(whole)
 }
 
-/** Whether an item with an id of its own may be what was streamed under another: some servers give ids anew. */
+/** Reports whether an item with an id of its own may be what was streamed under another: some servers give ids anew. */
 const mayBe = ({ item, texts }: Slot, told: JsonObject): boolean =>
   compare(item, told, "call_id") !== "other" &&
   compare(item, told, "type") !== "other" &&

@@ -14,7 +14,7 @@ import type { ToolNames } from "../toolNames.ts"
 import type { Slot } from "./responsesSlots.ts"
 import { restored } from "./restore.ts"
 
-/** What the decoder of a turn must know. */
+/** Context of the decoder of a turn. */
 export interface DecodeContext {
   readonly origin: Origin
   readonly names: ToolNames

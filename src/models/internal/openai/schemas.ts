@@ -21,7 +21,7 @@ export interface Written<Body> {
   readonly damaged: ReadonlyArray<string>
 }
 
-/** What strict mode enforces. */
+/** Keywords that strict mode enforces. */
 const strictRules: SchemaRules = {
   allRequired: true,
   keywords: new Set([

@@ -16,7 +16,7 @@ import type { Written } from "./schemas.ts"
 
 type Sending = Parameters<Client["stream"]>[1]
 
-/** What tells one API from the other. */
+/** The differences of the two APIs. */
 export interface Api<Body> {
   readonly provider: string
   readonly model: string

@@ -22,7 +22,7 @@ export const special = (text: string): Piece => ({ text, special: true })
 /** A piece in which everything is text. */
 export const plain = (text: string): Piece => ({ text, special: false })
 
-/** What is to be answered. `template` is the chat template of the model file, `""` if it has none. */
+/** A request to be answered. `template` is the chat template of the model file, `""` if it has none. */
 export interface Ask {
   readonly systemPrompt: string
   readonly turns: ReadonlyArray<Turn>

@@ -7,7 +7,7 @@ import { type Ask, type Piece, plain, type Prompt, special } from "./Codec.ts"
 /** The tags around a thought. */
 export const thinkTags = { open: "<think>", close: "</think>", anywhere: false }
 
-/** What a family writes in its own way. `force` begins a call, of the named tool if there is a name. */
+/** The parts that a family writes in its own way. `force` begins a call, of the named tool if there is a name. */
 export interface Style {
   readonly tools: ReadonlyArray<Piece>
   readonly calls: (calls: ReadonlyArray<AnsweredCall>) => ReadonlyArray<Piece>
@@ -15,7 +15,7 @@ export interface Style {
   readonly force: (name: string | undefined) => ReadonlyArray<Piece>
 }
 
-/** Where a turn of the model is over. */
+/** Marks that end a turn of the model. */
 export const chatStops = ["<|im_end|>"]
 
 /** The end of every turn. */
@@ -32,7 +32,7 @@ const emptyThought: ReadonlyArray<Piece> = [
   plain("\n\n")
 ]
 
-/** What the model said in a turn: its thoughts only as long as it works on the same question. */
+/** Writes a turn of the model: its thoughts only as long as it works on the same question. */
 const said = (turn: AiTurn, recent: boolean): ReadonlyArray<Piece> =>
   turn.content.flatMap((block) =>
     block.type === "text"
@@ -42,7 +42,7 @@ const said = (turn: AiTurn, recent: boolean): ReadonlyArray<Piece> =>
         : []
   )
 
-/** How the model's turn begins, by its template and what is asked. */
+/** Writes the beginning of the model's turn, by its template and the request. */
 const beginning = (ask: Ask, style: Style): Omit<Prompt, "pieces"> & { readonly begun: ReadonlyArray<Piece> } => {
   const knows = ask.template.includes(thinkTags.open)
   const { toolChoice } = ask

@@ -6,7 +6,7 @@
  */
 import type { Decoder } from "./Codec.ts"
 
-/** Where a parser is. `raw` is what it took since somebody set it. */
+/** The place of a parser. `raw` is the text it took since `raw` was last set. */
 export interface Cursor {
   char: string
   raw: string
@@ -38,10 +38,10 @@ export const run = (cursor: Cursor, parser: Parser<void>, flush: () => void): De
   }
 }
 
-/** Whether this character is next. */
+/** Reports whether this character is next. */
 export const at = (cursor: Cursor, char: string): boolean => cursor.char === char
 
-/** Whether a character separates words. */
+/** Reports whether a character separates words. */
 export const isSpace = (char: string): boolean => char === " " || char === "\n" || char === "\t" || char === "\r"
 
 /** Takes white space, and gives it. */
@@ -80,7 +80,7 @@ export const skipTo = function* (cursor: Cursor, end: string): Parser<void> {
   }
 }
 
-/** What is wrong with a text, as the model is told; `undefined` if nothing is. */
+/** A problem of a text, in words for the model; `undefined` if there is none. */
 export type Problem = string | undefined
 
 /** The problem of a character that is not what has to come. */

@@ -7,7 +7,7 @@ import { hermes } from "./hermes.ts"
 import { lfm2 } from "./lfm2.ts"
 import { qwenXml } from "./qwenXml.ts"
 
-/** How a model is spoken to: by a codec of this library, by node-llama-cpp's chat wrapper, or by what fits. */
+/** The way a model is spoken to: by a codec of this library, by node-llama-cpp's chat wrapper, or by whichever fits. */
 export type CodecChoice = "auto" | "wrapper" | Codec["name"]
 
 const codecs: { readonly [Name in Codec["name"]]: Codec } = { lfm2, hermes, "qwen-xml": qwenXml, gemma }

@@ -13,7 +13,7 @@ const asString = (text: string): string | undefined => {
   return Result.isSuccess(parsed) && typeof parsed.success === "string" ? parsed.success : undefined
 }
 
-/** What the fields said so far. */
+/** The fields that were read so far. */
 interface Found {
   name: boolean
   arguments: boolean

@@ -61,7 +61,7 @@ const readValue = function* (cursor: Cursor, say: (char: string) => void): Parse
   return undefined
 }
 
-/** Whether a value of this schema is text as it stands, and not JSON. What nothing is known about is text. */
+/** Reports whether a value of this schema is text as it stands, and not JSON. One of an unknown schema is text. */
 const isText = (given: Json | undefined, root: JsonObject): boolean =>
   [...alternativesOf(given, root)].some((schema) => {
     if (membersOf(schema) !== undefined) return false

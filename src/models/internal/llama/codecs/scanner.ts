@@ -8,21 +8,23 @@ import { coalesce, makeCalls, type OpenCalls } from "./calls.ts"
 import type { Decoder, Delta } from "./Codec.ts"
 import { type Cursor, isSpace, type Parser, run, space, tag } from "./cursor.ts"
 
-/** How a family marks thoughts. `anywhere` if the tags are never text: control tokens of the model. */
+/** A family's marks of thoughts. `anywhere` if the tags are never text: control tokens of the model. */
 export interface ThoughtTags {
   readonly open: string
   readonly close: string
   readonly anywhere: boolean
 }
 
-/** How a family marks thoughts and calls. All markers begin with `<`. */
+/** A family's marks of thoughts and calls. All markers begin with `<`. */
 export interface Marks {
   readonly thought: ThoughtTags
   /** The tags that open calls. */
   readonly calls: ReadonlyArray<string>
   /** Tags that mean nothing by themselves: what a model closes that it did not open. */
   readonly strays: ReadonlyArray<string>
-  /** Whether what follows a tag may be a call. Asked in thoughts only, where a model may speak about the tag. */
+  /**
+   * Reports whether the text behind a tag may be a call. Asked in thoughts only, where a model may speak about the tag.
+   */
   readonly isCall: (opening: string, next: string) => boolean
   /** Reads what is behind an opening tag, with the closing tag if there is one. `cursor.raw` begins with the tag. */
   readonly read: (cursor: Cursor, opening: string, calls: OpenCalls) => Parser<void>

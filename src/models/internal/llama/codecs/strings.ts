@@ -33,7 +33,9 @@ const digits: { readonly [letter: string]: number } = { x: 2, u: 4, U: 8 }
 
 const hex = /^[0-9a-fA-F]$/
 
-/** What follows a backslash. One that escapes nothing is a backslash: models write regular expressions so. */
+/**
+ * Reads the character behind a backslash. One that escapes nothing is a backslash: models write regular expressions so.
+ */
 const escape = function* (cursor: Cursor, out: Out): Parser<Problem> {
   yield
   const letter = cursor.char
