@@ -1,6 +1,6 @@
 /**
- * An agent for long work: it plans, works on files, has sub-agents do parts, and keeps its conversation within the model's
- * window. One function stacks what the middlewares of this library do, in the order that fits.
+ * An agent for long work: it plans, works on files, has sub-agents do parts, and keeps its conversation within the
+ * model's window. One function stacks what the middlewares of this library do, in the order that fits.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -57,9 +57,10 @@ import { type AnyMiddleware, stack } from "./internal/stack.ts"
 export const generalPurpose = "general-purpose"
 
 /**
- * The names of the stack's parts, from the outside in; your own middleware comes before `PromptCaching`. One of yours with
- * a part's name takes its place: `Middleware.make({ name: Memory.name, … })`, or the same module with other options
- * (`ModelRetry.make({ schedule })`). One that is named almost like a part of the agent fails its runs with `InvalidAgent`.
+ * The names of the stack's parts, from the outside in; your own middleware comes before `PromptCaching`. One of yours
+ * with a part's name takes its place: `Middleware.make({ name: Memory.name, … })`, or the same module with other
+ * options (`ModelRetry.make({ schedule })`). One that is named almost like a part of the agent fails its runs with
+ * `InvalidAgent`.
  */
 export const parts = [
   Harness.name,
@@ -97,8 +98,8 @@ export interface SummaryOptions extends Pick<
  * - `middleware`: your own; one with the name of one of the `parts` takes its place
  * - `todos`: whether there is a list of todos (default `true`)
  * - `memory`, `skills`: where they are read from, in the backend
- * - `agentId`: reads memory and skills from `/agent` (the user's own folder for this agent, where `AgentHome.layer` mounts
- *   it), `/.deepagents` and `/AGENTS.md` of the project too
+ * - `agentId`: reads memory and skills from `/agent` (the user's own folder for this agent, where `AgentHome.layer`
+ *   mounts it), `/.deepagents` and `/AGENTS.md` of the project too
  * - `summarization`, `largeResults`: options, or `false` for none
  * - `profiles`: what fits the agent to its model, the built-in ones by default
  * - `output`: the schema of the answer, if it is no text
@@ -128,8 +129,8 @@ export interface SubagentOptions {
 }
 
 /**
- * Which calls a person is asked about (see `HumanInTheLoop.Options`), and who: with `"ask"` the `Approvals` service, while
- * the run waits; with `"suspend"` whoever resumes the run, which ends with what is `pending`.
+ * Which calls a person is asked about (see `HumanInTheLoop.Options`), and who: with `"ask"` the `Approvals` service,
+ * while the run waits; with `"suspend"` whoever resumes the run, which ends with what is `pending`.
  */
 export interface ApprovalOptions extends HumanInTheLoop.Options {
   readonly mode: "ask" | "suspend"
@@ -140,8 +141,8 @@ export interface ApprovalOptions extends HumanInTheLoop.Options {
  *
  * - `subagents`: agents for `task` (`DeepAgent.subagent`, or any `Agent`), which waits for them
  * - `backgroundSubagents`: agents for `start_task`, which does not: they need `BackgroundTasks`, and may be on servers
- * - `generalPurpose`: the sub-agent that has this agent's tools and skills; `false` for none, or other words for it. One
- *   of `subagents` with its name takes its place
+ * - `generalPurpose`: the sub-agent that has this agent's tools and skills; `false` for none, or other words for it.
+ *   One of `subagents` with its name takes its place
  * - `maxDepth`: how deep agents may be nested (3)
  * - `approvals`: which calls a person is asked about, in sub-agents too
  */
@@ -231,8 +232,8 @@ export type Only<O, Known> = Agent.Only<O, Known> & {
 
 /**
  * Makes a sub-agent with the stack of a deep agent, for its `subagents`: file tools, todos, large results to files,
- * summaries. Its `description` is what it is chosen by. `Agent.provide` gives it a model, or files, of its own. Any other
- * `Agent` does as well.
+ * summaries. Its `description` is what it is chosen by. `Agent.provide` gives it a model, or files, of its own. Any
+ * other `Agent` does as well.
  */
 export const subagent = <const O extends SubagentOptions & { readonly description: string }>(
   options: O & Only<O, SubagentOptions>
@@ -257,7 +258,9 @@ const generalPrompt =
 const generalDescription =
   "Does any task that needs several steps, with the same tools as you have. For searching and reading much to learn little, and for work beside other work."
 
-/** The general-purpose sub-agent. Middleware, memory, the schema of the answer and what ends a run are its parent's own. */
+/**
+ * The general-purpose sub-agent. Middleware, memory, the schema of the answer and what ends a run are its parent's own.
+ */
 const generalOf = (options: Options): ReadonlyArray<Agent.Agent<unknown, unknown, unknown>> => {
   const isTaken = (options.subagents ?? []).some((one) => ("fork" in one ? one.fork : one).name === generalPurpose)
   if (options.generalPurpose === false || isTaken) return []

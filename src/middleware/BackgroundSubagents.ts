@@ -1,9 +1,9 @@
 /**
  * Sub-agents in the background: `start_task` returns at once, and the model is told when the task is over.
  *
- * Five tools: `start_task`, `check_task`, `update_task`, `cancel_task` and `list_tasks`. The tasks go on after the run that
- * began them, in the scope of the supervisor (`BackgroundTasks.layer`); how they stand is in the state of the thread.
- * Agents in this process and agents on servers (`RemoteAgents`) are worked with in the same way.
+ * Five tools: `start_task`, `check_task`, `update_task`, `cancel_task` and `list_tasks`. The tasks go on after the run
+ * that began them, in the scope of the supervisor (`BackgroundTasks.layer`); how they stand is in the state of the
+ * thread. Agents in this process and agents on servers (`RemoteAgents`) are worked with in the same way.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -65,11 +65,11 @@ const prompt = `Tasks that take long can be done in the background: ${toolNames.
 const workerOf = (entry: Entry): Worker<unknown> => ("open" in entry ? entry : local(entry))
 
 /**
- * Offers the five tools for these agents: any `Agent`, one that begins with the conversation (`Subagents.fork`), or one on
- * a server (`RemoteAgents.make`). `maxDepth` (3) bounds how deep agents are nested.
+ * Offers the five tools for these agents: any `Agent`, one that begins with the conversation (`Subagents.fork`), or one
+ * on a server (`RemoteAgents.make`). `maxDepth` (3) bounds how deep agents are nested.
  *
- * An agent in this process is a run of its own: with what was in context when the task was started, under the middleware
- * that sub-agents inherit, on a budget of its own. It must not live on what ends with the parent's run.
+ * An agent in this process is a run of its own: with what was in context when the task was started, under the
+ * middleware that sub-agents inherit, on a budget of its own. It must not live on what ends with the parent's run.
  */
 export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   readonly agents: Agents

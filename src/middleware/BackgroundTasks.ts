@@ -39,8 +39,9 @@ export const isOpen = (status: Status): boolean => status === "running" || statu
 
 /**
  * A task. `key` names it everywhere and can't be guessed. `text` is its answer, why it failed or what it waits for, cut
- * to 20,000 characters. `turn` counts how often it was asked: the task, then each follow-up. Times are milliseconds since
- * the epoch. `pending` are the requests of a suspended one. `kept` is what another process needs to go on with it.
+ * to 20,000 characters. `turn` counts how often it was asked: the task, then each follow-up. Times are milliseconds
+ * since the epoch. `pending` are the requests of a suspended one. `kept` is what another process needs to go on with
+ * it.
  */
 export const Task = Schema.Struct({
   key: Schema.String,

@@ -213,8 +213,8 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
  * At 80 % of a limit there is one `Warning` event (`budget`). At the limit `onExhausted` decides:
  *
  * - `"finalAnswer"`: every agent that is open is asked once more, without tools, and its run ends with `stopReason`
- *   `budget:tokens`, `budget:cost` and so on. Sub-agents are no longer begun. Model calls on the side (a summary that the
- *   final answer needs) still go through.
+ *   `budget:tokens`, `budget:cost` and so on. Sub-agents are no longer begun. Model calls on the side (a summary that
+ *   the final answer needs) still go through.
  * - `"fail"`: the next model call or tool call fails the run with {@link BudgetExceeded}.
  *
  * A run that used exactly what it was given, and is done, is `completed`.

@@ -3,8 +3,8 @@
  *
  * A result over 20,000 tokens is written to the backend, and the model gets its path with the first and last lines; it
  * reads the rest by its file tools. So is a user message over 50,000 tokens: the transcript keeps it, the model sees a
- * pointer. If the file can't be written, nothing is replaced. A model that is offered neither `read_file` nor `grep` gets
- * the beginning and the end instead. A direct answer of a tool stays as it is, since it is for the user.
+ * pointer. If the file can't be written, nothing is replaced. A model that is offered neither `read_file` nor `grep`
+ * gets the beginning and the end instead. A direct answer of a tool stays as it is, since it is for the user.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"

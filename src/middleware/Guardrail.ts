@@ -1,5 +1,6 @@
 /**
- * Check what goes into a model, what comes out of it, and which tool calls may run; stop the run or answer in its place.
+ * Check what goes into a model, what comes out of it, and which tool calls may run; stop the run or answer in its
+ * place.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -32,7 +33,9 @@ export type Verdict = { readonly _tag: "Pass" } | { readonly _tag: "Trip"; reado
 /** Nothing is wrong. */
 export const pass: Verdict = { _tag: "Pass" }
 
-/** Something is wrong. The reason is for logs, events and the error; in the place of a tool call, the model reads it. */
+/**
+ * Something is wrong. The reason is for logs, events and the error; in the place of a tool call, the model reads it.
+ */
 export const trip = (reason: string): Verdict => ({ _tag: "Trip", reason })
 
 /** A guardrail stopped the run. `guardrail` is its name, `stage` what it looked at, `reason` what its check said. */
@@ -49,8 +52,8 @@ export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("Gu
 }
 
 /**
- * When a check runs. `"before"`: nothing goes on until it passes. `"beside"`: the model's text is streamed meanwhile, and
- * a trip voids it (a `TurnRestarted` event); what the turn would do (an answer, tool calls) waits for the verdict.
+ * When a check runs. `"before"`: nothing goes on until it passes. `"beside"`: the model's text is streamed meanwhile,
+ * and a trip voids it (a `TurnRestarted` event); what the turn would do (an answer, tool calls) waits for the verdict.
  */
 export type Mode = "before" | "beside"
 
@@ -136,8 +139,8 @@ const inTurn =
  * Checks what the user says, before or beside the model's first turn on it, messages that come in during the run too.
  * Sub-agents inherit the check: what they are told is their input.
  *
- * `mode` is `"before"` by default: a trip costs no tokens. `"beside"` costs no time: the model is asked at once, and cut
- * off when the check trips. Put it before the middleware that asks again (`ModelRetry`) or rewrites what is said.
+ * `mode` is `"before"` by default: a trip costs no tokens. `"beside"` costs no time: the model is asked at once, and
+ * cut off when the check trips. Put it before the middleware that asks again (`ModelRetry`) or rewrites what is said.
  */
 export const input = <E = never, R = never, const T extends OnTrip = "fail">(
   options: Options<Input, E, R, T> & { readonly mode?: Mode | undefined }
@@ -185,8 +188,9 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
 }
 
 /**
- * Checks every turn of the model, and answers that a tool gives in the model's place (`returnDirect`). Nothing of a turn
- * that trips is kept: its message is not in the history and its tool calls do not run. Sub-agents inherit the check.
+ * Checks every turn of the model, and answers that a tool gives in the model's place (`returnDirect`). Nothing of a
+ * turn that trips is kept: its message is not in the history and its tool calls do not run. Sub-agents inherit the
+ * check.
  *
  * `mode` is `"before"` by default: nothing of a turn is shown until it has passed as a whole, so there is no streaming.
  * With `"beside"` the text is streamed, and voided when the check of the complete turn trips. Put it before the

@@ -1,9 +1,9 @@
 /**
  * Hands a conversation over to another agent: `transfer_to_<name>` lets it answer in this agent's place, from here on.
  *
- * The other agent gets the conversation; its answer is the run's answer, as it is. Later runs on the same state (a thread,
- * or `state` and `history` of the last result) go on with it. It can hand the conversation on, or back, if it has
- * {@link peers}.
+ * The other agent gets the conversation; its answer is the run's answer, as it is. Later runs on the same state (a
+ * thread, or `state` and `history` of the last result) go on with it. It can hand the conversation on, or back, if it
+ * has {@link peers}.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -230,12 +230,12 @@ const handOver = (agent: string): Effect.Effect<TurnPart> =>
   }))
 
 /**
- * Offers `transfer_to_<name>` for these agents. `filter` makes of the conversation what the next agent gets: all of it by
- * default, with what others said in it and without the calls that handed it over. It must be pure. `maxTransfers` (8)
- * bounds how often the conversation is handed over in one run; then this agent has to answer.
+ * Offers `transfer_to_<name>` for these agents. `filter` makes of the conversation what the next agent gets: all of it
+ * by default, with what others said in it and without the calls that handed it over. It must be pure. `maxTransfers`
+ * (8) bounds how often the conversation is handed over in one run; then this agent has to answer.
  *
- * A failure of the other agent is told to this agent's model. An agent with an `output` schema is given the other's answer
- * as a result, and answers in its schema itself.
+ * A failure of the other agent is told to this agent's model. An agent with an `output` schema is given the other's
+ * answer as a result, and answers in its schema itself.
  */
 export const make = <const Agents extends ReadonlyArray<AnyAgent>>(options: {
   readonly agents: Agents
@@ -288,8 +288,8 @@ const makePeer = (name: string, description: string): Tool.Tool<ToolContext> =>
 
 /**
  * Offers `transfer_to_<name>` to an agent that conversations are handed to: by the names of the agents that it may hand
- * them on to, with what each is for. The one that has {@link make} sees to it; a name that it does not know, and its own,
- * hand the conversation back.
+ * them on to, with what each is for. The one that has {@link make} sees to it; a name that it does not know, and its
+ * own, hand the conversation back.
  */
 export const peers = (names: Readonly<Record<string, string>>): Middleware.Middleware<never, ToolContext> => {
   const tools = Object.entries(names).map(([name, description]) => makePeer(name, description))

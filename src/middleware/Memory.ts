@@ -124,8 +124,9 @@ const read = Effect.fnUntraced(function* (
 })
 
 /**
- * Tells the agent what its memory files say. It needs the backend that the agent's file tools work on; a file that is not
- * there is passed over, one that can't be read is told as it last was, with a `Warning` event (`memory-unreadable`).
+ * Tells the agent what its memory files say. It needs the backend that the agent's file tools work on; a file that is
+ * not there is passed over, one that can't be read is told as it last was, with a `Warning` event
+ * (`memory-unreadable`).
  */
 export const make = (options: Options): Middleware.Middleware<never, Backend> => {
   const { sources } = options

@@ -55,9 +55,9 @@ export const make = (options?: {
 }
 
 /**
- * Two fibers for a whole turn. One pulls, on demand and never ahead of the reader, so that it can be interrupted without
- * its reader; parts are handed over as they are, and without going through the scheduler. The other sleeps until the
- * earliest moment at which a limit can have passed, looks, and sleeps on, so a part costs it nothing.
+ * Two fibers for a whole turn. One pulls, on demand and never ahead of the reader, so that it can be interrupted
+ * without its reader; parts are handed over as they are, and without going through the scheduler. The other sleeps
+ * until the earliest moment at which a limit can have passed, looks, and sleeps on, so a part costs it nothing.
  */
 const limited = (
   turn: Stream.Stream<TurnPart, ModelError>,

@@ -1,9 +1,9 @@
 /**
  * Marks where a provider may cache the prompt: at the end of the conversation, and where the last turn's request ended.
  *
- * System prompt and tools are marked by the adapters themselves. The marks are hints: what has no use for them (automatic
- * caching, no caching) leaves them aside. Tools and system prompt are the same bytes from round to round unless a
- * middleware changes them, so put what changes them rarely.
+ * System prompt and tools are marked by the adapters themselves. The marks are hints: what has no use for them
+ * (automatic caching, no caching) leaves them aside. Tools and system prompt are the same bytes from round to round
+ * unless a middleware changes them, so put what changes them rarely.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -26,7 +26,9 @@ const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
   return before > 0 ? [before - 1, end] : end >= 0 ? [end] : []
 }
 
-/** Adds the hints to every turn that has none. Register it inside of what rewrites the history, such as summarization. */
+/**
+ * Adds the hints to every turn that has none. Register it inside of what rewrites the history, such as summarization.
+ */
 export const make = (): Middleware.Middleware =>
   Middleware.make({
     name,

@@ -1,8 +1,8 @@
 /**
  * Agents on servers, as sub-agents in the background: over HTTP, by the LangGraph server API or the Agent Protocol.
  *
- * The address comes from you and never from a model. What the server says is not trusted: its answers are decoded, cut to
- * size, and never quoted in errors.
+ * The address comes from you and never from a model. What the server says is not trusted: its answers are decoded, cut
+ * to size, and never quoted in errors.
  *
  * ```ts
  * import { Redacted } from "effect"
@@ -64,8 +64,8 @@ const millis = (input: Duration.Input): number => Duration.toMillis(timeOf(input
  * Makes an agent on a server one that does tasks in the background. A task is a thread there, a follow-up a run on it.
  *
  * It goes on when this process ends, and the next one takes it up again, by what is in the state of the thread here.
- * Requests that fail are tried again; after 10 in a row the task is `lost`, and `check_task` tries once more. A run that
- * waits for a person there is `suspended`, and can only be decided on there.
+ * Requests that fail are tried again; after 10 in a row the task is `lost`, and `check_task` tries once more. A run
+ * that waits for a person there is `suspended`, and can only be decided on there.
  */
 export const make = (options: Options): Worker<HttpClient> => {
   const { agentId, description, headers = {}, maxBytes = 10 * 1024 * 1024, name, protocol = "langgraph", url } = options

@@ -1,6 +1,6 @@
 /**
- * Skills: instructions for particular work, in directories with a `SKILL.md` (agentskills.io), that the model loads when
- * a task needs them.
+ * Skills: instructions for particular work, in directories with a `SKILL.md` (agentskills.io), that the model loads
+ * when a task needs them.
  *
  * The prompt has only their names, paths and descriptions. `use_skill` gives the text of one; a skill that names
  * `allowed-tools` narrows the tools to those until the model calls `leave_skill`, or the user says something new.
@@ -103,9 +103,9 @@ export interface Options {
  * Offers the skills in these directories, looked for once a run. What breaks the specification is left out, with a
  * `Warning` event (`skill-invalid`) that says in which file and which field. It needs the backend that has the files.
  *
- * While a skill with `allowed-tools` is in use, other tools are neither offered nor run. That keeps the work to what its
- * author meant; it is no wall, since the model may leave the skill, or read its file by other means. Nothing is granted
- * by it: permissions and approvals hold as ever.
+ * While a skill with `allowed-tools` is in use, other tools are neither offered nor run. That keeps the work to what
+ * its author meant; it is no wall, since the model may leave the skill, or read its file by other means. Nothing is
+ * granted by it: permissions and approvals hold as ever.
  */
 export const make = (options: Options): Middleware.Middleware<never, Backend | ToolContext> => {
   // What a run found, for as long as it lives. It could be looked for again at any time.

@@ -1,9 +1,9 @@
 /**
  * Sub-agents for parts of the work: one tool, `task`, that runs one of several agents with a context of its own.
  *
- * Each is an `Agent` value, with its own prompt, tools, model (`Agent.provide`), middleware, output schema and limits. It
- * sees nothing of the conversation but its task, works on the same backend, and only its answer comes back. Several run
- * at once when they are called in one turn. A failure is told to the model; it ends nothing.
+ * Each is an `Agent` value, with its own prompt, tools, model (`Agent.provide`), middleware, output schema and limits.
+ * It sees nothing of the conversation but its task, works on the same backend, and only its answer comes back. Several
+ * run at once when they are called in one turn. A failure is told to the model; it ends nothing.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -92,8 +92,8 @@ const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool
 }
 
 /**
- * Offers `task` for these agents. `maxDepth` (3) bounds how deep agents are nested: an agent at that depth is told to do
- * the work itself. Budgets, approvals and whatever else is inherited hold in sub-agents too.
+ * Offers `task` for these agents. `maxDepth` (3) bounds how deep agents are nested: an agent at that depth is told to
+ * do the work itself. Budgets, approvals and whatever else is inherited hold in sub-agents too.
  */
 export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   readonly agents: Agents

@@ -36,8 +36,8 @@ import { type Counter as AnyCounter, estimate } from "./internal/summarization/t
 export const name = "Summarization"
 
 /**
- * A length of a conversation: a fraction of the model's context window, tokens, or messages as the model sees them. What
- * is given of one amount must hold together.
+ * A length of a conversation: a fraction of the model's context window, tokens, or messages as the model sees them.
+ * What is given of one amount must hold together.
  */
 export type Amount = Limits.Amount
 
@@ -48,8 +48,8 @@ export type Counter = AnyCounter
 export const defaultCounter: Counter = estimate
 
 /**
- * What was decided about the history of a thread, in the state: what is folded and the summary that tells of it, what is
- * cut or cleared, where the history was written, and `compactions`, how often.
+ * What was decided about the history of a thread, in the state: what is folded and the summary that tells of it, what
+ * is cut or cleared, where the history was written, and `compactions`, how often.
  */
 export const record = slot
 
@@ -60,7 +60,8 @@ export const compactTool = "compact_conversation"
  * How conversations are compacted.
  *
  * - `trigger`: when a conversation is too long: at any of these amounts. 85 % of the window by default
- * - `tail`: how much of its end stays as it is, at most. 10 % of the window by default, and never over half of the trigger
+ * - `tail`: how much of its end stays as it is, at most. 10 % of the window by default, and never over half of the
+ *   trigger
  * - `contextWindowTokens`: the window of the model, where its layer does not know it
  * - `counter`: how tokens are counted; {@link defaultCounter} by default
  * - `model`: another model for the summaries, opened when it is first needed and closed when the run ends
@@ -243,28 +244,28 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
 
 /**
  * Shortens what the model sees of a conversation when it comes near to the context window. It is a view: `run.messages`
- * and the result stay whole, and what was decided is in the state ({@link record}), by message id, so a run that goes on
- * from `state` and `history` sees the same. Between two compactions what was sent before is sent again unchanged, and a
- * round costs what is new in it.
+ * and the result stay whole, and what was decided is in the state ({@link record}), by message id, so a run that goes
+ * on from `state` and `history` sees the same. Between two compactions what was sent before is sent again unchanged,
+ * and a round costs what is new in it.
  *
  * When the `trigger` is reached:
  *
- * 1. Arguments of old tool calls that have over 2,000 characters in all are cut, each to its first 200; if that is not enough, old tool results are cleared. Each
- *    leaves a note. Enough is 70 % of the trigger.
- * 2. Otherwise everything but the tail is folded under a summary, which is asked for through the run's own middleware
- *    with the purpose `"summary"`. An earlier summary is part of what it tells of. In front of it stay the leading system
- *    messages and what the user said first and last (shortened if very long); under it, the files that tools changed and
- *    what `keep` says. The cut is never between a call and its results.
- * 3. A summary that fails, or is longer than what it tells of, is a `Warning` (`summarization-failed`) and the results are
- *    cleared instead. Only a request over 95 % of the window leaves old messages out without one (`summarization-dropped`).
+ * 1. Arguments of old tool calls that have over 2,000 characters in all are cut, each to its first 200; if that is not
+ * enough, old tool results are cleared. Each leaves a note. Enough is 70 % of the trigger. 2. Otherwise everything but
+ * the tail is folded under a summary, which is asked for through the run's own middleware with the purpose `"summary"`.
+ * An earlier summary is part of what it tells of. In front of it stay the leading system messages and what the user
+ * said first and last (shortened if very long); under it, the files that tools changed and what `keep` says. The cut is
+ * never between a call and its results. 3. A summary that fails, or is longer than what it tells of, is a `Warning`
+ * (`summarization-failed`) and the results are cleared instead. Only a request over 95 % of the window leaves old
+ * messages out without one (`summarization-dropped`).
  *
- * When a provider says that a request does not fit (`ContextOverflow`), more is folded, the newest results are cut too if
- * they must be, and it is asked once more, with `TurnRestarted` if parts went out; a second overflow fails the call.
+ * When a provider says that a request does not fit (`ContextOverflow`), more is folded, the newest results are cut too
+ * if they must be, and it is asked once more, with `TurnRestarted` if parts went out; a second overflow fails the call.
  *
- * Tokens are counted by `counter`, corrected by the usage that the provider told for the last turn. Events: `Compacted`,
- * with the tokens of the request before and after. Requests of another purpose than a turn are left alone. One value may
- * serve many agents at once. Put it once into an agent's stack, after `ModelFallback`, so that an overflow is compacted
- * before another model is asked, and before what marks a request for a provider's cache.
+ * Tokens are counted by `counter`, corrected by the usage that the provider told for the last turn. Events:
+ * `Compacted`, with the tokens of the request before and after. Requests of another purpose than a turn are left alone.
+ * One value may serve many agents at once. Put it once into an agent's stack, after `ModelFallback`, so that an
+ * overflow is compacted before another model is asked, and before what marks a request for a provider's cache.
  */
 export const make = <const O extends Options = {}>(
   options?: O & Options & { readonly [Key in Exclude<keyof O, keyof Options>]: never }

@@ -9,7 +9,8 @@
  * const agent = Agent.make({ name: "traced", prompt: "You answer questions.", middleware: [Telemetry.make()] })
  * ```
  *
- * They go to Effect's tracer and metrics: export them with a layer of `effect/observability` or `@effect/opentelemetry`.
+ * They go to Effect's tracer and metrics: export them with a layer of `effect/observability` or
+ * `@effect/opentelemetry`.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -79,11 +80,11 @@ const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOpti
  * Makes spans `invoke_agent {agent}` (a run), `chat {model}` (a model call) and `execute_tool {tool}`, and the metrics
  * `gen_ai.client.token.usage`, `gen_ai.client.operation.duration`, `gen_ai.invoke_agent.duration` and
  * `gen_ai.execute_tool.duration`. Sub-agents inherit it: their run is a child of the tool call that began it. The names
- * are those of the semantic conventions of GenAI (2026, in development); `error.type` is the reason of a `ModelError` or
- * `ToolError`, else the tag of the error, `interrupted`, or `_OTHER`.
+ * are those of the semantic conventions of GenAI (2026, in development); `error.type` is the reason of a `ModelError`
+ * or `ToolError`, else the tag of the error, `interrupted`, or `_OTHER`.
  *
- * What was said is not in the spans: prompts, messages, arguments and results may be confidential. `captureContent` puts
- * it there.
+ * What was said is not in the spans: prompts, messages, arguments and results may be confidential. `captureContent`
+ * puts it there.
  *
  * First in the stack, a `chat` span covers a call with all its retries, and a tool's span its retries; last, there is a
  * span for each try.

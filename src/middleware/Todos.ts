@@ -58,7 +58,9 @@ export const render = (list: ReadonlyArray<Todo>): string =>
 export const open = (list: ReadonlyArray<Todo>): ReadonlyArray<Todo> =>
   list.filter(({ status }) => status === "pending" || status === "in_progress")
 
-/** The list that was given, or the list with it merged in: those with a known id take its place, the others come after. */
+/**
+ * The list that was given, or the list with it merged in: those with a known id take its place, the others come after.
+ */
 const written = (
   list: ReadonlyArray<Todo>,
   given: ReadonlyArray<Given.Given>,

@@ -22,9 +22,9 @@ import * as Middleware from "../core/Middleware.ts"
 export const name = "ToolExclusion"
 
 /**
- * Excludes tools by their names, in any spelling that a model may use for them. A name that no tool has, of the agent or a
- * sub-agent, fails its runs with `InvalidAgent`. What is taken out of a request can't be dispatched in its round: the loop answers such
- * a call as one to an unknown tool.
+ * Excludes tools by their names, in any spelling that a model may use for them. A name that no tool has, of the agent
+ * or a sub-agent, fails its runs with `InvalidAgent`. What is taken out of a request can't be dispatched in its round:
+ * the loop answers such a call as one to an unknown tool.
  */
 export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
   const excluded = { has: (name: string) => Middleware.names(names, name) }

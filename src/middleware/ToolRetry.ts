@@ -37,10 +37,10 @@ const mayPass = ({ reason }: ToolError): boolean => reason === "Failed" || reaso
  * Runs a tool call again that failed with the `ToolError` reason `Failed` or `TimedOut`; any other failure, and an
  * output with `isError`, goes to the model at once. What the last try fails with is what the model is told.
  *
- * By default only tools annotated `readOnly` or `idempotent` are retried, after 200 ms, doubling, with jitter, for three
- * tries in all; each new try is a `Warning` event (`tool-retry`). `schedule` replaces that waiting; `tools` gives a tool its own schedule (which retries it whatever its
- * annotations say: the caller vouches for it) or, with `false`, no retries. What the schedules fail with and need
- * appears in the agent's type.
+ * By default only tools annotated `readOnly` or `idempotent` are retried, after 200 ms, doubling, with jitter, for
+ * three tries in all; each new try is a `Warning` event (`tool-retry`). `schedule` replaces that waiting; `tools` gives
+ * a tool its own schedule (which retries it whatever its annotations say: the caller vouches for it) or, with `false`,
+ * no retries. What the schedules fail with and need appears in the agent's type.
  */
 export const make = <
   const Tools extends { readonly [name: string]: Policy<unknown, unknown> | false } = {},

@@ -66,8 +66,8 @@ const report = (found: ReadonlyArray<ToolDefinition>): string =>
 /**
  * Takes the tools that were not brought in out of every turn's request; so they can't be called. `search_tools` brings
  * in up to `limit` (5) tools a search, ranked by BM25 over their names and descriptions. What was brought in stays for
- * the run, behind what was there before, so that a provider's prompt cache keeps hitting. It is in the state: a run that
- * goes on from it begins with the same tools.
+ * the run, behind what was there before, so that a provider's prompt cache keeps hitting. It is in the state: a run
+ * that goes on from it begins with the same tools.
  *
  * `alwaysOffer` names tools that need not be searched for. `preselect` brings in that many by the last human message,
  * before the model is asked about it.

@@ -87,7 +87,9 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
-/** As {@link layer}, with options of which any may be a `Config`. The key is read from `ANTHROPIC_API_KEY` by default. */
+/**
+ * As {@link layer}, with options of which any may be a `Config`. The key is read from `ANTHROPIC_API_KEY` by default.
+ */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(
     ChatModel,
@@ -102,8 +104,8 @@ export type Countable = Pick<ModelRequest, "messages"> &
   Partial<Pick<ModelRequest, "systemPrompt" | "tools" | "toolChoice" | "outputSchema">>
 
 /**
- * Asks the API how many input tokens a request has, encoded as `layer` with the same options encodes it. Free of charge,
- * with a rate limit of its own.
+ * Asks the API how many input tokens a request has, encoded as `layer` with the same options encodes it. Free of
+ * charge, with a rate limit of its own.
  */
 export const countTokens = Effect.fn("AnthropicChatModel.countTokens")(function* (
   options: Options,

@@ -39,8 +39,8 @@ import { wellFormed } from "./internal/wellFormed.ts"
 /**
  * What the model says of itself; `effect/ai` tells neither window nor vision nor prices.
  *
- * `modelId` and `provider` are those of the `effect/ai` `Model`, where the provider's layer has one. `supportsVision` is
- * `true` if left out: a provider without vision then fails with `InvalidRequest` when it is shown an image.
+ * `modelId` and `provider` are those of the `effect/ai` `Model`, where the provider's layer has one. `supportsVision`
+ * is `true` if left out: a provider without vision then fails with `InvalidRequest` when it is shown an image.
  * `hostedTools` are tools that the provider runs itself (its web search …), offered beside the agent's own.
  */
 export interface Options {

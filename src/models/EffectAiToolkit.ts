@@ -45,8 +45,8 @@ export interface ApprovalRequest {
 }
 
 /**
- * `approve` decides about calls of tools with `needsApproval`. Without it such a call is refused, and the model is told:
- * the toolkit's gate can't be walked around.
+ * `approve` decides about calls of tools with `needsApproval`. Without it such a call is refused, and the model is
+ * told: the toolkit's gate can't be walked around.
  */
 export interface Options<out R = never> {
   readonly approve?: ((request: ApprovalRequest) => Effect.Effect<boolean, never, R>) | undefined
@@ -161,8 +161,8 @@ const handlerOf =
   }
 
 /**
- * Tools of an agent as an `effect/ai` toolkit with its handlers. What the tools need is needed where the toolkit is used
- * (`LanguageModel.generateText({ toolkit, … })`), not where the layer is built.
+ * Tools of an agent as an `effect/ai` toolkit with its handlers. What the tools need is needed where the toolkit is
+ * used (`LanguageModel.generateText({ toolkit, … })`), not where the layer is built.
  *
  * A failure is a result with `isFailure`, so no stream ends on one. `returnDirect` and state updates have no meaning
  * outside of an agent and are dropped; a tool that needs `ToolContext` must be given one.

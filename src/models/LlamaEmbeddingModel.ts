@@ -1,5 +1,6 @@
 /**
- * Texts as vectors, by a model on this machine: the `EmbeddingModel` of `effect/ai`. Needs the package `node-llama-cpp`.
+ * Texts as vectors, by a model on this machine: the `EmbeddingModel` of `effect/ai`. Needs the package
+ * `node-llama-cpp`.
  *
  * ```ts
  * import { Effect } from "effect"

@@ -34,8 +34,8 @@ import type { Overrides } from "./internal/overrides.ts"
 
 /**
  * How a model is reached and asked. Of the parameters only what is set is sent; those of a request win over them, and a
- * `null` there takes one out. Window, vision and prices are by default what is known of the model (an unknown one sees),
- * and `structuredOutput` is `"native"`.
+ * `null` there takes one out. Window, vision and prices are by default what is known of the model (an unknown one
+ * sees), and `structuredOutput` is `"native"`.
  */
 export interface Options extends Connection, Overrides, Parameters {
   /** The model's id, as the API knows it. */

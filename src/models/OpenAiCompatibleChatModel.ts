@@ -12,8 +12,8 @@
  * ```
  *
  * The package `openai` must be installed. Reasoning is read wherever servers put it: fields of their own, and
- * `<think>…</think>` in the text. What a model can do is not known here: images and the native JSON-schema mode are used
- * when the options say so.
+ * `<think>…</think>` in the text. What a model can do is not known here: images and the native JSON-schema mode are
+ * used when the options say so.
  */
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -35,8 +35,8 @@ import { thinkTags } from "./internal/thinkTags.ts"
 
 /**
  * How a model is reached and asked. Of the parameters only what is set is sent; those of a request win over them, and a
- * `null` there takes one out. Unless the model is one of OpenAI's, its window and prices are unknown by default, it does
- * not see, and `structuredOutput` is `"tool"`; say `"native"` for a server that holds an answer to a schema.
+ * `null` there takes one out. Unless the model is one of OpenAI's, its window and prices are unknown by default, it
+ * does not see, and `structuredOutput` is `"tool"`; say `"native"` for a server that holds an answer to a schema.
  */
 export interface Options extends Connection, Overrides, Parameters {
   /** The model's id, as the server knows it. */

@@ -11,8 +11,8 @@ import { JsonObject } from "../core/Json.ts"
 import { normaliseName } from "../support/names.ts"
 
 /**
- * Parameters for every model of a provider, or (with `model`) for one exact model of it. They are the provider's own, by
- * the names of its API, as in `ModelRequest.parameters`.
+ * Parameters for every model of a provider, or (with `model`) for one exact model of it. They are the provider's own,
+ * by the names of its API, as in `ModelRequest.parameters`.
  */
 export const ProviderProfile = Schema.Struct({
   provider: Schema.String,

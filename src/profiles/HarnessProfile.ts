@@ -1,5 +1,6 @@
 /**
- * How an agent is set up for a model, as plain data: what its prompt says, which tools it has and how they are described.
+ * How an agent is set up for a model, as plain data: what its prompt says, which tools it has and how they are
+ * described.
  *
  * A profile is for a provider, or for some models of it. Those that fit a model are merged: the provider's first, then
  * the model's, the most exact last, then the caller's own.

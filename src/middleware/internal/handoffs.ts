@@ -22,7 +22,10 @@ export const turnsIn = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
 
 export const slotPrefix = prefix
 
-/** A turn without one of its calls; `undefined` if nothing is left of it. What the provider signed is not true of it any more. */
+/**
+ * A turn without one of its calls; `undefined` if nothing is left of it. What the provider signed is not true of it any
+ * more.
+ */
 const withoutCall = (message: Message.AiMessage, callId: string): Message.AiMessage | undefined => {
   const toolCalls = message.toolCalls.filter((call) => call.id !== callId)
   if (toolCalls.length === message.toolCalls.length) return message

@@ -20,7 +20,9 @@ export type Kind = (typeof kinds)[number]
 /** The limits that are set; `time` in milliseconds. */
 export type Maxima = { readonly [K in Kind]: number | undefined }
 
-/** `owner` is the run that the budget was given to, `since` when it began; `wantsCalls`, whether more calls were asked. */
+/**
+ * `owner` is the run that the budget was given to, `since` when it began; `wantsCalls`, whether more calls were asked.
+ */
 export interface Ledger {
   readonly owner: Run
   readonly since: number

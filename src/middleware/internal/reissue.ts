@@ -12,8 +12,8 @@ export interface Again {
 
 /**
  * Streams a turn, and when it fails the one that `again` gives (which fails when there is to be none). Each is closed
- * before the next begins. If parts of a failed turn went out, `TurnRestarted` comes before the new ones; a turn in which
- * the provider ran a tool has had its effect, so its failure stands. Arrays of parts pass as they are.
+ * before the next begins. If parts of a failed turn went out, `TurnRestarted` comes before the new ones; a turn in
+ * which the provider ran a tool has had its effect, so its failure stands. Arrays of parts pass as they are.
  */
 export const reissue = <E, R>(
   first: Stream.Stream<TurnPart, ModelError>,

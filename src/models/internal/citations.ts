@@ -11,8 +11,8 @@ import { objectOf, placeOf, stringOf } from "./read.ts"
 const most = 200
 
 /**
- * Where a passage is in a text. Providers count characters, JavaScript counts UTF-16 units: a character beyond the first
- * plane is two. A passage that is not in the text is none.
+ * Where a passage is in a text. Providers count characters, JavaScript counts UTF-16 units: a character beyond the
+ * first plane is two. A passage that is not in the text is none.
  */
 const passageOf = (text: string, from: unknown, to: unknown): { readonly start?: number; readonly end?: number } => {
   const [first, last] = [placeOf(from), placeOf(to)]
@@ -56,8 +56,8 @@ const sourceOf = (wire: JsonObject): Sources.Cited | undefined => {
 }
 
 /**
- * The citations of a text, as its provider wrote them: annotations of OpenAI (`url_citation`, `file_citation` …, nested or
- * not), citations of Anthropic (pages, characters, blocks, search results). What can't be read is left out.
+ * The citations of a text, as its provider wrote them: annotations of OpenAI (`url_citation`, `file_citation` …, nested
+ * or not), citations of Anthropic (pages, characters, blocks, search results). What can't be read is left out.
  */
 export const citationsOf = (wires: ReadonlyArray<JsonObject>, text: string): ReadonlyArray<Citation> =>
   wires.slice(0, most).flatMap((outer): ReadonlyArray<Citation> => {

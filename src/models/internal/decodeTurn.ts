@@ -17,9 +17,9 @@ export interface Sink {
 }
 
 /**
- * The decoder of one turn, in plain JavaScript. `take` and `end` say what is wrong with the turn, if anything is; nothing
- * is read after that. `end` is called when the events ended in good order. `isWhole` says that the end marker was seen:
- * a server that then holds the connection, or drops it, does no harm.
+ * The decoder of one turn, in plain JavaScript. `take` and `end` say what is wrong with the turn, if anything is;
+ * nothing is read after that. `end` is called when the events ended in good order. `isWhole` says that the end marker
+ * was seen: a server that then holds the connection, or drops it, does no harm.
  */
 export interface TurnDecoder<Event> {
   readonly take: (event: Event, sink: Sink) => ModelError | undefined

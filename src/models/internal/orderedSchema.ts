@@ -153,7 +153,10 @@ const saysAll = (before: Json, after: Json): boolean => {
 const isOnlyNull = (values: Json | undefined, type: Json | undefined): boolean =>
   Array.isArray(values) && type !== undefined && ![type].flat().includes("null") && values.every((one) => one === null)
 
-/** A schema in good order: only keywords that are known, of the right kind, and references to definitions that are there. */
+/**
+ * A schema in good order: only keywords that are known, of the right kind, and references to definitions that are
+ * there.
+ */
 export const ordered = (root: JsonObject): { readonly schema: JsonObject; readonly definitions: JsonObject } => {
   const names = new Map<JsonObject, string>()
   const taken = new Set<string>()
@@ -202,7 +205,9 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
         .map(([key, node]) => [wellFormed(key), visit(node, depth, undefined) ?? {}])
     )
 
-  /** Keeps a keyword as it was where a schema that says less would refuse more: `not`, and `oneOf` of several. */
+  /**
+   * Drops `not` and `if`, and makes `oneOf` an `anyOf`, where less is left of their schemas: they would refuse more.
+   */
   const keepTrue = (node: JsonObject, kept: Record<string, Json>): void => {
     const isTrue = (key: string): boolean => kept[key] === undefined || saysAll(node[key] ?? null, kept[key])
     if (!isTrue("not")) delete kept["not"]

@@ -47,9 +47,9 @@ export const toCall = (call: StreamedCall): Result.Result<ToolCall, MalformedToo
 }
 
 /**
- * Reads the calls of one turn, one after the other. A call that is told again, with the id, the name and the arguments of
- * one before it, is nothing: a server that says a call twice wants it once. One with only the id of another can't be told
- * from it when it is answered, and is not executed.
+ * Reads the calls of one turn, one after the other. A call that is told again, with the id, the name and the arguments
+ * of one before it, is nothing: a server that says a call twice wants it once. One with only the id of another can't be
+ * told from it when it is answered, and is not executed.
  */
 export const makeCallReader = () => {
   const told = new Map<string, string>()

@@ -1,6 +1,6 @@
 /**
- * The parameters of a tool as a provider accepts them, whatever JSON Schema a tool was given: an object at the root, and
- * below it only what the provider reads. What is taken away is left to the tool's own decoder.
+ * The parameters of a tool as a provider accepts them, whatever JSON Schema a tool was given: an object at the root,
+ * and below it only what the provider reads. What is taken away is left to the tool's own decoder.
  */
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import type { Dialect } from "../ToolSchema.ts"

@@ -1,6 +1,6 @@
 /**
- * Text that a strict JSON reader takes: half of a surrogate pair, left where a text was cut or written by a model, makes
- * a provider refuse the request, and with it the thread for good.
+ * Text that a strict JSON reader takes: half of a surrogate pair, left where a text was cut or written by a model,
+ * makes a provider refuse the request, and with it the thread for good.
  */
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 

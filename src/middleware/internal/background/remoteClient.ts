@@ -119,7 +119,9 @@ const baseOf = (url: string): string | undefined => {
   return `${parsed.origin}${parsed.pathname.replace(/\/+$/, "")}`
 }
 
-/** Makes a client. Each request is bounded in time and size, follows no redirect, and is aborted when it is interrupted. */
+/**
+ * Makes a client. Each request is bounded in time and size, follows no redirect, and is aborted when it is interrupted.
+ */
 const makeClient = (client: HttpClient.HttpClient, target: Target): Client => {
   const http = HttpClient.withScope(client)
   const base = baseOf(target.url)

@@ -113,8 +113,8 @@ const words = (due: ReadonlyArray<Record>): string =>
   ].join("\n")
 
 /**
- * Before each round: looks at the tasks that are open, and tells the model of those that ended or stopped, once. What was
- * said is in the transcript, and only then counts as told: an interruption in between loses nothing.
+ * Before each round: looks at the tasks that are open, and tells the model of those that ended or stopped, once. What
+ * was said is in the transcript, and only then counts as told: an interruption in between loses nothing.
  */
 export const seam = (settings: Settings) =>
   Effect.fnUntraced(function* (run: Run) {

@@ -109,8 +109,8 @@ const same = (record: Record, task: Task): boolean =>
   canonical(parts(record)) === canonical(parts(task))
 
 /**
- * Takes over how a task stands. A status that the model does not know yet is one to tell it; `seen` says that it is being
- * told by a result. Gives whether the task ended or stopped since.
+ * Takes over how a task stands. A status that the model does not know yet is one to tell it; `seen` says that it is
+ * being told by a result. Gives whether the task ended or stopped since.
  */
 export const absorb = Effect.fnUntraced(function* (state: Store, record: Record, task: Task, seen: boolean) {
   const isNew = task.status !== record.status || task.turn !== record.turn

@@ -22,8 +22,8 @@ const synonyms: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The entries of `allowed-tools` as names of tools: each as it is, and what this library calls it. What is about arguments
- * can't be kept to, and allows nothing.
+ * The entries of `allowed-tools` as names of tools: each as it is, and what this library calls it. What is about
+ * arguments can't be kept to, and allows nothing.
  */
 export const toolNames = (entries: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...new Set(

@@ -132,8 +132,8 @@ const explain = (fields: unknown, issue: SchemaIssue.Issue): ReadonlyArray<Field
   })
 
 /**
- * Reads the beginning of a `SKILL.md`, in a directory of that name. `body` is what comes after the frontmatter, from line
- * `bodyLine` of the file on (counted from 1).
+ * Reads the beginning of a `SKILL.md`, in a directory of that name. `body` is what comes after the frontmatter, from
+ * line `bodyLine` of the file on (counted from 1).
  */
 export const parse = (
   file: string,

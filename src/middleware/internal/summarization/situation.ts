@@ -61,7 +61,9 @@ export const tailSize = ({ frame, limits, ratio }: Situation, share: number): Si
 export const withRecord = (at: Situation, record: Record): Situation =>
   record === at.record ? at : { ...at, record, view: viewOf(at.history, record, at.meter) }
 
-/** Writes down what is about to go out of sight. One that fails is told of, and leaves no pointer to what is not there. */
+/**
+ * Writes down what is about to go out of sight. One that fails is told of, and leaves no pointer to what is not there.
+ */
 export const offloaded = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number) {
   const backend = yield* outside.backend
   if (backend === undefined) return undefined

@@ -1,6 +1,6 @@
 /**
- * The messages of a request, from a history that was made valid for any provider: roles alternate, results come first in
- * the turn behind their calls, thinking is where it was thought.
+ * The messages of a request, from a history that was made valid for any provider: roles alternate, results come first
+ * in the turn behind their calls, thinking is where it was thought.
  */
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { placeholders } from "../dialect.ts"

@@ -124,8 +124,8 @@ const interleaved = "interleaved-thinking-2025-05-14"
 
 /**
  * Makes an encoder for one session. It remembers the tools that were offered last: a request without any, in a
- * conversation with calls, is sent with them and the order not to call, which keeps what is cached. A request fails with
- * the name of a parameter that is not the caller's to set.
+ * conversation with calls, is sent with them and the order not to call, which keeps what is cached. A request fails
+ * with the name of a parameter that is not the caller's to set.
  */
 export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Result.Result<Encoded, string>) => {
   const { fields, model, remote, settings } = encoding

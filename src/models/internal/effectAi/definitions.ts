@@ -24,8 +24,8 @@ const parametersOf = (tool: AiTool.Any): JsonObject => {
 }
 
 /**
- * The hints of an `effect/ai` tool, with its defaults: what is not annotated counts as destructive and open-world there.
- * What only reads destroys nothing.
+ * The hints of an `effect/ai` tool, with its defaults: what is not annotated counts as destructive and open-world
+ * there. What only reads destroys nothing.
  */
 const annotationsOf = (tool: AiTool.Any): Annotations => {
   const readOnly = Context.get(tool.annotations, AiTool.Readonly)
@@ -48,7 +48,8 @@ export const definitionOf = (tool: AiTool.Any): ToolDefinition => ({
 
 /**
  * Hints of ours as `effect/ai` annotations. One that was never given is left to the default there, which expects the
- * worst; what only reads destroys nothing. The strict mode is off: it wants schemas of a dialect that ours need not be in.
+ * worst; what only reads destroys nothing. The strict mode is off: it wants schemas of a dialect that ours need not be
+ * in.
  */
 export const toAnnotations = ({
   destructive,

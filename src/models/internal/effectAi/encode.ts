@@ -110,7 +110,9 @@ const sameTurn = (left: Turn, right: Turn): boolean => {
   )
 }
 
-/** Messages as they are. A provider wants to be asked something, and a conversation that is not sent to one need not. */
+/**
+ * Messages as they are. A provider wants to be asked something, and a conversation that is not sent to one need not.
+ */
 export const encode = (history: ReadonlyArray<Message>): ReadonlyArray<AiPrompt.Message> => {
   const { turns } = makeNormalizer(plain)(history)
   const saysNothing = turns.every((turn) => turn.role === "system" || turn.index === -1)

@@ -38,7 +38,9 @@ export const detailOf = (reason: AiError.AiErrorReason): string => {
   return shortened(withoutQuery((description ?? reason.message).slice(0, longestSaid)))
 }
 
-/** Reports whether a provider rejected a request because the history is too long for the model, and what it said of it. */
+/**
+ * Reports whether a provider rejected a request because the history is too long for the model, and what it said of it.
+ */
 export const overflowOf = (reason: {
   readonly description?: string | undefined
   readonly http?: { readonly body?: string | undefined } | undefined

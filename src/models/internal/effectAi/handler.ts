@@ -1,5 +1,6 @@
 /**
- * Calls a handler of an `effect/ai` toolkit as a tool of an agent: its results become output, its failures `ToolError`s.
+ * Calls a handler of an `effect/ai` toolkit as a tool of an agent: its results become output, its failures
+ * `ToolError`s.
  */
 import * as AiError from "effect/ai/AiError"
 import type * as AiPrompt from "effect/ai/Prompt"

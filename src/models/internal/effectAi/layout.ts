@@ -2,8 +2,8 @@
  * What one turn was made of, in the order in which the model said it.
  *
  * A message of ours holds content and calls apart, and has no place for what the provider ran itself (a web search and
- * its result). Some providers want all of it back in the order in which it came: where that order can't be told from the
- * message, it is kept beside it.
+ * its result). Some providers want all of it back in the order in which it came: where that order can't be told from
+ * the message, it is kept beside it.
  */
 import * as AiPrompt from "effect/ai/Prompt"
 import * as Option from "effect/Option"

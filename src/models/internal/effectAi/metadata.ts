@@ -1,5 +1,6 @@
 /**
- * What a provider needs back verbatim: `metadata` and `options` of `effect/ai` on one side, `providerData` on the other.
+ * What a provider needs back verbatim: `metadata` and `options` of `effect/ai` on one side, `providerData` on the
+ * other.
  *
  * A provider behind `effect/ai` names its metadata with a key of its own; all of it is kept under one key of
  * `providerData`. What a model of ours attached travels through `effect/ai` under a key that no provider there reads.

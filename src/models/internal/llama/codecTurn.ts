@@ -9,8 +9,8 @@ import { makeReader, makeTokenizer } from "./tokens.ts"
 import { type Asked, type Prepared, repeatWindow, samplingOf } from "./turn.ts"
 
 /**
- * Puts all but the last token of a prompt into the sequence, of which it keeps what it knows already. In pieces, so that
- * an interruption need not wait for a long prompt.
+ * Puts all but the last token of a prompt into the sequence, of which it keeps what it knows already. In pieces, so
+ * that an interruption need not wait for a long prompt.
  */
 const readPrompt = async (
   sequence: LlamaContextSequence,

@@ -1,5 +1,6 @@
 /**
- * Reads the chunks of the Chat Completions API into the parts of a turn, with what compatible servers add and leave out.
+ * Reads the chunks of the Chat Completions API into the parts of a turn, with what compatible servers add and leave
+ * out.
  */
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"

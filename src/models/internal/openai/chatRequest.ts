@@ -73,8 +73,8 @@ const paragraphs = (blocks: ReadonlyArray<Shown>): string =>
   blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n")
 
 /**
- * Reasoning goes back in the field in which it came, to the model that it came from: some servers need it for a chain of
- * tool calls, and the others cut it out themselves.
+ * Reasoning goes back in the field in which it came, to the model that it came from: some servers need it for a chain
+ * of tool calls, and the others cut it out themselves.
  */
 const reasoningFields = (turn: AiTurn, settings: ChatSettings): { readonly [field: string]: unknown } => {
   if (turn.data?.["model"] !== settings.model) return {}

@@ -18,7 +18,10 @@ import { errorBody, failureOf } from "./failure.ts"
 
 /** Settings of the connection to a server. */
 export interface Connection {
-  /** Without a key, `baseURL` and `azure`, the key is read from `OPENAI_API_KEY`; with `azure` from `AZURE_OPENAI_API_KEY`. */
+  /**
+   * Without a key, `baseURL` and `azure`, the key is read from `OPENAI_API_KEY`; with `azure` from
+   * `AZURE_OPENAI_API_KEY`.
+   */
   readonly apiKey?: Redacted.Redacted<string> | undefined
   /** Address of the API, its version included: `http://localhost:11434/v1`. OpenAI by default. */
   readonly baseURL?: string | undefined
@@ -35,7 +38,9 @@ export interface Connection {
     | undefined
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>> | undefined
-  /** Used in the place of the global `fetch` (which goes through a proxy when node runs with `NODE_USE_ENV_PROXY=1`). */
+  /**
+   * Used in the place of the global `fetch` (which goes through a proxy when node runs with `NODE_USE_ENV_PROXY=1`).
+   */
   readonly fetch?: typeof globalThis.fetch | undefined
   /**
    * How long to wait for an answer to begin, and then for each next thing that it says; 10 minutes by default.
@@ -102,8 +107,8 @@ const lazily = (send: () => Promise<AsyncIterable<unknown>>): AsyncIterable<unkn
 /** A client for one model. */
 export interface Client {
   /**
-   * Sends a request and streams its events; leaving the stream aborts the signal, and with it the request. `body` is what
-   * the request says, and an error must not.
+   * Sends a request and streams its events; leaving the stream aborts the signal, and with it the request. `body` is
+   * what the request says, and an error must not.
    */
   readonly stream: (
     body: unknown,

@@ -2,13 +2,15 @@
  * What is known of OpenAI's models: context windows (tokens), whether they see and reason, and prices (US dollars per
  * million tokens, standard tier).
  *
- * A model that is not here works: its window and prices are unknown, and it is taken to see images. Options of the layer
- * win over this table.
+ * A model that is not here works: its window and prices are unknown, and it is taken to see images. Options of the
+ * layer win over this table.
  */
 import type { Prices } from "../../../core/Usage.ts"
 import { defined } from "../../../support/defined.ts"
 
-/** One model. Prices are those of the shorter context where a model has two: its window is then the one they hold for. */
+/**
+ * One model. Prices are those of the shorter context where a model has two: its window is then the one they hold for.
+ */
 export interface ModelInfo {
   readonly contextWindowTokens: number
   readonly vision: boolean

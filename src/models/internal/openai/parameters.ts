@@ -55,8 +55,8 @@ const withoutNulls = (body: { readonly [key: string]: Json }): JsonObject =>
   )
 
 /**
- * Joins parameters, the later ones over the earlier; `null` takes one out. A name that is not ours is the API's own. One
- * that the codec writes itself is refused: the history on the wire would no longer be the one of the run.
+ * Joins parameters, the later ones over the earlier; `null` takes one out. A name that is not ours is the API's own.
+ * One that the codec writes itself is refused: the history on the wire would no longer be the one of the run.
  */
 export const overlay = (
   layers: ReadonlyArray<JsonObject>,

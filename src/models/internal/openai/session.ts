@@ -26,7 +26,9 @@ export interface Api<Body> {
   readonly makeDecoder: (context: DecodeContext) => TurnDecoder<unknown>
 }
 
-/** Makes what opens sessions. What a layer says once (unknown events, lost constraints) it says once for all of them. */
+/**
+ * Makes what opens sessions. What a layer says once (unknown events, lost constraints) it says once for all of them.
+ */
 export const makeSessions = <Body>(client: Client, api: Api<Body>): Effect.Effect<ModelSession> => {
   const { model, provider } = api
   const unknown = new Set<string>()

@@ -32,7 +32,9 @@ export interface Ask {
   readonly template: string
 }
 
-/** A prompt. `said` is the beginning of the model's turn that stands in it already; `inThought` if that is a thought. */
+/**
+ * A prompt. `said` is the beginning of the model's turn that stands in it already; `inThought` if that is a thought.
+ */
 export interface Prompt {
   readonly pieces: ReadonlyArray<Piece>
   readonly said: string

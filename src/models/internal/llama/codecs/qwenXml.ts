@@ -1,5 +1,6 @@
 /**
- * Qwen 3 Coder, Qwen 3.5 and later: calls as tags, `<tool_call><function=f><parameter=a>1</parameter></function></tool_call>`.
+ * Qwen 3 Coder, Qwen 3.5 and later: calls as tags,
+ * `<tool_call><function=f><parameter=a>1</parameter></function></tool_call>`.
  */
 import type { ToolDefinition } from "../../../../core/ChatModel.ts"
 import { isObject, type Json, type JsonObject } from "../../../../core/Json.ts"

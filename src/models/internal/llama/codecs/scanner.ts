@@ -31,8 +31,8 @@ export interface Marks {
 }
 
 /**
- * Says text as it comes, but for the white space next to what is not text: a thought, a call. `pause` says that there is
- * such a thing here; `paused` that one came before.
+ * Says text as it comes, but for the white space next to what is not text: a thought, a call. `pause` says that there
+ * is such a thing here; `paused` that one came before.
  */
 export const makeVoice = (emit: (text: string) => void, paused: boolean) => {
   let begun = false

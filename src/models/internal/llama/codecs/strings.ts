@@ -62,8 +62,8 @@ const escape = function* (cursor: Cursor, out: Out): Parser<Problem> {
 const isLetter = (char: string): boolean => /^\p{L}$/u.test(char)
 
 /**
- * A string in `"`, `'`, or three of them. A line break in it is kept. An apostrophe between two letters does not close a
- * string in `'`: templates that don't escape teach models to write `'it's'`.
+ * A string in `"`, `'`, or three of them. A line break in it is kept. An apostrophe between two letters does not close
+ * a string in `'`: templates that don't escape teach models to write `'it's'`.
  */
 export const quoted = function* (cursor: Cursor, out: Out): Parser<Problem> {
   const quote = cursor.char
