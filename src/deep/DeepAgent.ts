@@ -129,8 +129,8 @@ export interface SubagentOptions {
 }
 
 /**
- * Which calls a person is asked about (see `HumanInTheLoop.Options`), and who: with `"ask"` the `Approvals` service,
- * while the run waits; with `"suspend"` whoever resumes the run, which ends with what is `pending`.
+ * Calls that a person is asked about (see `HumanInTheLoop.Options`), and who is asked: with `"ask"` the `Approvals`
+ * service, while the run waits; with `"suspend"` whoever resumes the run, which ends with what is `pending`.
  */
 export interface ApprovalOptions extends HumanInTheLoop.Options {
   readonly mode: "ask" | "suspend"

@@ -28,7 +28,7 @@ import { make } from "./internal/background/supervisor.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 
 /**
- * How a task stands. `suspended` waits for a decision of a person; `lost` was begun, and nobody can say how it ended
+ * The status of a task. `suspended` waits for a decision of a person; `lost` was begun, and nobody can say how it ended
  * (its process is gone, or its server can't be reached).
  */
 export const Status = Schema.Literals(["running", "completed", "failed", "cancelled", "suspended", "lost"])
@@ -121,7 +121,7 @@ export interface Session {
 }
 
 /**
- * Who does tasks in the background: an `Agent` is made one by `BackgroundSubagents`, an agent on a server by
+ * A worker for tasks in the background: an `Agent` is made one by `BackgroundSubagents`, an agent on a server by
  * `RemoteAgents`. `open` is for a new task, `reopen` for one that another process began, where that is possible.
  */
 export interface Worker<out R = never> {

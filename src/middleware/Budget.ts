@@ -56,7 +56,7 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("Budget
 }
 
 /**
- * What a run may use, the runs of its sub-agents included. What is left out has no limit.
+ * Limits of a run, the runs of its sub-agents included. A kind that is left out has none.
  *
  * `tokens` are those read and written in all model calls, retries and side calls too. `cost` is in the currency of the
  * model's prices; what has no price costs nothing, which a warning says. `toolCalls` are those that the budget let

@@ -52,14 +52,15 @@ export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("Gu
 }
 
 /**
- * When a check runs. `"before"`: nothing goes on until it passes. `"beside"`: the model's text is streamed meanwhile,
- * and a trip voids it (a `TurnRestarted` event); what the turn would do (an answer, tool calls) waits for the verdict.
+ * The time of a check. `"before"`: nothing continues until it passes. `"beside"`: the model's text is streamed
+ * meanwhile, and a trip voids it (a `TurnRestarted` event); what the turn would do (an answer, tool calls) waits for
+ * the verdict.
  */
 export type Mode = "before" | "beside"
 
 /**
- * What a trip does: `"fail"` fails the run with {@link GuardrailTripped}; an answer is given in the model's place and
- * ends the run as `refused`.
+ * The effect of a trip: `"fail"` fails the run with {@link GuardrailTripped}; an answer is given in the model's place
+ * and ends the run as `refused`.
  */
 export type OnTrip = "fail" | { readonly answer: string }
 

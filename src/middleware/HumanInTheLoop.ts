@@ -41,7 +41,7 @@ import { timeOf, timeProblem } from "./internal/limits.ts"
 export const name = "HumanInTheLoop"
 
 /**
- * When a tool is asked about, and how. `when` looks at the arguments as the tool will be given them (default: always).
+ * A rule for the calls of a tool. `when` looks at the arguments as the tool will be given them (default: always).
  * `allow` is what may be decided (default: everything). `describe` is what the person reads. `likeness` tells which
  * calls an "always" covers: those with the same text (default: all calls of the tool).
  */
@@ -53,9 +53,10 @@ export interface Rule {
 }
 
 /**
- * What is asked about. `tools`: a rule by the tool's name; `true` asks always, `false` never, a function is its `when`.
- * `destructive` asks about every other tool that is annotated so. `expiresIn`: after that, a decision counts no more
- * and the call is asked about again (default: never). `inherit`: in sub-agents too (default `true`).
+ * The calls that a person is asked about. `tools`: a rule by the tool's name; `true` asks always, `false` never, a
+ * function is its `when`. `destructive` asks about every other tool that is annotated so. `expiresIn`: after that, a
+ * decision counts no more and the call is asked about again (default: never). `inherit`: in sub-agents too (default
+ * `true`).
  *
  * A name may be spelled in any way that a model may spell it (`Write-File` is `write_file`). One that no tool has, of
  * the agent or a sub-agent, two for one tool, and options with neither `tools` nor `destructive`, where no tool of the

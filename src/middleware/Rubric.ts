@@ -27,7 +27,7 @@ import { countProblem } from "./internal/limits.ts"
 export const name = "Rubric"
 
 /**
- * What a grader says. `feedback` is told to the agent. `Unknown` is a grader that came to nothing: the answer stands,
+ * The verdict of a grader. `feedback` goes to the agent. `Unknown` is a grader that came to nothing: the answer stands,
  * with a `Warning` event (`rubric-unreadable`).
  */
 export type Verdict =

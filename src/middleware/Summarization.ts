@@ -48,7 +48,7 @@ export type Counter = AnyCounter
 export const defaultCounter: Counter = estimate
 
 /**
- * What was decided about the history of a thread, in the state: what is folded and the summary that tells of it, what
+ * The slot of decisions about the history of a thread: what is folded and the summary that tells of it, what
  * is cut or cleared, where the history was written, and `compactions`, how often.
  */
 export const record = slot
@@ -57,7 +57,7 @@ export const record = slot
 export const compactTool = "compact_conversation"
 
 /**
- * How conversations are compacted.
+ * Options of compaction.
  *
  * - `trigger`: when a conversation is too long: at any of these amounts. 85 % of the window by default
  * - `tail`: how much of its end stays as it is, at most. 10 % of the window by default, and never over half of the

@@ -38,7 +38,7 @@ import { silent } from "./internal/patience.ts"
 import { numberOf, objectOf } from "./internal/read.ts"
 
 /**
- * What a layer is made of. Only `model` is needed.
+ * Options of a layer. Only `model` is needed.
  *
  * - `apiKey`: without one, the SDK looks for `ANTHROPIC_API_KEY`, `ANTHROPIC_AUTH_TOKEN` and its own profiles
  * - `baseURL`: of any server that speaks the Messages API; the SDK also looks for `ANTHROPIC_BASE_URL`

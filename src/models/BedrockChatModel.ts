@@ -29,7 +29,7 @@ import { timeoutOf } from "./internal/guardedFetch.ts"
 import type { Overrides } from "./internal/overrides.ts"
 
 /**
- * What a layer is made of. Only `model` is needed: a model id (`anthropic.claude-…-v1:0`), a cross-region inference
+ * Options of a layer. Only `model` is needed: a model id (`anthropic.claude-…-v1:0`), a cross-region inference
  * profile (`eu.anthropic.…`, `global.anthropic.…`) or the ARN of one.
  *
  * - `region`: without one, `AWS_REGION`, else us-east-1

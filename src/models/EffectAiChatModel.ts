@@ -37,7 +37,7 @@ import { makeWarner, warned } from "./internal/warned.ts"
 import { wellFormed } from "./internal/wellFormed.ts"
 
 /**
- * What the model says of itself; `effect/ai` tells neither window nor vision nor prices.
+ * Facts about the model: `effect/ai` tells neither window nor vision nor prices.
  *
  * `modelId` and `provider` are those of the `effect/ai` `Model`, where the provider's layer has one. `supportsVision`
  * is `true` if left out: a provider without vision then fails with `InvalidRequest` when it is shown an image.

@@ -30,7 +30,7 @@ import type { Settings } from "./internal/llama/settings.ts"
 import { makeWrapperTurns } from "./internal/llama/wrapperTurn.ts"
 
 /**
- * What a layer is made of. Only `model` is needed.
+ * Options of a layer. Only `model` is needed.
  *
  * - `contextSize`: how many tokens the model sees at once; by default as many as it was made for and memory allows, at
  *   most 32,768

@@ -25,7 +25,7 @@ import { load, nameOf, type Source } from "./internal/llama/engine.ts"
 import { loadError } from "./internal/llama/errors.ts"
 
 /**
- * What a layer is made of. Only `model` is needed. `contextSize` is the longest text in tokens: what the model was made
+ * Options of a layer. Only `model` is needed. `contextSize` is the longest text in tokens: what the model was made
  * for, but at most 8,192, by default. A longer text fails with `InvalidRequestError`.
  */
 export interface Options extends Source {

@@ -33,7 +33,7 @@ import { jsonOf } from "./internal/openai/settings.ts"
 import type { Overrides } from "./internal/overrides.ts"
 
 /**
- * How a model is reached and asked. Of the parameters only what is set is sent; those of a request win over them, and a
+ * Connection and parameters of a model. Only parameters that are set are sent; those of a request win over them, and a
  * `null` there takes one out. Window, vision and prices are by default what is known of the model (an unknown one
  * sees), and `structuredOutput` is `"native"`.
  */

@@ -34,7 +34,7 @@ import type { Overrides } from "./internal/overrides.ts"
 import { thinkTags } from "./internal/thinkTags.ts"
 
 /**
- * How a model is reached and asked. Of the parameters only what is set is sent; those of a request win over them, and a
+ * Connection and parameters of a model. Only parameters that are set are sent; those of a request win over them, and a
  * `null` there takes one out. Unless the model is one of OpenAI's, its window and prices are unknown by default, it
  * does not see, and `structuredOutput` is `"tool"`; say `"native"` for a server that holds an answer to a schema.
  */

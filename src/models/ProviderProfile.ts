@@ -1,5 +1,5 @@
 /**
- * What a provider, or one model of it, is asked with beside what the caller says: parameters as plain data.
+ * Parameters for a provider, or for one model of it, beside those of the caller, as plain data.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -26,7 +26,7 @@ import {
 import { anthropicKey, toolSchema } from "./internal/toolSchema.ts"
 
 /**
- * Which part of JSON Schema a provider reads:
+ * The part of JSON Schema that a provider reads:
  *
  * - `openai`: OpenAI, and everybody who is compatible with it
  * - `anthropic`: Claude, on every platform. The names of parameters are letters, digits, `_`, `.` and `-`

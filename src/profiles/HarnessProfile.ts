@@ -1,6 +1,5 @@
 /**
- * How an agent is set up for a model, as plain data: what its prompt says, which tools it has and how they are
- * described.
+ * The set-up of an agent for a model, as plain data: its prompt, its tools and their descriptions.
  *
  * A profile is for a provider, or for some models of it. Those that fit a model are merged: the provider's first, then
  * the model's, the most exact last, then the caller's own.

@@ -1,5 +1,5 @@
 /**
- * What OpenTelemetry's GenAI conventions call things: metrics, finish reasons, errors, and content in their JSON form.
+ * Names of OpenTelemetry's GenAI conventions: metrics, finish reasons, errors, and content in their JSON form.
  */
 import * as Cause from "effect/Cause"
 import type * as Exit from "effect/Exit"

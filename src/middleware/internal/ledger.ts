@@ -1,5 +1,5 @@
 /**
- * What a run and its sub-agents have used of a budget, in one ledger for the whole tree of runs.
+ * The ledger of a budget: the use of a run and its sub-agents, one for the whole tree of runs.
  *
  * Tokens and cost are read from the usage of the run that the budget was given to: the core counts there whatever is
  * used below, however the middleware is stacked. Rounds and calls are counted here, before they begin, so that agents

@@ -11,7 +11,7 @@ import { objectOf, placeOf, stringOf } from "./read.ts"
 const most = 200
 
 /**
- * Where a passage is in a text. Providers count characters, JavaScript counts UTF-16 units: a character beyond the
+ * Finds a passage in a text. Providers count characters, JavaScript counts UTF-16 units: a character beyond the
  * first plane is two. A passage that is not in the text is none.
  */
 const passageOf = (text: string, from: unknown, to: unknown): { readonly start?: number; readonly end?: number } => {

@@ -1,5 +1,5 @@
 /**
- * What one provider's wire format can carry, and what stands in the place of what it can't.
+ * The content that a provider's wire format can carry, and placeholders for the rest.
  */
 import {
   type Block,

@@ -1,5 +1,5 @@
 /**
- * What an HTTP provider's failure means: status, headers, code and message made into a `ModelError` that holds no
+ * Failures of an HTTP provider: status, headers, code and message made into a `ModelError` that holds no
  * secret and no part of the request.
  */
 import * as Duration from "effect/Duration"
@@ -47,8 +47,8 @@ const finite = (millis: number): Duration.Duration | undefined =>
   Number.isFinite(millis) ? Duration.millis(Math.max(0, millis)) : undefined
 
 /**
- * How long to wait, from `retry-after-ms` (milliseconds) or `retry-after` (seconds or a date, which is read against the
- * response's own `date`, so that clocks need not agree).
+ * Reads the time to wait from `retry-after-ms` (milliseconds) or `retry-after` (seconds or a date, which is read
+ * against the response's own `date`, so that clocks need not agree).
  */
 export const readRetryAfter = (headers: HeaderReader | undefined): Duration.Duration | undefined => {
   const millis = headers?.get("retry-after-ms")?.trim()

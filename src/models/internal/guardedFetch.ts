@@ -1,5 +1,5 @@
 /**
- * How the answers of a model server are read, over every SDK: no more than is meant as an answer, and from no other
+ * Reads the answers of a model server, under every SDK: no more than is meant as an answer, and from no other
  * server than the one that was asked.
  */
 import * as Duration from "effect/Duration"

@@ -91,8 +91,8 @@ const stepLimit = 1_000
 const definitionLimit = 500
 
 /**
- * Whether a schema says that it is another one, or an alternative or a part of it, or goes on for so long that it can't
- * be told. Where both are the same, nothing is said by that.
+ * Reports whether a schema says that it is another one, or an alternative or a part of it, or goes on for so long that
+ * it can't be told. Where both are the same, nothing is said by that.
  */
 export const leadsTo = (from: JsonObject, target: JsonObject, root: JsonObject): boolean => {
   const seen = new Set<JsonObject>()

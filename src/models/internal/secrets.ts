@@ -26,8 +26,8 @@ const patience = 5_000_000
 const hidden = "[hidden]"
 
 /**
- * How much of a secret a text ends with, and whether all of it is in the text. Each character is looked at a few times,
- * whatever the two are (Knuth, Morris and Pratt).
+ * Measures how much of a secret a text ends with, and finds all of it in the text. Each character is looked at a few
+ * times, whatever the two are (Knuth, Morris and Pratt).
  */
 const overlap = (text: string, secret: string): { readonly isInside: boolean; readonly atEnd: number } => {
   const length = Math.min(secret.length, text.length + 1)

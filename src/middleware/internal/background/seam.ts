@@ -62,7 +62,7 @@ const adopt = Effect.fnUntraced(function* (settings: Settings, group: string, re
 const hearing = 5_000
 
 /**
- * How a task stands: what the supervisor knows, else what a server knows, else what the thread knew. `undefined` if the
+ * Finds the state of a task: as the supervisor knows it, else a server, else the thread. `undefined` if the
  * thread knows best. `wait` is in milliseconds; `revive` takes up what is lost, over or waiting as well.
  */
 export const look = Effect.fnUntraced(function* (

@@ -14,7 +14,7 @@ const maxRecords = 64
 const maxDescription = 300
 
 /**
- * What a thread knows of one of its tasks. `id` is its name for the model, `place` where its text is kept. `told` says
+ * A task as its thread knows it. `id` is its name for the model, `place` where its text is kept. `told` says
  * whether the model knows of this status; `notice` is the message that tells it, from when that is about to be said.
  */
 export const Record = Schema.Struct({

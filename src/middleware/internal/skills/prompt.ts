@@ -50,7 +50,7 @@ const unknown = (skills: ReadonlyArray<Skill>, name: string): string => {
 }
 
 /**
- * What the model is told of a skill that it uses, and the tools that it is narrowed to, if the skill names any. `there`
+ * Gives the model's text of a skill that it uses, and the tools that it is narrowed to, if the skill names any. `there`
  * is which tools there are, to say which of them are left.
  */
 export const load = Effect.fnUntraced(function* (

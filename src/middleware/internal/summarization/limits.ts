@@ -92,8 +92,8 @@ export interface Stretch {
 }
 
 /**
- * Where the tail begins: whole groups from the end, as many as fit, at least one. A notice at the very end that nobody
- * keeps (the one that asks for a final answer) does not count as that one.
+ * Finds the beginning of the tail: whole groups from the end, as many as fit, at least one. A notice at the very end
+ * that nobody keeps (the one that asks for a final answer) does not count as that one.
  */
 export const tailOf = ({ first, history, tokensAt }: Stretch, most: Size): number => {
   let start = history.length

@@ -1,5 +1,5 @@
 /**
- * What is remembered of a run while it is under way: counts, the view, and how far the counts can be trusted.
+ * Memory of a run while it is under way: counts, the view, and how far the counts can be trusted.
  */
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import type { ModelError } from "../../../core/ModelError.ts"

@@ -1,5 +1,5 @@
 /**
- * What the transports to Anthropic and to Bedrock have in common: how a server is reached, and how quiet the SDK is.
+ * Options of the SDK that the transports to Anthropic and to Bedrock share.
  */
 import * as Duration from "effect/Duration"
 import * as Redacted from "effect/Redacted"

@@ -1,5 +1,5 @@
 /**
- * What went wrong, from whatever the SDK rejects with: read by its shape, so that this needs no SDK.
+ * Makes errors of whatever the SDK rejects with: read by its shape, so that this needs no SDK.
  */
 import * as Predicate from "effect/Predicate"
 import { ModelError } from "../../../core/ModelError.ts"

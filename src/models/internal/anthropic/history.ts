@@ -114,7 +114,7 @@ const verbatimIds = (turn: Turn): ReadonlyArray<Pairing> => {
 }
 
 /**
- * What is left out: what Anthropic's own tools were asked without an answer, and answers to what is not there. The API
+ * Finds what is left out: calls of Anthropic's own tools without an answer, and answers without their call. The API
  * refuses both, but for what goes on in this request: a turn that it paused, and calls that a running tool made.
  */
 const unpaired = (

@@ -1,5 +1,5 @@
 /**
- * How an answer was laid out: Anthropic wants the blocks of an answer back in the order in which it gave them, and a
+ * The layout of an answer: Anthropic wants the blocks of an answer back in the order in which it gave them, and a
  * message keeps what was said and what was called apart.
  */
 import { isObject, type Json } from "../../../core/Json.ts"

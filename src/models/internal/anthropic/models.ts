@@ -1,5 +1,5 @@
 /**
- * What is known of Claude models, as data: context windows, output limits, prices, and what a model refuses.
+ * Facts about Claude models, as data: context windows, output limits, prices, and what a model refuses.
  *
  * From Anthropic's model pages of November 2026. A model that isn't here works, with the defaults at the end of this
  * file, and everything can be overridden where a layer is made.

@@ -19,8 +19,8 @@ import { cacheTtl, type Settings } from "./settings.ts"
 import type { Body, Message, Part, Prompt, TextPart, Thinking, Tool, ToolChoice } from "./wire.ts"
 
 /**
- * What a session encodes requests with. `remote`: whether the platform fetches URLs and has a Files API. `fields`: what
- * the platform wants in each body.
+ * The context in which a session encodes requests. `remote`: whether the platform fetches URLs and has a Files API.
+ * `fields`: what the platform wants in each body.
  */
 export interface Encoding {
   readonly model: string

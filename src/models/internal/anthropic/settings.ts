@@ -1,10 +1,10 @@
 /**
- * What can be set for a Claude model, wherever it is served.
+ * Settings of a Claude model, wherever it is served.
  */
 import type { JsonObject } from "../../../core/Json.ts"
 
 /**
- * How a model thinks before it answers: as much as it finds right, within a budget (tokens, at least 1,024; models up
+ * Thinking before an answer: as much as it finds right, within a budget (tokens, at least 1,024; models up
  * to Claude 4.6), or not at all. `interleaved` lets those models think between tool calls too; adaptive ones always do.
  */
 export type Thinking =

@@ -14,8 +14,8 @@ import { filePart, shownParts } from "./media.ts"
 import { optionsOf, provider } from "./metadata.ts"
 
 /**
- * What any provider behind `effect/ai` takes. Media of tool results go behind them, since not every provider reads them
- * inside.
+ * The dialect that any provider behind `effect/ai` takes. Media of tool results go behind them, since not every
+ * provider reads them inside.
  */
 const dialect: Omit<Dialect, "humanFirst" | "humanLast" | "systemMessages"> = {
   provider,

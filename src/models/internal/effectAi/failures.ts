@@ -1,5 +1,5 @@
 /**
- * What can be read out of the failure of a provider: status, waiting time, request id, and whether the history was too
+ * Facts in the failure of a provider: status, waiting time, request id, and whether the history was too
  * long.
  */
 import type * as AiError from "effect/ai/AiError"

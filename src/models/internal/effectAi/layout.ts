@@ -1,5 +1,5 @@
 /**
- * What one turn was made of, in the order in which the model said it.
+ * The pieces of one turn, in the order in which the model said them.
  *
  * A message of ours holds content and calls apart, and has no place for what the provider ran itself (a web search and
  * its result). Some providers want all of it back in the order in which it came: where that order can't be told from

@@ -1,5 +1,5 @@
 /**
- * What a provider needs back verbatim: `metadata` and `options` of `effect/ai` on one side, `providerData` on the
+ * Data that a provider needs back verbatim: `metadata` and `options` of `effect/ai` on one side, `providerData` on the
  * other.
  *
  * A provider behind `effect/ai` names its metadata with a key of its own; all of it is kept under one key of
@@ -52,8 +52,8 @@ const Carried = Schema.Struct({
 })
 
 /**
- * What a part carries of its turn: the `providerData` of the message, and the blocks that were streamed as one part
- * since a stream does not say where one ends.
+ * Data of a turn that one of its parts carries: the `providerData` of the message, and the blocks that were streamed as
+ * one part since a stream does not say where one ends.
  */
 export type Carried = typeof Carried.Type
 

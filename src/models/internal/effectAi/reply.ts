@@ -1,5 +1,5 @@
 /**
- * What one turn of an `effect/ai` model says, put together: parts of a stream in, a message out.
+ * Assembles one turn of an `effect/ai` model: parts of a stream in, a message out.
  */
 import type * as AiResponse from "effect/ai/Response"
 import * as DateTime from "effect/DateTime"

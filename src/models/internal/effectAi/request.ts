@@ -1,5 +1,5 @@
 /**
- * What an `effect/ai` model is asked, as a request to a model of ours.
+ * Makes the options of an `effect/ai` call a request to a model of ours.
  */
 import * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"

@@ -1,5 +1,5 @@
 /**
- * What a turn says, as parts of a stream and as the message in the end.
+ * Assembles a turn: parts of a stream, and the message in the end.
  */
 import type { TurnPart } from "../../../core/ChatModel.ts"
 import * as Content from "../../../core/Content.ts"

@@ -1,5 +1,5 @@
 /**
- * What failures of node-llama-cpp mean.
+ * Failures of node-llama-cpp as a `ModelError`.
  */
 import { isModelError, ModelError, type Reason } from "../../../core/ModelError.ts"
 import { defined } from "../../../support/defined.ts"

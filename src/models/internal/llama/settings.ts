@@ -1,5 +1,5 @@
 /**
- * How the next token is chosen, and when a turn is cut.
+ * Settings of the choice of tokens, and of the length of a turn.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

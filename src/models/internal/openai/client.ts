@@ -43,7 +43,7 @@ export interface Connection {
    */
   readonly fetch?: typeof globalThis.fetch | undefined
   /**
-   * How long to wait for an answer to begin, and then for each next thing that it says; 10 minutes by default.
+   * Time that an answer may take to begin, and then to go on each time; 10 minutes by default.
    * `ModelTimeout` limits a whole turn.
    */
   readonly timeout?: Duration.Input | undefined

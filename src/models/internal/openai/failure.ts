@@ -1,5 +1,5 @@
 /**
- * What went wrong, from the many shapes in which OpenAI and its imitators tell it.
+ * Reads failures in the many shapes of OpenAI and its imitators.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

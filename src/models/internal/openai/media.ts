@@ -1,5 +1,5 @@
 /**
- * Which images and files OpenAI's APIs read, and how they are written.
+ * Images and files that OpenAI's APIs read, and their form on the wire.
  */
 import type { FileBlock, ImageBlock, Source } from "../../../core/Content.ts"
 

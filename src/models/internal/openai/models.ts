@@ -1,5 +1,5 @@
 /**
- * What is known of OpenAI's models: context windows (tokens), whether they see and reason, and prices (US dollars per
+ * Facts about OpenAI's models: context windows (tokens), whether they see and reason, and prices (US dollars per
  * million tokens, standard tier).
  *
  * A model that is not here works: its window and prices are unknown, and it is taken to see images. Options of the

@@ -80,7 +80,7 @@ interface Placed {
 const last = Number.MAX_SAFE_INTEGER
 
 /**
- * What the model said, as the items that it said it in and in their order: a reasoning item must stand before the item
+ * Writes a turn of the model as the items that it came in, in their order: a reasoning item must stand before the item
  * that it led to. Ids and reasoning are those of one model; another one gets the words and the calls.
  */
 const said = (turn: AiTurn, settings: ResponsesSettings, toolNames: ToolNames): ReadonlyArray<ResponseInputItem> => {

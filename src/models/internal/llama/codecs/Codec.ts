@@ -1,5 +1,5 @@
 /**
- * What a codec of a model family is: how a conversation is written for the model, and how its text is read back.
+ * The codec of a model family: it writes a conversation for the model, and reads the model's text.
  *
  * Pure, without a model: text in, deltas out.
  */
@@ -42,8 +42,8 @@ export interface Prompt {
 }
 
 /**
- * What the model's text says, as it comes. Calls are numbered from 0; each ends in one `Call` or one `Malformed`. The
- * deltas of a call are the JSON text of its arguments, whatever notation the model uses.
+ * The content of the model's text, as it comes. Calls are numbered from 0; each ends in one `Call` or one `Malformed`.
+ * The deltas of a call are the JSON text of its arguments, whatever notation the model uses.
  */
 export type Delta =
   | { readonly _tag: "Text"; readonly text: string }

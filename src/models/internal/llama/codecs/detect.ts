@@ -1,5 +1,5 @@
 /**
- * Which codec a model needs, by its chat template.
+ * Chooses the codec of a model by its chat template.
  */
 import type { Codec } from "./Codec.ts"
 import { gemma } from "./gemma.ts"
