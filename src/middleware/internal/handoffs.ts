@@ -1,3 +1,4 @@
+/** The conversation of several agents: each one's messages, without the calls that handed it over. */
 import * as Schema from "effect/Schema"
 import * as AgentState from "../../core/AgentState.ts"
 import * as Message from "../../core/Message.ts"

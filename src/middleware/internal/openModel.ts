@@ -1,3 +1,4 @@
+/** Opens another model than the run's own, for middleware. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

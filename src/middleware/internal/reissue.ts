@@ -1,3 +1,4 @@
+/** Sends the request of a failed turn again. */
 import type * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

@@ -1,3 +1,4 @@
+/** An agent of this process as a worker in the background. */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -1,3 +1,4 @@
+/** A client of servers that speak LangGraph's API or the Agent Protocol. */
 import * as Effect from "effect/Effect"
 import { RequestInit } from "effect/http/FetchHttpClient"
 import * as Headers from "effect/http/Headers"

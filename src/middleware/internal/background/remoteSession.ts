@@ -1,3 +1,4 @@
+/** A task on a server as a session of the supervisor. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

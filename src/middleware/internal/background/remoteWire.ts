@@ -1,3 +1,4 @@
+/** Answers of servers of agents, as far as they are read. */
 import * as Schema from "effect/Schema"
 import { isObject } from "../../../core/Json.ts"
 import { visible } from "../../../support/untrusted.ts"

@@ -1,3 +1,4 @@
+/** Joins the thread's tasks with the supervisor's, before each round. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { IdGenerator } from "../../../core/IdGenerator.ts"

@@ -1,3 +1,4 @@
+/** Tasks in the state of a thread: their records, and their results in slots beside them. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../../../core/AgentState.ts"

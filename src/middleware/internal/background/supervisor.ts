@@ -1,3 +1,4 @@
+/** The supervisor: begins, watches, bounds and ends the tasks of this process. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"

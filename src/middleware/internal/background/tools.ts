@@ -1,3 +1,4 @@
+/** The five tools with which a model handles tasks in the background. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -1,3 +1,4 @@
+/** Tools that a skill in use allows, under the names that published skills have for them. */
 import { normaliseName } from "../../../support/names.ts"
 import { isPattern } from "./scan.ts"
 

@@ -1,3 +1,4 @@
+/** Reads the frontmatter of a `SKILL.md`, and names each field that breaks the specification. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"

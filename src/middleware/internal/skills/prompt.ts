@@ -1,3 +1,4 @@
+/** Skills as text for the model: the list in the prompt, and one skill in full. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { Backend } from "../../../core/Backend.ts"

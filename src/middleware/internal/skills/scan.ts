@@ -1,3 +1,4 @@
+/** Looks for skills in the directories of a backend. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { Backend, type Service } from "../../../core/Backend.ts"
