@@ -22,12 +22,12 @@ import type { Sandbox } from "../core/Sandbox.ts"
 import * as CompositeBackend from "./CompositeBackend.ts"
 import * as FilesystemBackend from "./FilesystemBackend.ts"
 
-/** Where it is mounted. */
+/** The path at which it is mounted. */
 export const mountedAt = "/agent"
 
 const idRule = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 
-/** Which agent is at home, and below which folder of this machine. */
+/** The agent that is at home, and the folder of this machine that holds the homes. */
 export interface Where {
   readonly agentId: string
   readonly folder?: string | undefined

@@ -68,7 +68,7 @@ const description = [
   "lines only is put right after the line of its @@, or at the end of the file. Line endings of the file are kept."
 ].join("\n")
 
-/** What became of a file, for people. */
+/** The change of a file, for people. */
 const detailsOf = (step: Step): { readonly [key: string]: Json } => {
   switch (step._tag) {
     case "Create":
@@ -95,7 +95,7 @@ const sayStep = (step: Step): string => {
   }
 }
 
-/** What an agent wrote itself, it has seen; and what it has seen, it still has where it was moved to. */
+/** Marks as seen what the agent wrote itself, and what it has seen and moved. */
 const note = Effect.fnUntraced(function* (seen: Seen, done: ReadonlyArray<Done>) {
   const written = new Set<string>()
   for (const { step, version } of done) {

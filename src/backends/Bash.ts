@@ -1,14 +1,14 @@
 /**
  * A shell without a machine: runs commands over the files of any backend, by `just-bash`.
  *
- * Commands are those that just-bash has built in (`grep`, `sed`, `awk`, `jq` …): no program of the host is run, and each
- * file that they touch goes through the given backend. So rules of that backend hold for commands too: put `Permissions`
- * beneath. Rules in front would be gone around by commands (`reaches` is true), and are refused. The network is closed
- * unless `network` opens it.
+ * Commands are those that just-bash has built in (`grep`, `sed`, `awk`, `jq` …): no program of the host is run, and
+ * each file that they touch goes through the given backend. So rules of that backend hold for commands too: put
+ * `Permissions` beneath. Rules in front would be gone around by commands (`reaches` is true), and are refused. The
+ * network is closed unless `network` opens it.
  *
- * The shell itself is a process of Node beside this one, so that whatever a command does, it can be ended: when its time
- * is over, when it is interrupted, and when it takes more than 512 MiB of memory, which fails with `Unavailable`. At most
- * four commands run at once, others wait. A process is kept for the next command, for 30 seconds.
+ * The shell itself is a process of Node beside this one, so that whatever a command does, it can be ended: when its
+ * time is over, when it is interrupted, and when it takes more than 512 MiB of memory, which fails with `Unavailable`.
+ * At most four commands run at once, others wait. A process is kept for the next command, for 30 seconds.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -43,12 +43,13 @@ import { refusalOf } from "./internal/sandboxes/commandLine.ts"
 import { loadPeer } from "./internal/sandboxes/provider.ts"
 
 /**
- * How commands run.
+ * Options of the shell.
  *
  * - `env`: variables that each command has; nothing of this process's environment is passed on
  * - `network`: the URLs, or beginnings of URLs, that `curl` may get; private addresses are always refused
  * - `outputLimit`: how many characters of a command's output are kept, half of them from its end; 100,000 by default
- * - `maxCommands`, `maxLoopIterations`, `maxCallDepth`: how many commands a line may run (50,000 by default), how often a
+ * - `maxCommands`, `maxLoopIterations`, `maxCallDepth`: how many commands a line may run (50,000 by default), how often
+ *   a
  *   loop may go round (100,000; of `seq` and `awk` too), and how deep functions may call each other (100). What is over
  *   them ends with exit code 126
  */

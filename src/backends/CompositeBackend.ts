@@ -1,8 +1,9 @@
 /**
  * Put several backends together as one: a folder here, a key-value store there, each mounted at a path.
  *
- * A path belongs to the route with the longest prefix, on the boundaries of names (`/mem` has no part in `/memory`), else
- * to the default. What the default has at or below a route can't be seen. Results and failures come with whole paths.
+ * A path belongs to the route with the longest prefix, on the boundaries of names (`/mem` has no part in `/memory`),
+ * else to the default. What the default has at or below a route can't be seen. Results and failures come with whole
+ * paths.
  *
  * ```ts
  * import type { Layer } from "effect"

@@ -40,8 +40,8 @@ export const toBytes: (content: Content) => Uint8Array = Derive.toBytes
  * Makes a backend. Changes of one file are made one after the other: two edits through one backend never lose each
  * other's work, and a directory is not moved while its files are written.
  *
- * A search takes at most 15 seconds (`grep`) or 5 seconds (`glob`) and then gives what it has found. The operations don't
- * call each other, so each can be replaced: `{ ...CustomBackend.make(primitives), grep: myGrep }`.
+ * A search takes at most 15 seconds (`grep`) or 5 seconds (`glob`) and then gives what it has found. The operations
+ * don't call each other, so each can be replaced: `{ ...CustomBackend.make(primitives), grep: myGrep }`.
  */
 export const make = (primitives: Primitives, options?: Options): Backend.Service =>
   Derive.make(primitives, Locks.make(), options)

@@ -42,18 +42,19 @@ import * as Scripts from "./internal/posix/scripts.ts"
 import * as Search from "./internal/posix/search.ts"
 import { checked } from "./internal/posix/shell.ts"
 
-/** What a command wrote to stdout (what it wrote to stderr may be in it or not), and its exit code. */
+/** The stdout of a command (its stderr may be in it or not), and its exit code. */
 export type Output = Remote.Answer
 
 /** A piece of the output of a running command. */
 export type Piece = Command.Piece
 
 /**
- * The primitives of a machine. Paths are absolute paths of the machine. The functions may fail with anything: what is no
- * `BackendError` becomes `Unavailable`, with it as the cause; so put no key into it.
+ * The primitives of a machine. Paths are absolute paths of the machine. The functions may fail with anything: what is
+ * no `BackendError` becomes `Unavailable`, with it as the cause; so put no key into it.
  *
  * - `id`: identifies the machine; edits of one file by two layers with the same id wait for each other
- * - `execute`: runs a line for a shell, without stdin. Interrupted, it stops waiting; the command is ended by this module.
+ * - `execute`: runs a line for a shell, without stdin. Interrupted, it stops waiting; the command is ended by this
+ *   module.
  *   `timeout` (milliseconds) is a hint for services that have a limit of their own
  * - `executeStream`: runs a line piece by piece; without it, all output comes at the end
  * - `read`: reads a file

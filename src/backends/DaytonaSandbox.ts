@@ -20,7 +20,7 @@ import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** What is used of the SDK's sandbox. */
+/** The part that is used of the SDK's sandbox. */
 export interface DaytonaMachine {
   readonly id: string
   readonly process: {
@@ -38,7 +38,7 @@ export interface DaytonaMachine {
 }
 
 /**
- * What a layer is made of.
+ * Options of the layer.
  *
  * - `apiKey`, `apiUrl`, `target`: without them the SDK looks for `DAYTONA_API_KEY`, `DAYTONA_API_URL`, `DAYTONA_TARGET`
  * - `create`: what the SDK is told of the sandbox to make (image or snapshot, resources, environment …)

@@ -21,7 +21,7 @@ import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** What is used of the SDK's sandbox. */
+/** The part that is used of the SDK's sandbox. */
 export interface E2bMachine {
   readonly sandboxId: string
   readonly commands: {
@@ -42,7 +42,7 @@ export interface E2bMachine {
 }
 
 /**
- * What a layer is made of.
+ * Options of the layer.
  *
  * - `apiKey`, `domain`: without them the SDK looks for `E2B_API_KEY` and `E2B_DOMAIN`
  * - `template`: what the sandbox is made from, by name or id

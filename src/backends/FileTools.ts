@@ -1,8 +1,8 @@
 /**
  * The tools by which an agent works on files, and runs commands, over whatever backend is in context.
  *
- * `ls read_file write_file edit_file delete_file move_file glob grep` need a `Backend`. `execute` is there on demand and
- * needs a `Sandbox`: an agent that has it can't be run without one.
+ * `ls read_file write_file edit_file delete_file move_file glob grep` need a `Backend`. `execute` is there on demand
+ * and needs a `Sandbox`: an agent that has it can't be run without one.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -45,7 +45,7 @@ export interface Options {
 }
 
 /**
- * How long a command may run: `timeout` if the model does not say (default 2 minutes), `maxTimeout` at most (default 1
+ * Limits of commands: `timeout` if the model does not say (default 2 minutes), `maxTimeout` at most (default 1
  * hour).
  */
 export interface ExecuteOptions {
@@ -93,8 +93,8 @@ const makeTools = (
  *
  * An agent can only edit or replace a file that it has seen: one that it has read (a part of it is enough) or written
  * itself, and that nobody has changed since. What it has seen is in its state, so it holds after a resume; a sub-agent
- * starts with nothing seen. Calls of one round on one file wait for each other. A failure is told to the model with what
- * it can do next.
+ * starts with nothing seen. Calls of one round on one file wait for each other. A failure is told to the model with
+ * what it can do next.
  *
  * Images and PDFs are given to models with vision. Results are bounded, and say how to get the rest. `details` of a
  * result (for people, in `ToolCompleted`) have a `kind`: `read`, `write` and `edit` (with a `diff`), `delete`, `move`,

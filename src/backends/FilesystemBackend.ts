@@ -18,8 +18,8 @@
  * process for more than 10 seconds fails with `Unavailable`. Other machines on a network's file system, other network
  * namespaces (containers) and commands of a shell are not waited for.
  *
- * `grep` asks ripgrep, if there is one, which files to look into, and looks by itself: the results are the same without.
- * A search takes at most 25 seconds, mostly far less.
+ * `grep` asks ripgrep, if there is one, which files to look into, and looks by itself: the results are the same
+ * without. A search takes at most 25 seconds, mostly far less.
  *
  * Names that are not UTF-8, or that no path can say (backslashes), are left out of all listings.
  *

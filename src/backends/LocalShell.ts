@@ -1,19 +1,19 @@
 /**
  * The files of a folder, and commands run by the machine's own shell.
  *
- * **This is no isolation.** A command runs with all the rights of the process that runs it: it can read, change and send
- * away whatever that can, in the root and out of it. Use it where you would let the model type into your own terminal;
- * otherwise use a sandbox.
+ * **This is no isolation.** A command runs with all the rights of the process that runs it: it can read, change and
+ * send away whatever that can, in the root and out of it. Use it where you would let the model type into your own
+ * terminal; otherwise use a sandbox.
  *
  * What it does see to: a command gets few environment variables (`PATH`, `HOME`, `LANG`, `TERM`, `TMPDIR`, and what
- * `env` says), so that keys in yours are not handed on. It is a process group of its own. When its time is over, or it is
- * interrupted, the whole group gets SIGTERM, and SIGKILL 2 seconds later. A command is over when its shell is: processes
- * that it left in the background are ended in the same way, in the background, and when the layer is released at the
- * latest. A process that leaves the group (`setsid`, `set -m`) is not ended. No more than `outputLimit` characters of
- * the output are kept.
+ * `env` says), so that keys in yours are not handed on. It is a process group of its own. When its time is over, or it
+ * is interrupted, the whole group gets SIGTERM, and SIGKILL 2 seconds later. A command is over when its shell is:
+ * processes that it left in the background are ended in the same way, in the background, and when the layer is released
+ * at the latest. A process that leaves the group (`setsid`, `set -m`) is not ended. No more than `outputLimit`
+ * characters of the output are kept.
  *
- * Ctrl-C in a terminal does not reach that group. Run programs by `NodeRuntime.runMain` of `@effect/platform-node`, which
- * interrupts them: by `Effect.runPromise` alone, the signal ends the process and leaves its commands running.
+ * Ctrl-C in a terminal does not reach that group. Run programs by `NodeRuntime.runMain` of `@effect/platform-node`,
+ * which interrupts them: by `Effect.runPromise` alone, the signal ends the process and leaves its commands running.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -41,8 +41,8 @@ import * as System from "./internal/local/system.ts"
 
 /**
  * `env` is added to the few variables that every command gets. `shell` is the absolute path of a POSIX shell (default
- * `/bin/sh`). `outputLimit` is how many characters of a command's output `execute` keeps (default 100,000): half of them
- * from its beginning, half from its end. The rest as for `FilesystemBackend`.
+ * `/bin/sh`). `outputLimit` is how many characters of a command's output `execute` keeps (default 100,000): half of
+ * them from its beginning, half from its end. The rest as for `FilesystemBackend`.
  */
 export interface Options extends FilesystemBackend.Options {
   readonly env?: { readonly [name: string]: string } | undefined

@@ -47,7 +47,7 @@ export interface Options {
   readonly maxFileSize?: number | undefined
 }
 
-/** Whether no path gets too long if a node is where the path has so many bytes. */
+/** Checks that no path gets too long if a node is where the path has so many bytes. */
 const fits = <A>(node: Tree.Node<A>, length: number): boolean => {
   if (length > Path.maxPathBytes) return false
   if (!("children" in node)) return true
@@ -104,9 +104,9 @@ export const layer = (options?: Options): Layer.Layer<Backend> => layerOf(make(o
  * Files in the state of the run that uses them, at most 10 MiB each. Outside of any run all operations fail with
  * `Unavailable`.
  *
- * Each file has its own place in the state, so a write is one small `StateChanged` event, whatever else there is. Agents
- * of one tree share the files; of two that write the same file, the last one wins, and edits are made one after the
- * other.
+ * Each file has its own place in the state, so a write is one small `StateChanged` event, whatever else there is.
+ * Agents of one tree share the files; of two that write the same file, the last one wins, and edits are made one after
+ * the other.
  */
 export const layerState: Layer.Layer<Backend> = layerOf(
   Effect.sync(() =>

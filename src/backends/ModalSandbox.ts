@@ -20,14 +20,14 @@ import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** What is used of a process of the SDK. */
+/** The part that is used of a process of the SDK. */
 export interface ModalProcess {
   readonly stdout: AsyncIterable<string> & { readText(): Promise<string> }
   readonly stderr: AsyncIterable<string> & { readText(): Promise<string> }
   wait(): Promise<number>
 }
 
-/** What is used of the SDK's sandbox. */
+/** The part that is used of the SDK's sandbox. */
 export interface ModalMachine {
   readonly sandboxId: string
   exec(command: Array<string>, options: { readonly mode: "text"; readonly timeoutMs?: number }): Promise<ModalProcess>
@@ -38,9 +38,10 @@ export interface ModalMachine {
 }
 
 /**
- * What a layer is made of.
+ * Options of the layer.
  *
- * - `tokenId`, `tokenSecret`: without them the SDK looks for `MODAL_TOKEN_ID`, `MODAL_TOKEN_SECRET` and its own profiles
+ * - `tokenId`, `tokenSecret`: without them the SDK looks for `MODAL_TOKEN_ID`, `MODAL_TOKEN_SECRET` and its own
+ *   profiles
  * - `app`: the name of the app that the sandbox belongs to, made if it is missing; `effect-deepagents` by default
  * - `image`: the container image that it is made from, by its name in a registry; `debian:stable-slim` by default
  * - `create`: what else the SDK is told (resources, volumes, how long it lives …)

@@ -2,8 +2,8 @@
  * Say which files an agent may read and write, and which it has to ask for.
  *
  * Rules stand in front of a backend, so no tool, middleware or sub-agent gets around them. The first rule that covers a
- * path decides. Globs are of whole paths; `**` stands for any number of names, none too: `/a/**` covers `/a`, all in it,
- * and dot files like any others. A rule that denies or asks covers all that is below what it names, too.
+ * path decides. Globs are of whole paths; `**` stands for any number of names, none too: `/a/**` covers `/a`, all in
+ * it, and dot files like any others. A rule that denies or asks covers all that is below what it names, too.
  *
  * ```ts
  * import { Layer } from "effect"
@@ -19,7 +19,7 @@
  * }).pipe(Layer.provide(MemoryBackend.layer()))
  * ```
  *
- * What operations need: `ls`, `read`, `grep`, `glob` and `download` to read; `write`, `upload` and `delete` to write;
+ * Operations need: `ls`, `read`, `grep`, `glob` and `download` to read; `write`, `upload` and `delete` to write;
  * `edit` both, as its failures quote the file; `move` to write both paths, and to read the first. To delete or move a
  * directory, all that could be in it must be allowed. A path that is denied answers `PermissionDenied`, whatever is
  * there; listings and searches go on as if it were not there, limits included. A directory that is not allowed can be
@@ -73,7 +73,7 @@ export {
 /** Checks rules and makes them ready to decide. */
 export const compile: (options: Options) => Result.Result<Policy, InvalidPermissions> = Policies.compile
 
-/** What is decided about a path, or about commands. A path that can't be one is denied. */
+/** Decides about a path, or about commands. A path that can't be one is denied. */
 export const decide: {
   (operation: FileOperation, path: string): (policy: Policy) => Decision
   (operation: "execute"): (policy: Policy) => Decision
@@ -89,8 +89,8 @@ export const decide: {
 )
 
 /**
- * All that could be decided about a path or something below it, whether it is there or not: for what changes a directory
- * as a whole.
+ * All that could be decided about a path or something below it, whether it is there or not: for what changes a
+ * directory as a whole.
  */
 export const overlaps: {
   (operation: FileOperation, path: string): (policy: Policy) => ReadonlyArray<Decision>
@@ -107,10 +107,10 @@ export const approve: Answer = { _tag: "Approved" }
 export const refuse = (message: string): Answer => ({ _tag: "Refused", message })
 
 /**
- * The one who is asked about what rules leave to be asked, looked up each time. By default these are the `Approval.Approvals` of
- * the run whose tool does it: with the tool's call, the operation with all that it would do, and every path that is asked
- * about; they approve or reject. Without them, and outside of tools, everything is refused, as nobody is there to ask. An
- * approver of your own decides in code, in their place.
+ * The one who is asked about what rules leave to be asked, looked up each time. By default these are the
+ * `Approval.Approvals` of the run whose tool does it: with the tool's call, the operation with all that it would do,
+ * and every path that is asked about; they approve or reject. Without them, and outside of tools, everything is
+ * refused, as nobody is there to ask. An approver of your own decides in code, in their place.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -149,7 +149,9 @@ export const wrap: {
   )
 )
 
-/** Puts rules before a sandbox. Fails if they deny all commands, too: then {@link wrap} gives what is left, a backend. */
+/**
+ * Puts rules before a sandbox. Fails if they deny all commands, too: then {@link wrap} gives what is left, a backend.
+ */
 export const wrapSandbox: {
   (options: Options): (sandbox: Sandbox.Service) => Effect.Effect<Sandbox.Service, InvalidPermissions>
   (sandbox: Sandbox.Service, options: Options): Effect.Effect<Sandbox.Service, InvalidPermissions>

@@ -19,7 +19,7 @@ import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** What is used of the SDK's devbox. */
+/** The part that is used of the SDK's devbox. */
 export interface RunloopMachine {
   readonly id: string
   readonly cmd: {
@@ -36,7 +36,7 @@ export interface RunloopMachine {
 }
 
 /**
- * What a layer is made of.
+ * Options of the layer.
  *
  * - `apiKey`, `baseURL`: without them the SDK looks for `RUNLOOP_API_KEY` and `RUNLOOP_BASE_URL`
  * - `create`: what the SDK is told of the devbox to make (blueprint or snapshot, resources, environment …)

@@ -36,7 +36,7 @@ export interface Options<R = never> {
   readonly maxFileSize?: number | undefined
 }
 
-/** How many files a search reads at once. */
+/** The number of files that a search reads at once. */
 const concurrency = 8
 
 /** Keys that were made lately, so that they are not made again for each operation. */
@@ -86,9 +86,9 @@ const makeHash = Effect.map(Digest.Digest, ({ digestHex }) => {
  *
  * Within one process all operations on a store are safe, by however many layers: writers of one file, and of one
  * directory, wait for each other. An interruption waits for the `set` that has begun. A crash between the parts of a
- * write loses nothing: what a file holds is stored before its directory is told, and what is left over is mended when it
- * is read. A crash in the middle of a `set` does what the store makes of it: `KeyValueStore.layerFileSystem` overwrites
- * in place, and may be left with half a file, or half the index of a directory, which is then `Unavailable`.
+ * write loses nothing: what a file holds is stored before its directory is told, and what is left over is mended when
+ * it is read. A crash in the middle of a `set` does what the store makes of it: `KeyValueStore.layerFileSystem`
+ * overwrites in place, and may be left with half a file, or half the index of a directory, which is then `Unavailable`.
  *
  * Several processes on one store always find each other's files by their path. But a key-value store can't compare and
  * swap: of two processes that edit one file at the same moment the last one wins, and of two that make files in one

@@ -28,7 +28,7 @@ export interface VercelRun {
   readonly timeoutMs?: number
 }
 
-/** What is used of the SDK's sandbox. */
+/** The part that is used of the SDK's sandbox. */
 export interface VercelMachine {
   readonly name: string
   runCommand(run: VercelRun & { readonly detached: true }): Promise<{
@@ -46,7 +46,7 @@ export interface VercelMachine {
 }
 
 /**
- * What a layer is made of.
+ * Options of the layer.
  *
  * - `token`, `teamId`, `projectId`: all three, or none: then the SDK takes the OIDC token of the deployment
  * - `create`: what the SDK is told of the sandbox to make (image, resources, how long it lives …)

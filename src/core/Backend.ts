@@ -2,8 +2,8 @@
  * Where an agent's files live: one service, many layers (memory, a folder, a key-value store, a sandbox …).
  *
  * Paths are absolute and POSIX, whatever is behind: `/` is the root of the backend, not of the machine. A path without
- * a leading `/` starts at the root. `..`, a leading `~`, drive letters, backslashes and NUL are refused. Names are bytes
- * as given: no case folding, no Unicode normalisation.
+ * a leading `/` starts at the root. `..`, a leading `~`, drive letters, backslashes and NUL are refused. Names are
+ * bytes as given: no case folding, no Unicode normalisation.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -23,7 +23,10 @@ import type * as Scope from "effect/Scope"
 import type { BackendError } from "./BackendError.ts"
 import * as Spans from "./internal/spans.ts"
 
-/** What is at a path. `size` is in bytes, `modifiedAt` in milliseconds since the epoch. A link says where it leads by its own kind: `link` is one that leads nowhere, or out of the root. */
+/**
+ * An entry of a directory, or what a search finds. `size` is in bytes, `modifiedAt` in milliseconds since the epoch. A
+ * link has the kind of what it leads to; `link` is one that leads nowhere, or out of the root.
+ */
 export interface Entry {
   readonly path: string
   readonly kind: "file" | "directory" | "link"
@@ -52,10 +55,10 @@ export interface Window {
 }
 
 /**
- * A window of a text file. `text` is what is in it, lines joined by `\n` whatever the file's own line endings, without a
- * final one. Lines `startLine` to `endLine` of `totalLines`, counted from 1; a window without lines has `endLine` before
- * `startLine`. At most 256 KiB: `nextColumn` is there if the window ends within line `endLine`. `crlf` is `true` if all
- * lines of the file end with `\r\n`, and else not there.
+ * A window of a text file. `text` is what is in it, lines joined by `\n` whatever the file's own line endings, without
+ * a final one. Lines `startLine` to `endLine` of `totalLines`, counted from 1; a window without lines has `endLine`
+ * before `startLine`. At most 256 KiB: `nextColumn` is there if the window ends within line `endLine`. `crlf` is `true`
+ * if all lines of the file end with `\r\n`, and else not there.
  */
 export interface TextFile {
   readonly kind: "text"
@@ -79,7 +82,7 @@ export interface BinaryFile {
   readonly version: string
 }
 
-/** What a write did. `version` is what the file is now. */
+/** The result of a write. `version` is what the file is now. */
 export interface Written {
   readonly path: string
   readonly created: boolean
@@ -93,7 +96,7 @@ export interface Replacement {
   readonly replaceAll?: boolean | undefined
 }
 
-/** What an edit did: how many places were replaced, and the lines of the new file at which they begin. */
+/** The result of an edit: how many places were replaced, and the lines of the new file at which they begin. */
 export interface Edited {
   readonly path: string
   readonly replaced: number
@@ -102,11 +105,12 @@ export interface Edited {
 }
 
 /**
- * What to look for. `pattern` is literal text, or with `regex` a regular expression in RE2 syntax (no look-around, no
- * back-references; so it takes linear time), matched line by line. `path` is a file or the directory to look in
- * (default `/`), `glob` which files. `context` is how many lines around a match come with it. `mode`: `content` gives
- * the lines, `count` how many per file, `files` only which files. `limit` bounds what is given, in lines for `content`
- * (default 1,000), else in files. What ignore files name and what is in `.git` is left out, unless `ignored` is set.
+ * A query for lines of files. `pattern` is literal text, or with `regex` a regular expression in RE2 syntax (no
+ * look-around, no back-references; so it takes linear time), matched line by line. `path` is a file or the directory to
+ * look in (default `/`), `glob` which files. `context` is how many lines around a match come with it. `mode`: `content`
+ * gives the lines, `count` how many per file, `files` only which files. `limit` bounds what is given, in lines for
+ * `content` (default 1,000), else in files. What ignore files name and what is in `.git` is left out, unless `ignored`
+ * is set.
  */
 export interface GrepQuery {
   readonly pattern: string
@@ -135,7 +139,7 @@ export interface GrepFile {
   readonly matches: ReadonlyArray<GrepMatch>
 }
 
-/** What was found, by path. Binary files are not looked into; neither are links followed. */
+/** The matches of a search, by path. Binary files are not looked into; neither are links followed. */
 export interface GrepResult {
   readonly files: ReadonlyArray<GrepFile>
   readonly truncated?: Truncation | undefined
@@ -174,8 +178,8 @@ export type Permit = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A,
 /**
  * The operations. All paths in results are normalised and absolute. Writes are atomic (a reader sees the old file or
  * the new one), make missing directories, and keep a file's mode; edits keep its line endings too. `version` stands for
- * the content of a file: given to a write or an edit, the operation fails with `Conflict` if the file has another one by
- * now.
+ * the content of a file: given to a write or an edit, the operation fails with `Conflict` if the file has another one
+ * by now.
  *
  * - `ls`: what is in a directory, by name
  * - `read`: a window of a text, or what the file is if it is not text
@@ -183,7 +187,8 @@ export type Permit = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A,
  * - `edit`: replacements, one after the other, all or none
  * - `delete`: a file, a link (never what it leads to), an empty directory; with `recursive` all that is in it
  * - `move`: a file or a directory; fails with `AlreadyExists` rather than overwrite
- * - `grep`, `glob`: files only, by path; `limit` defaults to 1,000. `glob` gives sizes and times where they cost nothing
+ * - `grep`, `glob`: files only, by path; `limit` defaults to 1,000. `glob` gives sizes and times where they cost
+ *   nothing
  * - `upload`, `download`: bytes of many files, at most 10 MiB each unless the layer says otherwise
  */
 export interface Service {
@@ -211,20 +216,21 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<Transfer<Written>>>
   readonly download: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Transfer<Uint8Array>>>
   /**
-   * Where paths lead when every link is followed, in the order of the request: as far as there is something, the rest is
-   * kept as it is; `undefined` for one that leads out of the root, or in circles. Names come as they are stored, where
-   * the backend folds case. Rules for paths are held against both. A backend without it has no links and folds nothing.
+   * Where paths lead when every link is followed, in the order of the request: as far as there is something, the rest
+   * is kept as it is; `undefined` for one that leads out of the root, or in circles. Names come as they are stored,
+   * where the backend folds case. Rules for paths are held against both. A backend without it has no links and folds
+   * nothing.
    */
   readonly realPaths?:
     | ((paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string | undefined>, BackendError>)
     | undefined
   /**
-   * Asks about several changes at once, before the first of them is made; fails if one of them may not be made. The work
-   * that is run by what it gives is not asked about them again, not even to take them back. A backend without it asks
-   * nobody.
+   * Asks about several changes at once, before the first of them is made; fails if one of them may not be made. The
+   * work that is run by what it gives is not asked about them again, not even to take them back. A backend without it
+   * asks nobody.
    */
   readonly permit?: ((plan: Plan) => Effect.Effect<Permit, BackendError>) | undefined
-  /** Whether the files lie in the file system of this machine, and the commands (of a sandbox) run there unconfined. */
+  /** Set if the files lie in the file system of this machine, and the commands (of a sandbox) run there unconfined. */
   readonly onHost?: boolean | undefined
 }
 

@@ -1,8 +1,8 @@
 /**
  * A backend that also runs commands.
  *
- * A layer of a sandbox provides both services, `Sandbox` and `Backend`, by one value: files written by the one are there
- * for the other.
+ * A layer of a sandbox provides both services, `Sandbox` and `Backend`, by one value: files written by the one are
+ * there for the other.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -24,7 +24,7 @@ import type { BackendError } from "./BackendError.ts"
 import * as Spans from "./internal/spans.ts"
 
 /**
- * How to run a command. `timeout` defaults to 2 minutes; `cwd` is a path of the backend (default its root); `env` is
+ * Options of a command. `timeout` defaults to 2 minutes; `cwd` is a path of the backend (default its root); `env` is
  * added to the little that the layer passes on; `stdin` is what the command reads (default nothing, closed).
  */
 export interface ExecuteOptions {
@@ -35,8 +35,9 @@ export interface ExecuteOptions {
 }
 
 /**
- * How a command ended. `output` is what it wrote to stdout and stderr, in the order of arrival; `truncated` says that
- * the middle of it was left out. A command that a signal ended has the exit code that a shell would give (128 + n).
+ * The result of a command. `output` is what it wrote to stdout and stderr, in the order of arrival; `truncated` says
+ * that the middle of it was left out. A command that a signal ended has the exit code that a shell would give (128 +
+ * n).
  */
 export interface Executed {
   readonly output: string
@@ -44,7 +45,7 @@ export interface Executed {
   readonly truncated: boolean
 }
 
-/** What comes out of a running command: pieces of output, then its end. */
+/** The events of a running command: pieces of output, then its end. */
 export type ExecuteEvent =
   | { readonly _tag: "Output"; readonly channel: "stdout" | "stderr"; readonly text: string }
   | { readonly _tag: "Exited"; readonly exitCode: number; readonly truncated: boolean }
@@ -54,8 +55,8 @@ export type ExecuteEvent =
  * it has an exit code. A command that is over its time is ended, with all that it started, and fails with `TimedOut`
  * (whose `detail` is the end of its output); so is one that is interrupted.
  *
- * `reaches` says whether a command could get at a path of the backend, or at anything below it: rules for files can only
- * be enforced where it can't.
+ * `reaches` says whether a command could get at a path of the backend, or at anything below it: rules for files can
+ * only be enforced where it can't.
  */
 export interface Service extends Backend.Service {
   readonly id: string
@@ -67,11 +68,12 @@ export interface Service extends Backend.Service {
 /** The files and commands of an agent. */
 export class Sandbox extends Context.Service<Sandbox, Service>()("effect-deepagents/Sandbox") {}
 
-/** Whether a backend runs commands. */
+/** Checks that a backend runs commands. */
 export const isSandbox = (backend: Backend.Service): backend is Service => "execute" in backend
 
 /**
- * The same sandbox with a span for each operation, as `Backend.traced`. The command is no attribute: it may hold secrets.
+ * The same sandbox with a span for each operation, as `Backend.traced`. The command is no attribute: it may hold
+ * secrets.
  */
 export const traced = (service: Service): Service => ({
   ...service,

@@ -36,8 +36,8 @@ const watch = (): void => {
 }
 
 /**
- * just-bash takes timers, messages and more away from what runs inside of it. What is to be sent is handed to a loop that
- * was begun outside.
+ * just-bash takes timers, messages and more away from what runs inside of it. What is to be sent is handed to a loop
+ * that was begun outside.
  */
 const makePost = (send: (reports: ReadonlyArray<Report>) => void) => {
   let waiting: Array<Report> = []

@@ -7,7 +7,7 @@ import type { Links } from "./remoteFiles.ts"
 
 const isAscii = (text: string): boolean => !/[^\0-\x7F]/.test(text)
 
-/** Whether what the arguments stand for has no character that is more than a byte. */
+/** Checks that what the arguments stand for has no character that is more than a byte. */
 const hasBytesOnly = (args: ReadonlyArray<string>): boolean => args.every((arg) => isAscii(arg) && !/\\[uU]/.test(arg))
 
 const notFound = { stdout: "", stderr: "", exitCode: 127 }

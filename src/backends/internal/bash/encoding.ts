@@ -42,6 +42,6 @@ export const decode = (bytes: Uint8Array, options: Options): string => {
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)
 }
 
-/** What a command wrote: text, or bytes in the form of text. */
+/** The output of a command: text, or bytes in the form of text. */
 export const outputText = (text: string, kind: "bytes" | "text" | undefined): string =>
   kind === "bytes" ? new TextDecoder("utf-8", { ignoreBOM: true }).decode(fromUnits(text)) : text

@@ -17,7 +17,7 @@ const known = {
 
 export type Code = keyof typeof known
 
-/** What a call of a file system fails with. */
+/** The failure of a call of a file system. */
 export interface Fault {
   readonly code: Code
   readonly call: string
@@ -31,7 +31,10 @@ export const toError = ({ call, code, path }: Fault): Error =>
 export const complaint = ({ code, path }: Fault): string =>
   `bash: ${path}: ${code === "EISDIR" ? "is a directory" : known[code]}\n`
 
-/** What a shell says of a failure that just-bash lets through: output that could not be written, which ends the line. */
+/**
+ * The message of a shell for a failure that just-bash lets through: output that could not be written, which ends the
+ * line.
+ */
 export const complaintOf = (cause: unknown): string | undefined => {
   if (!(cause instanceof Error)) return undefined
   const [, code = ""] = /^(E[A-Z]+): /.exec(cause.message) ?? []

@@ -9,7 +9,7 @@ import type { Files } from "./files.ts"
 import type { Report, Run } from "./messages.ts"
 import { type Gone, heap, type Process, type Processes } from "./processes.ts"
 
-/** How a command line ended. */
+/** The end of a command line. */
 export type Ended =
   | { readonly _tag: "Exited"; readonly exitCode: number }
   /** The time was up. */
@@ -21,7 +21,7 @@ export type Ended =
 
 export type Output = Extract<Sandbox.ExecuteEvent, { readonly _tag: "Output" }>
 
-/** How long a command that is over its time has to hand over what it wrote, in milliseconds. */
+/** The time that a command has to hand over its output once its own is over, in milliseconds. */
 const lastWords = 250
 
 /** A shell that has not begun within this time will not, in milliseconds. */

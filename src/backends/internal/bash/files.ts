@@ -12,7 +12,7 @@ import { fail, isDevice, make as makeView, type Node, type View } from "./view.t
 
 type Failing<A> = Effect.Effect<A, Fault>
 
-/** How often a file that others write too is read again, to append to it. */
+/** The most times that a file that others write too is read again, to append to it. */
 const attempts = 5
 
 /** More files than these are not copied at once. */

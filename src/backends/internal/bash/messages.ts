@@ -3,7 +3,7 @@
  */
 import type { Fault } from "./errors.ts"
 
-/** What is at a path, as a command sees it. */
+/** The file or folder at a path, as a command sees it. */
 export interface Status {
   readonly kind: "file" | "directory" | "link"
   readonly size: number
@@ -24,7 +24,7 @@ export type Call =
   | { readonly op: "move"; readonly path: string; readonly to: string }
   | { readonly op: "chmod"; readonly path: string; readonly mode: number }
 
-/** What an operation gives: the one that it is for. */
+/** The result of each operation. */
 export interface Reply {
   readonly bytes?: Uint8Array | undefined
   readonly status?: Status | undefined
@@ -46,11 +46,11 @@ export interface Run {
   readonly maxLoopIterations: number
   readonly maxCallDepth: number
   readonly network: ReadonlyArray<string> | undefined
-  /** Whether there are folders of programs: a shell looks there for each command that it runs. */
+  /** Set if there are folders of programs: a shell looks there for each command that it runs. */
   readonly hasPrograms: boolean
 }
 
-/** What an operation gave, or why it gave nothing. */
+/** The answer to an operation: its result, or its failure. */
 export interface Answer {
   readonly _tag: "Answer"
   readonly ask: number

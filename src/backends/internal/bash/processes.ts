@@ -18,7 +18,7 @@ export const heap = 512
 /** More commands than these wait for others to end. */
 const mostProcesses = 4
 
-/** How long a process waits for the next command, in milliseconds. */
+/** The time that a process waits for the next command, in milliseconds. */
 const idleTime = 30_000
 
 /** A process that has more memory than this is not kept, in bytes. */
@@ -46,7 +46,7 @@ interface Running extends Process {
 
 const isReports = (message: unknown): message is ReadonlyArray<Report> => Array.isArray(message)
 
-/** What of this process's environment a shell has to know, which is none of what a command sees. */
+/** The part of this process's environment that a shell needs; commands see none of it. */
 const passedOn = ["TZ", "NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
 
 const environment = () =>
@@ -101,7 +101,7 @@ const launch = Effect.fnUntraced(function* (program: URL) {
   })
 })
 
-/** Whether this process may end while that one is there. */
+/** Lets this process end, or not, while that one is there. */
 const hold = ({ child }: Running, held: boolean): void => {
   if (held) {
     child.ref()

@@ -7,13 +7,13 @@ import { type Code, complaint, type Fault, toError } from "./errors.ts"
 import type { Answer, Call, Reply, Status } from "./messages.ts"
 import { marked, unmarked } from "./script.ts"
 
-/** What a command needs of the world: files, and where its output goes. */
+/** The world of a command: files, and where its output goes. */
 export interface World {
   readonly ask: (call: Call) => Promise<Answer>
   readonly put: (channel: "stdout" | "stderr", bytes: Uint8Array) => Promise<void>
 }
 
-/** What is shown of links: where they lead, that they are links, or nothing in a directory. */
+/** The view of links: where they lead, that they are links, or nothing in a directory. */
 export type Links = "followed" | "themselves" | "hidden"
 
 /** A file system, and why redirections of it were refused, by their targets. */

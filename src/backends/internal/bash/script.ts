@@ -1,10 +1,10 @@
 /**
- * What is changed in a script before it runs, so that redirections fail as in a shell, and output comes as it is written.
+ * Changes a script before it runs, so that redirections fail as in a shell, and output comes as it is written.
  *
- * just-bash ends the whole line where a file can't be written, unless it finds that out before it opens the file. So the
- * targets of redirections are marked, which tells the file system to open them when it is asked whether they are there.
- * It also gives output only when all is done. So each part of a line that has several writes to a marked file, which is
- * the output.
+ * just-bash ends the whole line where a file can't be written, unless it finds that out before it opens the file. So
+ * the targets of redirections are marked, which tells the file system to open them when it is asked whether they are
+ * there. It also gives output only when all is done. So each part of a line that has several writes to a marked file,
+ * which is the output.
  */
 import type { CommandNode, PipelineNode, ScriptNode, SimpleCommandNode, StatementNode } from "just-bash"
 

@@ -10,7 +10,9 @@ import { faultOf } from "./faults.ts"
 
 type Failing<A> = Effect.Effect<A, Fault>
 
-/** What is at a path. A link has the kind of what it leads to; one that leads nowhere, or out, has the kind `link`. */
+/**
+ * The entry at a path. A link has the kind of what it leads to; one that leads nowhere, or out, has the kind `link`.
+ */
 export interface Node {
   readonly kind: Backend.Entry["kind"]
   readonly isLink: boolean
@@ -22,20 +24,20 @@ export interface Node {
 export interface View {
   readonly stat: (call: string, path: string) => Failing<Node>
   readonly find: (call: string, path: string) => Failing<Node | undefined>
-  /** What is in a directory; a link has the kind `link` here, wherever it leads. */
+  /** Lists a directory; a link has the kind `link` here, wherever it leads. */
   readonly names: (call: string, path: string) => Failing<ReadonlyMap<string, Backend.Entry["kind"]>>
-  /** Where a path leads when all links are followed; `undefined` if that is nowhere, or out. */
+  /** Finds where a path leads when all links are followed; `undefined` if that is nowhere, or out. */
   readonly real: (call: string, path: string) => Failing<string | undefined>
   readonly makeDirectory: (path: string) => void
   /** Says that something was changed: what was a directory above it is one still. */
   readonly changed: (path: string) => void
   /** Forgets the directories that were made in a path, and gives them. */
   readonly forget: (path: string) => ReadonlyArray<string>
-  /** Whether there are folders of programs. */
+  /** Set if there are folders of programs. */
   readonly hasPrograms: Effect.Effect<boolean>
 }
 
-/** How long a listing is believed, in milliseconds: a command asks for each name in a directory on its own. */
+/** The time that a listing is kept, in milliseconds: a command asks for each name in a directory on its own. */
 const listingTime = 50
 
 const devices = new Set(["/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"])
@@ -71,7 +73,7 @@ export const make = (backend: Backend.Service): View => {
       ? Effect.succeed(paths)
       : Effect.mapError(backend.realPaths(paths), faultOf(call, paths[0] ?? "/"))
 
-  /** Which of the entries of a directory are links: those that are not where their directory is. */
+  /** Finds the entries of a directory that are links: those that are not where their directory is. */
   const marked = (path: string, { entries }: Backend.Listing): Effect.Effect<Entries> =>
     realPaths("scandir", [path, ...entries.map((entry) => entry.path)]).pipe(
       // Where nothing is said of links, all is what it looks like.
@@ -95,7 +97,7 @@ export const make = (backend: Backend.Service): View => {
       })
     )
 
-  /** What the backend has in a directory; nothing, if it has no such directory but a command made it. */
+  /** Lists what the backend has in a directory; nothing, if it has no such directory but a command made it. */
   const list = (call: string, path: string): Failing<Entries> =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis

@@ -12,7 +12,7 @@ import type { Keep } from "./search.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
-/** What a search of several parts takes from one of them: all, or only what a glob of the whole path means. */
+/** The share of one part in a search of several: all, or only what a glob of the whole path means. */
 interface Span<Q> {
   readonly place: Place
   readonly query: Q
@@ -64,7 +64,7 @@ export const everywhere = <Q extends { readonly path?: string | undefined }, A e
     return Effect.flatMap(results, (all) => Effect.map(Effect.fromResult(Result.all(all)), merge))
   })
 
-/** How a search looks into a mounted backend for the files that a glob of the whole path means. */
+/** Makes the query by which a search looks into a mounted backend for the files that a glob of the whole path means. */
 export const spanning =
   <Q extends { readonly path?: string | undefined }>(
     pattern: string | undefined,

@@ -7,7 +7,10 @@ import * as BackendError from "../../../core/BackendError.ts"
 import * as Path from "../files/path.ts"
 import { toOuter, type Place } from "./routes.ts"
 
-/** What there is to move. Paths are relative; that of a single file is empty. Directories come before what is in them. */
+/**
+ * A survey of what is to be moved. Paths are relative; that of a single file is empty. Directories come before what is
+ * in them.
+ */
 interface Survey {
   readonly isDirectory: boolean
   readonly files: ReadonlyArray<string>
@@ -144,13 +147,13 @@ const telling = (error: BackendError.BackendError, words: string) =>
     cause: error.cause
   })
 
-/** Whether a failed delete may have deleted something: the answer of a machine can get lost when it is done. */
+/** Tells that a failed delete may have deleted something: the answer of a machine can get lost when it is done. */
 const isUncertain = (error: BackendError.BackendError): boolean =>
   error.reason._tag === "TimedOut" || error.reason._tag === "Unavailable"
 
 /**
- * Moves a file or a directory to another backend. Empty directories are not carried over. If the source can't be deleted
- * as a whole, and it is not certain that all of it is still there, the copies stay, and the failure says so.
+ * Moves a file or a directory to another backend. Empty directories are not carried over. If the source can't be
+ * deleted as a whole, and it is not certain that all of it is still there, the copies stay, and the failure says so.
  */
 export const across = (source: Place, target: Place): Effect.Effect<void, BackendError.BackendError> =>
   Effect.uninterruptibleMask(

@@ -11,7 +11,9 @@ interface Planned {
   readonly change: Backend.PlannedChange
 }
 
-/** What a change is in the parts that it changes: a move from one to another is a deletion and a file that is written. */
+/**
+ * Splits a change by the parts that it changes: a move from one to another is a deletion and a file that is written.
+ */
 const plannedOf = Effect.fnUntraced(function* (
   routes: Routes,
   change: Backend.PlannedChange

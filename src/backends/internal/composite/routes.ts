@@ -28,7 +28,7 @@ export interface Part {
 export const toInner = (part: Part, path: string): string =>
   part.mount === "/" ? path : `/${Path.relative(path, part.mount)}`
 
-/** What a backend calls a path, as the composite spells it. */
+/** A path of a backend as the composite spells it. */
 export const toOuter = (part: Part, path: string): string => Path.join(part.mount, path.replace(/^\/+/, ""))
 
 /** The parts of a composite. */
@@ -72,7 +72,7 @@ export const make = (
   })
 }
 
-/** Where a path is: its normal form, whose it is, and what it is called there. */
+/** The place of a path: its normal form, the part that it belongs to, and its path there. */
 export interface Place {
   readonly given: string
   readonly path: string
@@ -109,11 +109,11 @@ export const restored = <A extends { readonly path: string }>(part: Part, result
   path: toOuter(part, result.path)
 })
 
-/** Whether a path is a directory whatever its backend has there: a backend is mounted at it, or below it. */
+/** Tells that a path is a directory, whatever its backend has there: a backend is mounted at it, or below it. */
 export const isFolder = (routes: Routes, { inner, path }: Place): boolean =>
   inner === "/" || routes.below(path).length > 0
 
-/** Whether what a part has at a path (of the composite) can be seen: no route is there, above or below. */
+/** Tells that a part's file at a path (of the composite) can be seen: no route is there, above or below. */
 export const isSeen = (routes: Routes, part: Part, path: string): boolean =>
   routes.ownerOf(path) === part && routes.below(path).length === 0
 
@@ -129,8 +129,8 @@ export const orNothing =
         )
 
 /**
- * Runs something for each group of places that share a backend, all groups at once. The results come in the order of the
- * places; `missing` speaks for a backend that answers less than it was asked.
+ * Runs something for each group of places that share a backend, all groups at once. The results come in the order of
+ * the places; `missing` speaks for a backend that answers less than it was asked.
  */
 export const grouped = <I extends { readonly place: Place }, A, E>(
   items: ReadonlyArray<I>,

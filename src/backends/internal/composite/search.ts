@@ -14,7 +14,7 @@ const defaultLimit = 1_000
 const limitOf = (limit: number | undefined): number =>
   limit === undefined || Number.isNaN(limit) ? defaultLimit : Math.max(0, Math.floor(limit))
 
-/** How to look at the results of a kind of search. */
+/** Operations on the results of a kind of search. */
 interface Kind<A> {
   readonly size: (result: A) => number
   readonly cut: (result: A, limit: number) => A

@@ -7,7 +7,9 @@ import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import { grouped, isFolder, locate, type Part, type Place, restoreError, type Routes } from "./routes.ts"
 
-/** Runs an upload or a download: what can't go anywhere fails by itself, the rest goes to the backends it belongs to. */
+/**
+ * Runs an upload or a download: what can't go anywhere fails by itself, the rest goes to the backends it belongs to.
+ */
 export const transfer = <I, A>(
   routes: Routes,
   operation: "upload" | "download",

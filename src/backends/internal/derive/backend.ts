@@ -21,14 +21,14 @@ const maxFileSize = 10 * 1024 * 1024
 
 const isName = ({ name }: Child): boolean => name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name)
 
-/** What a directory has in it; no name that would lead out of it, whoever gives the names. */
+/** Lists a directory; no name that would lead out of it, whoever gives the names. */
 const guarded = (primitives: Primitives): Primitives => ({
   ...primitives,
   list: (path) =>
     Effect.map(primitives.list(path), (children) => (children.every(isName) ? children : children.filter(isName)))
 })
 
-/** Where a path leads, as far as there is something on the way. */
+/** Finds where a path leads, as far as there is something on the way. */
 const realPath = (
   resolve: NonNullable<Primitives["resolve"]>,
   path: string

@@ -55,7 +55,7 @@ export const ls =
       })
     )
 
-/** Whether a file is read in pieces rather than whole. */
+/** Tells files that are read in pieces from those that are read whole. */
 export const isLarge = (source: Searched, { size = 0 }: Pick<Stat, "size">): boolean =>
   size > (source.primitives.stream === undefined ? Math.max(wholeUpTo, source.maxFileSize) : wholeUpTo)
 

@@ -12,7 +12,7 @@ import { checkWay, fail, type Failing, find, on, type Source, type Target } from
 
 const isFolder = (what: Omit<Child, "name">): boolean => what.kind === "directory" && what.isLink !== true
 
-/** What others took away meanwhile is no failure, nor is a directory that went with its last file. */
+/** A file that others took away meanwhile is no failure, nor is a directory that went with its last file. */
 const unlessGone = (effect: Failing<void>): Failing<void> =>
   Effect.catchReason(effect, "BackendError", "NotFound", () => Effect.void)
 

@@ -5,7 +5,9 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { BackendError } from "../../../core/BackendError.ts"
 
-/** What a file holds: bytes, or a text, from a backend that keeps text as text (it is UTF-8 to whoever wants bytes). */
+/**
+ * The content of a file: bytes, or a text, from a backend that keeps text as text (it is UTF-8 to whoever wants bytes).
+ */
 export type Content = string | Uint8Array
 
 /** Some bytes of a file: from `start` up to, but without, `end`, counted from 0. */
@@ -15,7 +17,7 @@ export interface Range {
 }
 
 /**
- * What is at a path. `size` is in bytes, `modifiedAt` in milliseconds since the epoch.
+ * The file, directory or link at a path. `size` is in bytes, `modifiedAt` in milliseconds since the epoch.
  *
  * A link has the kind of what it leads to, and `isLink`; one that leads nowhere, or out of the root, has the kind
  * `link`. `version` is any text that changes with each change of the content; without it, a hash of the content is
@@ -29,13 +31,13 @@ export interface Stat {
   readonly version?: string | undefined
 }
 
-/** What is in a directory: a name (not a path), and what it is. */
+/** An entry of a directory: a name (not a path), and its kind. */
 export interface Child extends Omit<Stat, "version"> {
   readonly name: string
 }
 
 /**
- * What a backend is made from. Paths are normalised and absolute, and have been checked; `/` is the root. Failures say
+ * The primitives of a backend. Paths are normalised and absolute, and have been checked; `/` is the root. Failures say
  * their reason; which operation it was, and the path as it was given, is put in here.
  *
  * - `stat`: what is at a path, `undefined` if nothing is (also where the way there leads through a file)
@@ -50,7 +52,8 @@ export interface Child extends Omit<Stat, "version"> {
  * These are for who has more:
  *
  * - `renameDirectory`: moves a directory at once; otherwise its files are moved one after the other
- * - `stream`: the bytes of a file piece by piece, of one and the same file even if it is replaced meanwhile. Without it,
+ * - `stream`: the bytes of a file piece by piece, of one and the same file even if it is replaced meanwhile. Without
+ *   it,
  *   files that are larger than `maxFileSize` are read by ranges
  * - `resolve`: where a path leads, all links in it followed; names that are not there are taken as they are. Fails with
  *   `OutsideRoot` for what leaves the root and for loops. The others are then asked for what it gives; for a link that
@@ -73,8 +76,8 @@ export interface Primitives {
 }
 
 /**
- * `maxFileSize` bounds what is written, edited, uploaded and downloaded, in bytes a file (default 10 MiB). `concurrency`
- * is how many files a search reads at once, for what is far away (default 1).
+ * `maxFileSize` bounds what is written, edited, uploaded and downloaded, in bytes a file (default 10 MiB).
+ * `concurrency` is how many files a search reads at once, for what is far away (default 1).
  */
 export interface Options {
   readonly maxFileSize?: number | undefined

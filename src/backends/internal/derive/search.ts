@@ -17,7 +17,7 @@ import { entryOf, isLarge, pieces } from "./files.ts"
 import type { Child, Content } from "./primitives.ts"
 import { fail, type Failing, find, on, type Searched, type Target } from "./target.ts"
 
-/** How long a search may take, in milliseconds. */
+/** The time that a search may take, in milliseconds. */
 const grepTime = 15_000
 const globTime = 5_000
 
@@ -32,7 +32,7 @@ const makeTurns = () => {
   }
 }
 
-/** What is found so far is kept outside of the search, which may be ended at any time. */
+/** Matches found so far are kept outside of the search, which may be ended at any time. */
 interface Progress {
   truncated: Backend.Truncation | undefined
 }
@@ -61,11 +61,11 @@ function* partsOf(content: Content): Iterable<Uint8Array> {
 
 const notFound: Search.Found = { file: undefined, more: false }
 
-/** How results name a file that was found. */
+/** The name of a found file in results. */
 const nameOf = (target: Target, path: string): string =>
   target.normal === target.real ? path : Path.join(target.normal, Path.relative(path, target.real))
 
-/** What all files of one search are searched for. */
+/** The query that all files of one search share. */
 interface Job {
   readonly source: Searched
   readonly target: Target
@@ -123,7 +123,7 @@ const makeGrep = ({ limit, mode }: Search.FileQuery) => {
   return { files, add, room: () => limit - given, isTruncated: () => truncated }
 }
 
-/** Whether files are wanted by their path from the directory that is searched; a single file, by its own path. */
+/** Selects files by their path from the directory that is searched; a single file, by its own path. */
 const wantedBy = (glob: Glob | undefined, target: Target) => (path: string) =>
   glob === undefined || glob.matches(path === target.real ? target.normal.slice(1) : Path.relative(path, target.real))
 

@@ -1,5 +1,5 @@
 /**
- * What all derived operations begin with: the path in its normal form, links followed, and failures that name the
+ * The beginning of all derived operations: the path in its normal form, links followed, and failures that name the
  * operation and the path as it was given.
  */
 import * as Effect from "effect/Effect"
@@ -10,22 +10,24 @@ import { utf8Length } from "../text/utf8.ts"
 import type { Content, Primitives, Stat } from "./primitives.ts"
 import { versionOf } from "./version.ts"
 
-/** What searches are made from. `concurrency` is how many files are read at once. */
+/** The source of searches. `concurrency` is how many files are read at once. */
 export interface Searched {
   readonly primitives: Primitives
   readonly maxFileSize: number
   readonly concurrency: number
-  /** What is in a file, if that is known without reading: a small one is searched at once then. */
+  /** The content of a file, if it is known without reading: a small one is searched at once then. */
   readonly atHand?: ((path: string) => Content | undefined) | undefined
 }
 
 /** Changes of one path, one at a time. */
 export interface Exclusive {
-  /** Runs what changes some paths (real ones) when nobody else changes them, nor what they are in or what is in them. */
+  /**
+   * Runs what changes some paths (real ones) when nobody else changes them, nor what they are in or what is in them.
+   */
   readonly hold: (paths: ReadonlyArray<string>) => <A>(change: Failing<A>) => Failing<A>
 }
 
-/** What the operations of one backend are made from. `maxFileSize` is in bytes. */
+/** The source of the operations of one backend. `maxFileSize` is in bytes. */
 export interface Source extends Searched {
   readonly locks: Exclusive
 }
@@ -78,7 +80,7 @@ export const on = <A>(
     )
   })
 
-/** What is there, or `NotFound`. */
+/** Looks up a target; fails with `NotFound`. */
 export const find = (source: Searched, target: Target): Failing<Stat> =>
   Effect.flatMap(source.primitives.stat(target.real), (stat) =>
     stat === undefined ? fail(target, { _tag: "NotFound" }) : Effect.succeed(stat)
@@ -107,7 +109,7 @@ const encoder = new TextEncoder()
 export const toBytes = (content: Content): Uint8Array =>
   typeof content === "string" ? encoder.encode(content) : content
 
-/** How many bytes a content has. A long text is encoded for it, which is faster than to look at each character. */
+/** Counts the bytes of a content. A long text is encoded for it, which is faster than to look at each character. */
 export const sizeOf = (content: Content): number =>
   typeof content === "string" && content.length < 1_024 ? utf8Length(content) : toBytes(content).length
 

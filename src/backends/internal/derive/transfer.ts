@@ -8,7 +8,7 @@ import * as Path from "../files/path.ts"
 import { writeFile } from "./files.ts"
 import { checkSize, type Failing, findFile, on, type Source, toBytes } from "./target.ts"
 
-/** How the outcome for a file names it: as all results do, or as it was given if that is no path. */
+/** Names a file in its outcome: as all results do, or as it was given if that is no path. */
 export const nameOf = (operation: string, given: string): string =>
   Result.getOrElse(Path.normalize(operation, given), () => given)
 

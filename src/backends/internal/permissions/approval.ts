@@ -53,14 +53,14 @@ const argumentsOf = (action: Action): JsonObject => {
 
 const shownAccesses = 20
 
-/** What nobody sees, or what may turn and hide what is around it. */
+/** Characters that nobody sees, or that turn or hide what is around them. */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 /** A text on one line, with what nobody would see written out. */
 const visible = (text: string): string =>
   text.replaceAll(unseen, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
 
-/** What is asked, as a person reads it: every path that a rule asks about, and what would be done there. */
+/** Describes a request to a person: every path that a rule asks about, and what would be done there. */
 const describe = (toolName: string, { accesses, action }: Request): string => {
   if (action.operation === "execute") return visible(`${toolName}: execute ${action.command}`)
   const all = accesses.map(({ operation, path = "/" }) => `${operation} ${path}`)
@@ -98,7 +98,7 @@ export const Approver = Context.Reference<Service>("effect-deepagents/Permission
   defaultValue: () => ({ ask: askApprovals })
 })
 
-/** What was approved for the work that is done: by whose rules, and to do what where. */
+/** The accesses that were approved for the work in progress, with the rules that asked for them. */
 export const Granted = Context.Reference<
   ReadonlyArray<{ readonly policy: Policy; readonly accesses: ReadonlyArray<Access> }>
 >("effect-deepagents/Permissions/Granted", { defaultValue: () => [] })

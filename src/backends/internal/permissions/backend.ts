@@ -73,7 +73,7 @@ export const backendOf = (backend: Backend.Service, policy: Policy): Backend.Ser
 
   const mayBeNamed = (path: string): boolean => Policies.decide(policy, "read", path).mode !== "deny"
 
-  /** Whether a directory, or something that could be in it, can be seen. */
+  /** Checks that a directory, or something that could be in it, can be seen. */
   const mayBePassed = (path: string): boolean =>
     Policies.overlaps(policy, "read", path).some(({ mode }) => mode !== "deny")
 

@@ -17,7 +17,7 @@ export interface PathGlob {
   readonly steps: ReadonlyArray<Step>
 }
 
-/** What a glob covers of a path: the path itself; it or something that could be below it; it and all below it. */
+/** The coverage of a path by a glob: the path itself; it or something that could be below it; it and all below it. */
 export interface Coverage {
   readonly itself: boolean
   readonly some: boolean
@@ -70,7 +70,7 @@ const spread = (steps: ReadonlyArray<Step>, at: number, places: Set<number>): vo
   if (at < steps.length && steps[at] === undefined) places.add(at + 1)
 }
 
-/** What a glob covers of a path, given by its names. */
+/** The coverage of a path by a glob, given by its names. */
 export const coverage = ({ steps }: PathGlob, names: ReadonlyArray<string>): Coverage => {
   let places = new Set<number>()
   spread(steps, 0, places)

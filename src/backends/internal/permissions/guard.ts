@@ -12,7 +12,7 @@ import * as Policies from "./policy.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
-/** What an operation needs at a path: as it was given, and a normal one. */
+/** The need of an operation at a path: as it was given, and a normal one. */
 export interface Need {
   readonly operation: FileOperation
   readonly given: string
@@ -26,18 +26,18 @@ export interface Need {
   readonly looking?: "names" | "contents" | undefined
 }
 
-/** What is allowed as one, or not. */
+/** Needs that are granted or refused together. */
 export interface Subject {
   readonly needs: ReadonlyArray<Need>
   /** If there is a directory at this path, all that could be below the paths is needed too. */
   readonly tree?: string | undefined
 }
 
-/** What was let through. */
+/** The outcome of the gate. */
 export interface Pass {
   /** Why a subject may not go on, in the order of the subjects; nothing if it may. */
   readonly refusals: ReadonlyArray<BackendError.BackendError | undefined>
-  /** What was asked about, and approved. */
+  /** The accesses that were asked about and approved. */
   readonly approved: ReadonlyArray<Access>
 }
 
@@ -49,7 +49,7 @@ export interface Guard {
     subjects: ReadonlyArray<Subject>,
     run: (pass: Pass) => Failing<A>
   ) => Failing<A>
-  /** Where paths really lead; `undefined` for one where the backend refuses to go. */
+  /** Finds where paths really lead; `undefined` for one where the backend refuses to go. */
   readonly real: (operation: string, paths: ReadonlyArray<string>) => Failing<ReadonlyArray<string | undefined>>
 }
 
@@ -168,7 +168,7 @@ export const make = (backend: Backend.Service, policy: Policy): Guard => {
       Effect.catchReason("BackendError", "PermissionDenied", () => Effect.succeed(true))
     )
 
-  /** What is decided about each subject. Nothing is looked at for one that is denied as it is given. */
+  /** Decides about each subject. Nothing is looked at for one that is denied as it is given. */
   const examine = Effect.fnUntraced(function* (operation: Operation, subjects: ReadonlyArray<Subject>) {
     const all = subjects.map(({ needs }) => needs.map((need) => findingOf(need, need.path)))
     const open = subjects.flatMap((subject, index) => {

@@ -7,10 +7,10 @@ import type * as Backend from "../../../core/Backend.ts"
 import type * as Sandbox from "../../../core/Sandbox.ts"
 import type { PathGlob } from "./glob.ts"
 
-/** What a rule is about. */
+/** The subject of a rule. */
 export type Operation = FileOperation | "execute"
 
-/** What can be done to files. */
+/** The operations on files, as rules know them. */
 export type FileOperation = "read" | "write"
 
 /** Modes of a rule. `ask` is for a person (or the {@link Approver}) to decide, each time. */
@@ -61,7 +61,7 @@ export interface Policy {
   readonly commands: Decision
 }
 
-/** What is decided, and the rule that it comes from; none if it is the default. */
+/** A decision and the rule that it comes from; none if it is the default. */
 export interface Decision {
   readonly mode: Mode
   readonly rule?: Rule | undefined
@@ -83,7 +83,9 @@ export type Action =
   | { readonly operation: "patch"; readonly plan: Backend.Plan }
   | { readonly operation: "execute"; readonly command: string; readonly options?: Sandbox.ExecuteOptions | undefined }
 
-/** What has to be allowed: what is done at a path (the one that it really is, if it was given as a link), by which rule. */
+/**
+ * An access that has to be allowed: an operation at a path (the real one, if a link was given), and the rule that asks.
+ */
 export interface Access {
   readonly operation: "read" | "write" | "execute"
   readonly path?: string | undefined

@@ -86,7 +86,7 @@ export const compile = (options: Options): Result.Result<Policy, InvalidPermissi
 
 const decisionOf = ({ rule }: Compiled): Decision => ({ mode: rule.mode, rule })
 
-/** What is decided about a path (a normal one). */
+/** Decides about a path (a normal one). */
 export const decide = (policy: Policy, operation: FileOperation, path: string): Decision => {
   const names = Path.segments(path)
   const first = policy.rules.find(({ live }) => live[operation].some((glob) => PathGlob.coverage(glob, names).itself))

@@ -1,6 +1,6 @@
 /**
- * What the sandboxes of all providers share: calls of an SDK that fail without a word of its keys, and machines that are
- * ended when their scope closes.
+ * Everything that the sandboxes of all providers share: calls of an SDK whose failures hold no keys, and machines that
+ * are ended when their scope closes.
  */
 import type * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
@@ -17,7 +17,7 @@ import { cut } from "../../../support/text.ts"
 import type * as CustomSandbox from "../../CustomSandbox.ts"
 
 /**
- * How long a machine lives. With `sandboxId` that one is used, and left as it is at the end. `keep` says otherwise: it
+ * The lifetime of a machine. With `sandboxId` that one is used, and left as it is at the end. `keep` says otherwise: it
  * leaves a machine that was made here, to come back to by its id (`Sandbox.id`), or ends one that was not.
  */
 export interface Lifetime {
@@ -25,7 +25,7 @@ export interface Lifetime {
   readonly keep?: boolean | undefined
 }
 
-/** Who is called, and what must not be told of it. */
+/** A provider, and the keys that no failure may show. */
 export interface Provider {
   readonly name: string
   readonly secrets: ReadonlyArray<Redacted.Redacted>
@@ -82,7 +82,7 @@ export const call = <A>(
     }
   })
 
-/** How long the end of a machine is waited for. */
+/** The time that the end of a machine is waited for. */
 const endTime = Duration.seconds(60)
 
 /** A machine that is there as long as its scope is open, or longer if it should be kept. */

@@ -1,6 +1,9 @@
+/**
+ * Diffs of changed files, for people.
+ */
 import * as TextDiff from "effect/TextDiff"
 
-/** What people are shown of a change: a unified diff, cut if it is long. */
+/** A change as people are shown it: a unified diff, cut if it is long. */
 export interface Diff {
   readonly diff: string
   readonly added: number
@@ -8,11 +11,11 @@ export interface Diff {
   readonly truncated: boolean
 }
 
-/** How long the texts may be, in characters, and how many changes are looked for, so that it takes no time to speak of. */
+/** Bounds of the texts, in characters, and of the changes that are looked for, so that a diff takes next to no time. */
 const maxText = 1_000_000
 const maxEdits = 400
 
-/** How long a diff may be, in characters. */
+/** The length of the longest diff, in characters. */
 export const maxDiff = 20_000
 
 const countOf = (edits: ReadonlyArray<TextDiff.Edit<string>>, tag: "Insert" | "Delete"): number =>
@@ -34,7 +37,9 @@ export const diffOf = (before: string, after: string): Diff | undefined => {
   }
 }
 
-/** Moves the line numbers of a diff: it is of a part of a file, after `before` lines of the old and `after` of the new. */
+/**
+ * Moves the line numbers of a diff: it is of a part of a file, after `before` lines of the old and `after` of the new.
+ */
 export const shift = (diff: string, before: number, after: number): string =>
   diff
     .split("\n")

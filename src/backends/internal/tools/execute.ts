@@ -1,3 +1,6 @@
+/**
+ * The `execute` tool: runs a command and reports its last lines while it runs.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -9,20 +12,20 @@ import * as ToolError from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
 import type { Kit } from "./kit.ts"
 
-/** How much of the output is given to the model, in characters: its beginning, and more of its end. */
+/** The part of the output that is given to the model, in characters: its beginning, and more of its end. */
 const headLength = 10_000
 const tailLength = 20_000
 
-/** How often a running command is told of, and how much of its last lines. */
+/** The interval at which a running command reports its last lines, and how many of them. */
 const progressEvery = "500 millis"
 const progressLines = 5
 const progressLength = 1_000
 
-/** How much is told of a command that took too long. */
+/** The part of the output that is reported of a command that took too long. */
 const timeoutLines = 50
 const timeoutLength = 4_000
 
-/** How long a command may run: if the model does not say, and at most. */
+/** The time that a command may run: if the model does not say, and at most. */
 export interface ExecuteLimits {
   readonly timeout: Duration.Duration
   readonly maxTimeout: Duration.Duration

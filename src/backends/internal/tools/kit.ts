@@ -1,5 +1,5 @@
 /**
- * What all file tools share: their names, and failures as a model reads them.
+ * Everything that the file tools share: their names, and failures as a model reads them.
  */
 import * as Effect from "effect/Effect"
 import * as BackendError from "../../../core/BackendError.ts"
@@ -12,7 +12,7 @@ export const names = ["ls", "read_file", "write_file", "edit_file", "delete_file
 /** The name of a tool for files. */
 export type Name = (typeof names)[number]
 
-/** What the model can do next, where the error does not say it itself. Names no tool that is not offered. */
+/** Advises the model what to do next, where the error does not say it itself. Names no tool that is not offered. */
 const advice = ({ operation, reason }: BackendError.BackendError, offers: (name: Name) => boolean): string => {
   switch (reason._tag) {
     case "NotFound":
@@ -57,7 +57,7 @@ const toToolError =
     })
   }
 
-/** What all file tools share. */
+/** Helpers that all file tools share. */
 export interface Kit {
   readonly offers: (name: Name) => boolean
   readonly tell: <A, R>(

@@ -1,3 +1,6 @@
+/**
+ * The tools `ls` and `read_file`.
+ */
 import * as Effect from "effect/Effect"
 import * as Base64 from "effect/encoding/Base64"
 import * as Schema from "effect/Schema"
@@ -13,10 +16,10 @@ import type { Kit } from "./kit.ts"
 import type { Files } from "./seen.ts"
 import { filePath, listingDetails, showPath } from "./text.ts"
 
-/** How many bytes of an image are given to a model: more, and providers refuse the whole request. */
+/** The size of the largest image that is given to a model, in bytes: with more, providers refuse the whole request. */
 const maxImageBytes = 3_750_000
 
-/** How many bytes of a PDF are given to a model. */
+/** The size of the largest PDF that is given to a model, in bytes. */
 const maxPdfBytes = 10_000_000
 
 const pdf = "application/pdf"

@@ -1,3 +1,6 @@
+/**
+ * The tools `glob` and `grep`.
+ */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Backend from "../../../core/Backend.ts"
@@ -10,7 +13,7 @@ import { maxCharacters, renderGlob, renderGrep } from "../text/render.ts"
 import type { Kit } from "./kit.ts"
 import { listingDetails, maxDetails } from "./text.ts"
 
-/** How many files or lines a search gives at most. */
+/** The most files or lines that a search gives. */
 const maxCount = 10_000
 
 const within = (value: number | undefined, least: number, most: number, otherwise: number): number =>

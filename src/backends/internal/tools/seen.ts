@@ -1,3 +1,6 @@
+/**
+ * The versions of files that an agent has seen: only such files can be edited or replaced.
+ */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../../../core/AgentState.ts"
@@ -14,7 +17,7 @@ const prefix = "files.seen:"
  */
 const slot = AgentState.family(prefix, { schema: Schema.String, initial: "" })
 
-/** What an agent knows of files. All paths are normalised. */
+/** An agent's knowledge of files. All paths are normalised. */
 export interface Seen {
   /** The version that the agent has seen, `undefined` if it has seen none. */
   readonly get: (path: string) => Effect.Effect<string | undefined>
@@ -72,7 +75,7 @@ export const moving = Effect.fnUntraced(function* <E>(
   if (version !== undefined) yield* seen.set(to, version)
 })
 
-/** What several calls of an agent at once share. */
+/** State that concurrent calls of an agent share. */
 export interface Files {
   /** Runs work on some paths (normalised) after other calls of the same run that work on them. */
   readonly hold: <A, E, R>(

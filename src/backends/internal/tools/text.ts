@@ -1,3 +1,6 @@
+/**
+ * Texts and details that several file tools share.
+ */
 import * as Schema from "effect/Schema"
 import type { Listing } from "../../../core/Backend.ts"
 import type { Json } from "../../../core/Json.ts"
@@ -10,7 +13,7 @@ export const filePath = Schema.String.annotate({
   description: "The path of the file, from the root, for example /src/index.ts"
 })
 
-/** How many entries, or lines, the details of a result have. */
+/** The most entries, or lines, that the details of a result have. */
 export const maxDetails = 1_000
 
 /** A listing as people are shown it. */

@@ -1,3 +1,6 @@
+/**
+ * The tools that change files: `write_file`, `edit_file`, `delete_file` and `move_file`.
+ */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Backend from "../../../core/Backend.ts"
@@ -100,7 +103,7 @@ export const writeFile = (kit: Kit, files: Files): FileTool =>
     }, kit.tell)
   })
 
-/** How many line numbers the model is told. */
+/** The most line numbers that the model is told. */
 const shownPlaces = 20
 
 /** The diffs of the places where a text was replaced, with the line numbers that they have in the file. */
