@@ -17,10 +17,12 @@
  * )
  * ```
  */
+import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { unavailable } from "./internal/jsonl/log.ts"
@@ -49,3 +51,9 @@ export const layer = (options: Options): Layer.Layer<SessionStore, SessionError,
       return make(yield* Tables.make({ fs, path, folder: options.folder, fsync: options.fsync ?? false }))
     })
   )
+
+/** As {@link layer}, with options of which any may be a `Config`. */
+export const layerConfig = (
+  options: Configured<Options>
+): Layer.Layer<SessionStore, SessionError | Config.ConfigError, FileSystem.FileSystem | Path.Path> =>
+  Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

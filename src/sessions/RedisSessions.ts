@@ -24,9 +24,11 @@
  * const program = Agent.run(agent, "Hello", { threadId: "ada" }).pipe(Effect.provide(sessions))
  * ```
  */
+import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Redis } from "effect/persistence/Redis"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import * as Tables from "./internal/redis/tables.ts"
 import { make } from "./internal/store.ts"
@@ -45,3 +47,7 @@ export const layer = (options?: Options): Layer.Layer<SessionStore, never, Redis
     SessionStore,
     Effect.map(Redis, (redis) => make(Tables.make(redis, options?.prefix ?? "{sessions}:")))
   )
+
+/** As {@link layer}, with options of which any may be a `Config`. */
+export const layerConfig = (options: Configured<Options>): Layer.Layer<SessionStore, Config.ConfigError, Redis> =>
+  Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

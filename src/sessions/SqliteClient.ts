@@ -24,6 +24,7 @@
  * }).pipe(Effect.provide(SqliteClient.layer({ file: "notes.db" })))
  * ```
  */
+import type * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -33,6 +34,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
 import { inMemory, open } from "./internal/sqlite/connection.ts"
 
 /**
@@ -94,3 +96,9 @@ export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient | Sqlit
     ),
     Reactivity.layer
   )
+
+/** As {@link layer}, with options of which any may be a `Config`. */
+export const layerConfig = (
+  options: Configured<Options>
+): Layer.Layer<SqlClient.SqlClient | SqliteClient, SqlError | Config.ConfigError> =>
+  Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

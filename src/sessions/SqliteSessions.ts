@@ -18,8 +18,10 @@
  * const program = Agent.run(agent, "Hello", { threadId: "ada" }).pipe(Effect.provide(sessions))
  * ```
  */
+import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import type { SessionStore } from "../core/SessionStore.ts"
 import { toFault } from "./internal/sql/client.ts"
@@ -44,3 +46,9 @@ export const layer = (options: Options): Layer.Layer<SessionStore, SessionError>
       return Layer.effectContext(Effect.fail(failure("open", "", reason, cause)))
     })
   )
+
+/** As {@link layer}, with options of which any may be a `Config`. */
+export const layerConfig = (
+  options: Configured<Options>
+): Layer.Layer<SessionStore, SessionError | Config.ConfigError> =>
+  Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

@@ -39,6 +39,7 @@ import * as Semaphore from "effect/Semaphore"
 import { JsonObject } from "../core/Json.ts"
 import { makeId } from "../core/Message.ts"
 import { nameProblem } from "../support/names.ts"
+import { span } from "../support/span.ts"
 import { CredentialKey } from "./CredentialKey.ts"
 import { type Fault, Storage } from "./Storage.ts"
 import { make as failure, type Reason, type StoreError } from "./StoreError.ts"
@@ -270,17 +271,21 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
     }
 
     const within = <A>(
+      door: string,
       operation: string,
       namespace: string,
       name: string,
       effect: Effect.Effect<A, Reason | Fault>
     ): Effect.Effect<A, StoreError> =>
-      Effect.mapError(Effect.andThen(checked(namespace, name), effect), failWith(operation, namespace, name))
+      span(door)(
+        Effect.mapError(Effect.andThen(checked(namespace, name), effect), failWith(operation, namespace, name))
+      )
 
     return {
-      refreshed,
+      refreshed: (namespace, name, options) => span("CredentialStore.refreshed")(refreshed(namespace, name, options)),
       set: (namespace, name, credential) =>
         within(
+          "CredentialStore.set",
           "set",
           namespace,
           name,
@@ -290,6 +295,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
         ),
       get: (namespace, name) =>
         within(
+          "CredentialStore.get",
           "get",
           namespace,
           name,
@@ -297,6 +303,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
         ),
       names: (namespace) =>
         within(
+          "CredentialStore.names",
           "list",
           namespace,
           "all",
@@ -304,6 +311,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
         ),
       remove: (namespace, name) =>
         within(
+          "CredentialStore.remove",
           "remove",
           namespace,
           name,

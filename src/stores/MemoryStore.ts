@@ -29,6 +29,7 @@ import * as Stream from "effect/Stream"
 import { JsonObject } from "../core/Json.ts"
 import { sha256 } from "../support/hash.ts"
 import { nameProblem } from "../support/names.ts"
+import { span } from "../support/span.ts"
 import { words } from "../support/words.ts"
 import * as Vectors from "./internal/vectors.ts"
 import * as Words from "./internal/words.ts"
@@ -170,7 +171,7 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
     /** All rows of a namespace, some at a time: others have their turn between. */
     const pages = (table: typeof facts, namespace: string) =>
       Stream.paginate(undefined as string | undefined, (after) => {
-        const rows = table.scan(namespace, { limit: page, ...(after === undefined ? {} : { after }) })
+        const rows = table.scan(namespace, { limit: page, after })
         return Effect.map(Effect.andThen(Effect.yieldNow, rows), (found) => {
           const last = found.length < page ? undefined : found.at(-1)?.key
           return [[found], Option.fromUndefinedOr(last)] as const
@@ -267,9 +268,10 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
     })
 
     return {
-      add: (namespace, fact) => within("remember", namespace)(add(namespace, fact)),
-      search: (namespace, query) => within("recall", namespace)(search(namespace, query)),
-      nearest: (namespace, vector, query) => within("recall", namespace)(nearest(namespace, vector, query ?? {})),
+      add: (namespace, fact) => span("MemoryStore.add")(within("remember", namespace)(add(namespace, fact))),
+      search: (namespace, query) => span("MemoryStore.search")(within("recall", namespace)(search(namespace, query))),
+      nearest: (namespace, vector, query) =>
+        span("MemoryStore.nearest")(within("recall", namespace)(nearest(namespace, vector, query ?? {}))),
       facts: (namespace) =>
         Stream.unwrap(
           Effect.as(
@@ -277,9 +279,11 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
             Stream.mapError(all(namespace), (fault) => failure("recall", namespace, fault))
           )
         ),
-      remove: (namespace, id) => within("forget", namespace)(remove(namespace, id)),
+      remove: (namespace, id) => span("MemoryStore.remove")(within("forget", namespace)(remove(namespace, id))),
       clear: (namespace) =>
-        within("forget", namespace)(Effect.andThen(vectors.clear(namespace), facts.clear(namespace)))
+        span("MemoryStore.clear")(
+          within("forget", namespace)(Effect.andThen(vectors.clear(namespace), facts.clear(namespace)))
+        )
     }
   })
 )

@@ -15,12 +15,14 @@
  * )
  * ```
  */
+import type * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import type { SqlClient } from "effect/sql/SqlClient"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
 import * as Files from "./internal/file/table.ts"
 import * as Memory from "./internal/memoryTable.ts"
 import * as Sql from "./internal/sqlTable.ts"
@@ -90,6 +92,12 @@ export const layerMemory: Layer.Layer<Storage> = Layer.effect(
   })
 )
 
+/** Where files are, and whether a write is on the disk when it returns (default `false`); see {@link layerFile}. */
+export interface FileOptions {
+  readonly folder: string
+  readonly fsync?: boolean | undefined
+}
+
 /**
  * In files, for one machine and any number of its processes: a folder for each space, with a file of JSON lines, which
  * nobody but their owner can read (modes 0700 and 0600). A write is there wholly or not at all; what was removed is gone
@@ -98,10 +106,7 @@ export const layerMemory: Layer.Layer<Storage> = Layer.effect(
  * `folder` is made if it is not there; it must be on a local disk. With `fsync`, what returned survives a power cut;
  * without (the default), the end of the process only.
  */
-export const layerFile = (options: {
-  readonly folder: string
-  readonly fsync?: boolean | undefined
-}): Layer.Layer<Storage, never, FileSystem.FileSystem | Path.Path> =>
+export const layerFile = (options: FileOptions): Layer.Layer<Storage, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(
     Storage,
     Effect.gen(function* () {
@@ -111,6 +116,12 @@ export const layerFile = (options: {
       return { table: Files.make(fs, path, { folder: options.folder, fsync }) }
     })
   )
+
+/** As {@link layerFile}, with options of which any may be a `Config`. */
+export const layerFileConfig = (
+  options: Configured<FileOptions>
+): Layer.Layer<Storage, Config.ConfigError, FileSystem.FileSystem | Path.Path> =>
+  Layer.unwrap(Effect.map(fromConfigured<FileOptions>(options), layerFile))
 
 /**
  * In the database of a `SqlClient`, SQLite or Postgres: one table, `effect_deepagents_rows`, which is made when the layer

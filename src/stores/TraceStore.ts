@@ -28,6 +28,7 @@ import * as Stream from "effect/Stream"
 import * as AgentEvent from "../core/AgentEvent.ts"
 import { nameProblem } from "../support/names.ts"
 import { limit, sizeOfText } from "../support/size.ts"
+import { span } from "../support/span.ts"
 import { type Fault, type Row, Storage } from "./Storage.ts"
 import { make as failure, type Reason, type StoreError } from "./StoreError.ts"
 
@@ -172,7 +173,7 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
       <A>(effect: Effect.Effect<A, Reason | Fault>): Effect.Effect<A, StoreError> => {
         const problem = nameProblem(name, 512)
         const checked = problem === undefined ? effect : Effect.fail<Reason>({ _tag: "InvalidName", problem })
-        return Effect.mapError(checked, (reason) => failure(operation, name, reason))
+        return span(`TraceStore.${operation}`)(Effect.mapError(checked, (reason) => failure(operation, name, reason)))
       }
 
     const append = Effect.fnUntraced(function* (
@@ -196,7 +197,7 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
     ): Effect.fn.Return<Page<AgentEvent.AgentEvent, number>, Fault> {
       const most = bounded(query.limit, 100)
       const after = query.from === undefined || query.from <= 0 ? undefined : seqKey(Math.ceil(query.from) - 1)
-      const rows = yield* traces.scan(runId, { limit: most, ...(after === undefined ? {} : { after }) })
+      const rows = yield* traces.scan(runId, { limit: most, after })
       const events = yield* Effect.forEach(rows, ({ value }) => readEvent(value))
       const last = events.at(-1)
       return {
@@ -211,7 +212,7 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
       const list = threadId !== undefined ? `thread ${threadId}` : agent !== undefined ? `agent ${agent}` : "all"
       const first = until === undefined ? undefined : seqKey(Math.max(0, Math.ceil(until)))
       const after = cursor ?? first
-      const rows = yield* lists.scan(list, { limit: most, reverse: true, ...(after === undefined ? {} : { after }) })
+      const rows = yield* lists.scan(list, { limit: most, reverse: true, after })
       const items = yield* Effect.forEach(rows, ({ value }) =>
         Effect.mapError(Effect.fromResult(decodeRun(value)), () => corrupt("a run is not of this version"))
       )

@@ -9,6 +9,7 @@ import { makeId } from "../../core/Message.ts"
 import { make as failure, type SessionError } from "../../core/SessionError.ts"
 import type { Leaf, NewEntry, Service, Thread } from "../../core/SessionStore.ts"
 import { batchLimit, limit, sizeOf } from "../../support/size.ts"
+import { span } from "../../support/span.ts"
 import * as codec from "./codec.ts"
 import { entryIdProblem, threadIdProblem } from "./ids.ts"
 import { imported } from "./import.ts"
@@ -151,7 +152,7 @@ export const make = (tables: Tables): Service => {
     }
     // A thread that stood elsewhere for a moment, and is back, takes them.
     return last === undefined ? thread.leaf : yield* append(threadId, { leaf, behind, entries })
-  })
+  }, span("SessionStore.append"))
 
   const update = Effect.fnUntraced(function* (
     operation: string,
@@ -178,19 +179,19 @@ export const make = (tables: Tables): Service => {
     const isNew = yield* guarded("create", threadId)(tables.insert({ threadId, at, metadata }, content))
     if (!isNew) return yield* failure("create", threadId, { _tag: "AlreadyExists" })
     return yield* threadOf("create", threadId)
-  })
+  }, span("SessionStore.create"))
 
   return {
     create,
     append,
-    info: (threadId) => threadOf("info", threadId),
-    leaf: (threadId) => Effect.map(threadOf("leaf", threadId), (thread) => thread.leaf),
+    info: (threadId) => span("SessionStore.info")(threadOf("info", threadId)),
+    leaf: (threadId) => span("SessionStore.leaf")(Effect.map(threadOf("leaf", threadId), (thread) => thread.leaf)),
 
     describe: Effect.fnUntraced(function* (threadId, given) {
       const metadata = yield* metadataOf("describe", threadId, given)
       yield* update("describe", threadId, { metadata })
       return yield* threadOf("describe", threadId)
-    }),
+    }, span("SessionStore.describe")),
 
     load: Effect.fnUntraced(function* (threadId, options) {
       const guard = guarded("load", threadId)
@@ -203,7 +204,7 @@ export const make = (tables: Tables): Service => {
       }
       const path = yield* guard(tables.path(threadId, from, bounded(options?.limit, 1000, 10_000)))
       return { entries: path.toReversed(), next: path.at(-1)?.parentId ?? null }
-    }),
+    }, span("SessionStore.load")),
 
     fork: Effect.fnUntraced(function* (source, options) {
       const threadId = yield* newId("fork", options?.threadId)
@@ -216,7 +217,7 @@ export const make = (tables: Tables): Service => {
       if (outcome === "Gone") return yield* failure("fork", source, { _tag: "NotFound" })
       if (outcome === "Exists") return yield* failure("fork", threadId, { _tag: "AlreadyExists" })
       return yield* threadOf("fork", threadId)
-    }),
+    }, span("SessionStore.fork")),
 
     rewind: Effect.fnUntraced(function* (threadId, to) {
       const thread = yield* threadOf("rewind", threadId)
@@ -234,7 +235,7 @@ export const make = (tables: Tables): Service => {
         threadId,
         archived ? { _tag: "Archived" } : { _tag: "Conflict", expected: from, found: leaf.id }
       )
-    }),
+    }, span("SessionStore.rewind")),
 
     label: Effect.fnUntraced(function* (threadId, name, target) {
       const problem = threadIdProblem(name)
@@ -252,7 +253,7 @@ export const make = (tables: Tables): Service => {
       if (outcome._tag === "Refused") {
         return yield* failure("label", threadId, { _tag: outcome.thread === undefined ? "NotFound" : "Archived" })
       }
-    }),
+    }, span("SessionStore.label")),
 
     labels: Effect.fnUntraced(function* (threadId) {
       yield* threadOf("labels", threadId)
@@ -262,7 +263,7 @@ export const make = (tables: Tables): Service => {
         else names.set(name, target)
       }
       return names
-    }),
+    }, span("SessionStore.labels")),
 
     list: Effect.fnUntraced(function* (options) {
       const parts = yield* after("list", options?.cursor, 2)
@@ -276,7 +277,7 @@ export const make = (tables: Tables): Service => {
       const last = items.at(-1)
       const isMore = found.length > limit && last !== undefined
       return { items, next: isMore ? toCursor([last.updatedAt, last.threadId]) : null }
-    }),
+    }, span("SessionStore.list")),
 
     search: Effect.fnUntraced(function* (text, options) {
       const wanted = phrases(text)
@@ -301,15 +302,15 @@ export const make = (tables: Tables): Service => {
       const last = items.at(-1)
       const isMore = found.length > limit && last !== undefined
       return { items, next: isMore ? toCursor([last.at, last.threadId, last.entryId]) : null }
-    }),
+    }, span("SessionStore.search")),
 
-    archive: (threadId) => update("archive", threadId, { archived: true }),
-    unarchive: (threadId) => update("unarchive", threadId, { archived: false }),
+    archive: (threadId) => span("SessionStore.archive")(update("archive", threadId, { archived: true })),
+    unarchive: (threadId) => span("SessionStore.unarchive")(update("unarchive", threadId, { archived: false })),
 
     delete: Effect.fnUntraced(function* (threadId) {
       const isDone = yield* guarded("delete", threadId)(tables.remove(threadId))
       if (!isDone) return yield* failure("delete", threadId, { _tag: "NotFound" })
-    }),
+    }, span("SessionStore.delete")),
 
     export: (threadId) => {
       const guard = guarded("export", threadId)
@@ -335,6 +336,6 @@ export const make = (tables: Tables): Service => {
       const isNew = yield* guarded("import", threadId)(tables.insert(thread, content))
       if (!isNew) return yield* failure("import", threadId, { _tag: "AlreadyExists" })
       return yield* threadOf("import", threadId)
-    })
+    }, span("SessionStore.import"))
   }
 }
