@@ -142,6 +142,6 @@ export const layer = <O, E, R>(
       concurrency: 1,
       // A run that dies is a run that failed: it is not begun again and again.
       disableFatalDefects: true,
-      ...(options?.maxIdleTime === undefined ? {} : { maxIdleTime: options.maxIdleTime })
+      maxIdleTime: options?.maxIdleTime
     }
   )

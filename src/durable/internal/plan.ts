@@ -87,7 +87,7 @@ const wasAsked = Effect.fnUntraced(function* (store: Service, threadId: string, 
   const missing = new Set(ids)
   let from: string | undefined
   for (;;) {
-    const { entries, next } = yield* persistent(store.load(threadId, from === undefined ? {} : { from }))
+    const { entries, next } = yield* persistent(store.load(threadId, { from }))
     for (const { entry } of entries) if (entry._tag === "Request") missing.delete(entry.request.id)
     if (missing.size === 0 || next === null) return missing
     from = next
@@ -142,7 +142,7 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
     run(
       Checkpoint.resume(undefined, {
         decisions,
-        ...(unknownOutcome === undefined ? {} : { unknownOutcome: unknownOutcome(lastTurn(messages)) })
+        unknownOutcome: unknownOutcome?.(lastTurn(messages))
       })
     )
   const pending = yield* Effect.mapError(pendingIn(checkpoint, stopReason), (error) => invalid(error.message))
