@@ -1,0 +1,138 @@
+/** Lines of the loop that no other test would miss. */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Schema, Stream } from "effect"
+import { Agent, AgentState, Approval, type ChatModel, Checkpoint, Message, Middleware, Tool } from "effect-deepagents"
+import { TestChatModel } from "effect-deepagents/testing"
+
+const step = Tool.make("step", {
+  description: "One step",
+  parameters: { n: Schema.Int },
+  execute: ({ n }) => Effect.succeed(`did ${n}`)
+})
+
+const stepCall = (n: number) => TestChatModel.calls([{ name: "step", arguments: { n } }])
+
+const toolTexts = (messages: ReadonlyArray<Message.Message>) =>
+  messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
+
+describe("between two turns", () => {
+  it.effect("all steering messages are let in at once, and one that follows up at a time", () =>
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      const waiting = Tool.make("wait", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.as(Deferred.await(gate), "waited")
+      })
+      const handle = yield* Agent.start(Agent.make({ name: "a", prompt: "", tools: [waiting] }), "go")
+      yield* Effect.yieldNow
+      yield* handle.steer("left")
+      yield* handle.steer("right")
+      yield* Deferred.succeed(gate, undefined)
+      const { messages } = yield* handle.await
+      assert.deepStrictEqual(messages.map(Message.text), ["go", "", "waited", "left", "right", "done"])
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "wait", arguments: {} }]), "done"]))
+    )
+  )
+
+  it.effect("a middleware that answers itself may call what it hid from the model a round before", () =>
+    Effect.gen(function* () {
+      const hiding = Middleware.make({
+        name: "hiding",
+        wrapModelCall: (request, next) =>
+          request.messages.length === 1
+            ? next({ ...request, tools: [] })
+            : request.messages.length === 3
+              ? Stream.make<[ChatModel.TurnPart]>({
+                  _tag: "TurnDone",
+                  message: Message.ai("", {
+                    toolCalls: [{ id: "own", name: "step", arguments: { n: 2 } }],
+                    stopReason: "toolCalls"
+                  })
+                })
+              : next(request)
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [step], middleware: [hiding] })
+      const { messages } = yield* Agent.run(agent, "go")
+      assert.deepStrictEqual(toolTexts(messages), [
+        'There is no tool "step", nor any other now. Answer without tools.',
+        "did 2"
+      ])
+    }).pipe(Effect.provide(TestChatModel.script([stepCall(1), "done"])))
+  )
+})
+
+describe("an answer that is forced", () => {
+  const Weather = Schema.Struct({ city: Schema.String, degrees: Schema.Finite })
+
+  it.effect("is sent back with what is wrong with it, as any other", () =>
+    Effect.gen(function* () {
+      const agent = Agent.make({ name: "a", prompt: "", output: Weather, tools: [step], maxRounds: 1 })
+      const { messages, output, stopReason } = yield* Agent.run(agent, "go")
+      assert.deepStrictEqual([output, stopReason], [{ city: "Bern", degrees: 1 }, "maxRounds"])
+      assert.include(messages.map(Message.text).join("\n"), "`degrees` is missing")
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([stepCall(1), '{"city":"Bern"}', stepCall(2), '{"city":"Bern","degrees":1}'], {
+          structuredOutput: "native"
+        })
+      )
+    )
+  )
+})
+
+describe("a new input", () => {
+  it.effect("voids a suspension that can't be read, and leaves all other state", () =>
+    Effect.gen(function* () {
+      const count = AgentState.slot("count", { schema: Schema.Int, initial: 0 })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [step] })
+      const { state } = yield* Agent.run(agent, "go", {
+        history: [Message.human("hello"), Message.ai("hi")],
+        state: { suspension: { requests: "what?" }, [count.name]: 7 }
+      })
+      assert.strictEqual(state[count.name], 7)
+      assert.isNotOk(state["suspension"])
+    }).pipe(Effect.provide(TestChatModel.script(["done"])))
+  )
+})
+
+describe("a call of which nobody knows whether it ran", () => {
+  it.effect("is asked about once, also where a second gate's person edits it", () =>
+    Effect.gen(function* () {
+      const ran: Array<number> = []
+      const act = Tool.make("act", {
+        description: "Acts",
+        parameters: { n: Schema.Int },
+        execute: ({ n }) => Effect.sync(() => (ran.push(n), `did ${n}`))
+      })
+      const careful = Middleware.suspending({
+        name: "careful",
+        gateToolCalls: (_run, calls) =>
+          Effect.succeed(
+            calls.map((call) =>
+              Number(call.arguments["n"]) < 100 ? { _tag: "Suspend" as const, description: "may I?" } : Middleware.allow
+            )
+          )
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [careful] })
+      const turn = Message.ai("", {
+        toolCalls: [{ id: "c", name: "act", arguments: { n: 1 } }],
+        stopReason: "toolCalls"
+      })
+      const usage = { inputTokens: 5, outputTokens: 5, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
+      const crashed = { messages: [Message.human("go"), turn], state: {}, usage, rounds: 1 }
+      const first = yield* Agent.run(agent, Checkpoint.resume(crashed, { unknownOutcome: "ask" }))
+      const again = first.pending.map((request) => Approval.edit(request, { n: 50 }))
+      const second = yield* Agent.run(agent, Checkpoint.resume(first, { decisions: again, unknownOutcome: "ask" }))
+      assert.deepStrictEqual(
+        second.pending.map((request) => [request.description, request.arguments]),
+        [["may I?", { n: 50 }]]
+      )
+      const edited = second.pending.map((request) => Approval.edit(request, { n: 100 }))
+      const third = yield* Agent.run(agent, Checkpoint.resume(second, { decisions: edited, unknownOutcome: "ask" }))
+      assert.deepStrictEqual([third.stopReason, third.pending, ran], ["completed", [], [100]])
+    }).pipe(Effect.provide(TestChatModel.script(["done"])))
+  )
+})
