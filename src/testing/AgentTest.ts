@@ -1,5 +1,5 @@
 /**
- * What a test of an agent looks at: all events of a run, and whether a conversation is one that a provider accepts.
+ * Views of a run for tests: all its events, and whether a provider would accept its conversation.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -58,7 +58,7 @@ export const events = <O, E, R>(
   Effect.map(collect(agent, input, options), (collected) => collected.events)
 
 /**
- * What is wrong with the pairing of tool calls and tool messages, one line a problem: none, when each call is answered
+ * Lists what is wrong with the pairing of tool calls and tool messages, one line a problem: none, when each call is answered
  * once, by its id, in call order, before anything else is said.
  */
 export const pairingProblems = (messages: ReadonlyArray<Message>): ReadonlyArray<string> => {

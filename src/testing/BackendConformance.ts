@@ -1,8 +1,8 @@
 /**
- * What every backend must satisfy, as a list of checks to hold a layer of your own against.
+ * Checks that every backend must pass, to be run against a layer of your own.
  *
- * A subject is the layer, and what else can be done with it: plant links behind its back, fill its disk … What can't be
- * done is {@link absent}: the checks that need it are in the list with the reason, and do nothing.
+ * A subject is the layer and its abilities: plant links behind its back, fill its disk … An ability that it lacks is
+ * {@link absent}: the checks that need it are listed with the reason, and do nothing.
  *
  * ```ts
  * import { it } from "@effect/vitest"
@@ -35,6 +35,7 @@ import type * as Scope from "effect/Scope"
 import { Backend, type Service } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import { Sandbox } from "../core/Sandbox.ts"
+import { type Absent, absent, NotConformant } from "./conformance/assert.ts"
 import { atomicRules, concurrencyRules } from "./conformance/backend/checkConcurrency.ts"
 import { globRules } from "./conformance/backend/checkGlobs.ts"
 import { grepRules } from "./conformance/backend/checkGreps.ts"
@@ -49,22 +50,16 @@ import { againRules, counterRules } from "./conformance/backend/checkShared.ts"
 import { sizeRules, transferRules } from "./conformance/backend/checkTransfers.ts"
 import { treeRules } from "./conformance/backend/checkTrees.ts"
 import { writeRules } from "./conformance/backend/checkWrites.ts"
-import { NotConformant, type Rules } from "./conformance/backend/hold.ts"
+import type { Rules } from "./conformance/backend/common.ts"
 import type * as subjects from "./conformance/backend/subject.ts"
 import type { Request } from "./TestBackend.ts"
 
-export { NotConformant }
-
-/** What a subject can't do, and why. */
-export interface Absent {
-  readonly _tag: "Absent"
-  readonly reason: string
-}
+export { type Absent, absent, NotConformant }
 
 /** The files of this machine that are behind a backend. */
 export type Host<H> = subjects.Host<H>
 
-/** How files are made that are too large to be uploaded. */
+/** Makes files that are too large to be uploaded. */
 export type Huge<H> = subjects.Huge<H>
 
 /** Another backend over the same files, as a second layer of this process has it. */
@@ -73,14 +68,11 @@ export type Again<H> = subjects.Again<H>
 /** Another process that counts in a file, with a backend of its own over the same files. */
 export type Counter<H> = subjects.Counter<H>
 
-/** How the files of a large folder are made. */
+/** Makes the files of a large folder. */
 export type ManyFiles<H> = subjects.ManyFiles<H>
 
-/** What a path of the machine is. */
+/** An entry at a path of the machine. */
 export type Found = subjects.Found
-
-/** Says why something can't be done with a subject. */
-export const absent = (reason: string): Absent => ({ _tag: "Absent", reason })
 
 /** A backend under test. The layer is built anew for each check, and empty; `H` is what it gives beside the backend. */
 export interface Subject<H, E, R> extends subjects.Abilities<H> {
@@ -162,7 +154,7 @@ export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>
   ]
 }
 
-/** The checks of what a sandbox has beside a backend: hold it to {@link suite} too. */
+/** The checks of what a sandbox adds to a backend: run those of {@link suite} too. */
 export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray<Check<E, R>> => {
   const group = <A>(ability: A | Absent, rules: Rules<Pair, A>): ReadonlyArray<Check<E, R>> =>
     checksOf<A, Backend | Sandbox, E, R>(

@@ -1,5 +1,5 @@
 /**
- * What every session store must satisfy, as a list of checks to hold a layer of your own against.
+ * Checks that every session store must pass, to be run against a layer of your own.
  *
  * A subject makes a place (a folder, a file, a database) and a layer on it. What it can't do is {@link absent}: the
  * checks that need it are in the list with the reason, and do nothing.
@@ -27,22 +27,13 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { SessionError } from "../core/SessionError.ts"
 import { type Service, SessionStore } from "../core/SessionStore.ts"
-import { NotConformant } from "./conformance/backend/hold.ts"
+import { type Absent, absent, NotConformant } from "./conformance/assert.ts"
 import { appendRules } from "./conformance/session/checkAppends.ts"
 import { listRules } from "./conformance/session/checkLists.ts"
 import { diskRules, survivalRules } from "./conformance/session/checkPlaces.ts"
 import { treeRules } from "./conformance/session/checkTrees.ts"
 
-export { NotConformant }
-
-/** What a subject can't do, and why. */
-export interface Absent {
-  readonly _tag: "Absent"
-  readonly reason: string
-}
-
-/** Says why something can't be done with a subject. */
-export const absent = (reason: string): Absent => ({ _tag: "Absent", reason })
+export { type Absent, absent, NotConformant }
 
 /**
  * A store under test. `place` is made anew for each check, and empty. A layer that `survives` has what was stored at its

@@ -31,7 +31,7 @@ import * as Result from "effect/Result"
 import * as MemoryBackend from "../backends/MemoryBackend.ts"
 import * as Backend from "../core/Backend.ts"
 import { type BackendError, make as makeError, type Reason } from "../core/BackendError.ts"
-import { allFiles, bytesAt, bytesOf } from "./conformance/backend/hold.ts"
+import { allFiles, bytesAt, bytesOf } from "./conformance/backend/common.ts"
 import { normalize } from "./conformance/backend/paths.ts"
 
 /** One operation as it was asked for. `path` is normalised, if it is valid; for a search it is where to look. */
@@ -61,17 +61,17 @@ export type Request =
   | { readonly operation: "upload"; readonly path: string; readonly content: Uint8Array }
   | { readonly operation: "download"; readonly path: string }
 
-/** What the files of a test are. */
+/** Options of {@link layer}. */
 export interface Options {
-  /** What there is at the beginning, by path. A path that is not valid is a defect. */
+  /** The files at the beginning, by path. A path that is not valid is a defect. */
   readonly files?: Readonly<Record<string, string | Uint8Array>> | undefined
   /** Is given each request before it is done, and the file of an upload or a download; a reason makes it fail. */
   readonly fail?: ((request: Request) => Reason | undefined) | undefined
-  /** How many bytes a file may have; 10 MiB by default. */
+  /** The most bytes that a file may have; 10 MiB by default. */
   readonly maxFileSize?: number | undefined
 }
 
-/** What a {@link layer} was asked for, and what is in it. */
+/** The requests to a {@link layer}, and its files. */
 export class TestFiles extends Context.Service<
   TestFiles,
   {
@@ -104,7 +104,7 @@ const contentOf = (bytes: Uint8Array): string | Uint8Array =>
         () => bytes
       )
 
-/** Puts in what there is at the beginning. */
+/** Writes the files that are there at the beginning. */
 const begin = Effect.fnUntraced(function* (backend: Backend.Service, given: Options["files"] = {}) {
   for (const [path, content] of Object.entries(given)) {
     const [put] = yield* backend.upload([{ path, content: typeof content === "string" ? bytesOf(content) : content }])
@@ -125,7 +125,7 @@ export const layer = (options: Options = {}): Layer.Layer<Backend.Backend | Test
   Layer.effectContext(
     Effect.gen(function* () {
       const { fail, maxFileSize } = options
-      const files = yield* MemoryBackend.make(maxFileSize === undefined ? {} : { maxFileSize })
+      const files = yield* MemoryBackend.make({ maxFileSize })
       yield* begin(files, options.files)
       const seen: Array<Request> = []
 

@@ -50,19 +50,19 @@ export type Turn =
     }
   | ((request: ModelRequest) => Turn | Effect.Effect<Turn>)
 
-/** How a turn is timed: `delay` comes before its first part, `chunkDelay` between parts. Both are of the `Clock`. */
+/** The timing of a turn by the `Clock`: `delay` comes before its first part, `chunkDelay` between parts. */
 export interface Pacing {
   readonly delay?: Duration.Input | undefined
   readonly chunkDelay?: Duration.Input | undefined
 }
 
-/** How a turn is cut: at most `chunkSize` characters a delta, of texts and of tool arguments. Uncut by default. */
+/** The size of deltas: at most `chunkSize` characters of text or tool arguments. One delta each by default. */
 export interface Chunking extends Pacing {
   readonly chunkSize?: number | undefined
 }
 
 /**
- * What an answer has beside its text and calls. `stopReason` is `toolCalls` when there are calls, else `stop`; counts
+ * An answer's options beside its text and calls. `stopReason` is `toolCalls` when there are calls, else `stop`; counts
  * that are left out of `usage` are zero, and without it the turn has no usage.
  */
 export interface AnswerOptions extends Chunking {
@@ -120,9 +120,9 @@ export const malformed = (
   const { id, name, problem, ...rest } = options ?? {}
   const call = {
     raw,
-    ...(id === undefined ? {} : { id }),
-    ...(name === undefined ? {} : { name }),
-    ...(problem === undefined ? {} : { problem })
+    id,
+    name,
+    problem
   }
   return calls([call], rest)
 }
@@ -165,7 +165,7 @@ export const hangAfter = (after: string | ReadonlyArray<TurnPart>, options?: Pac
 /** A turn that never says anything and never ends: for interruption and time-outs. */
 export const hang: Turn = hangAfter([])
 
-/** What the model says of itself. */
+/** The model's facts about itself. */
 export interface Options {
   /** `"scripted"` by default. */
   readonly modelId?: string | undefined
@@ -179,7 +179,7 @@ export interface Options {
   readonly prices?: Prices | undefined
 }
 
-/** What the scripted model was asked so far, in order, and how many turns of its script nobody asked for. */
+/** The requests to the scripted model so far, in order, and the number of turns of its script that are left. */
 export class TestModel extends Context.Service<
   TestModel,
   {
@@ -193,7 +193,7 @@ export const requests: Effect.Effect<ReadonlyArray<ModelRequest>, never, TestMod
   (model) => model.requests
 )
 
-/** How many turns of the script were not asked for yet; 0 for {@link reactive}. */
+/** The number of turns of the script that were not asked for yet; 0 for {@link reactive}. */
 export const unused: Effect.Effect<number, never, TestModel> = TestModel.use((model) => model.unused)
 
 const describe = (last: Message.Message | undefined): string => {
@@ -237,7 +237,7 @@ const make = (options: Options, next: (request: ModelRequest, index: number) => 
       supportsVision: options.supportsVision ?? true,
       contextWindowTokens: options.contextWindowTokens,
       structuredOutput: options.structuredOutput ?? "native",
-      ...(options.prices === undefined ? {} : { prices: options.prices }),
+      prices: options.prices,
       makeSession: Effect.succeed({ nextTurn })
     })
     const recorder = TestModel.of({ requests: Effect.sync(() => seen.slice()), unused })

@@ -1,5 +1,5 @@
 /**
- * What agents are tested with: a model that follows a script, recordings of real models, ids that can be foretold,
+ * Tools to test agents with: a model that follows a script, recordings of real models, deterministic ids,
  * and what a test looks at.
  */
 export * as AgentTest from "./AgentTest.ts"

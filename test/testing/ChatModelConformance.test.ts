@@ -41,9 +41,9 @@ describe("the suite finds what is wrong", () => {
       assert.deepStrictEqual(
         all.filter((name) => !failed.includes(name)),
         [
-          "an interruption ends the request",
           "a history worn by another provider, interruptions and vision is accepted",
-          "runs an agent with a tool"
+          "runs an agent with a tool",
+          "an interruption ends the request"
         ]
       )
     })

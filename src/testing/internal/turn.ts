@@ -14,7 +14,7 @@ const isBad = (call: WithId<Call>): call is WithId<BadCall> => "raw" in call
 
 const isGood = (call: WithId<Call>): call is WithId<GoodCall> => !isBad(call)
 
-/** What a turn takes from the model that it is a turn of. */
+/** Facts of its model that a turn contains. */
 export interface Origin {
   readonly modelId: string
   readonly provider: string
@@ -76,9 +76,9 @@ const answerParts = (turn: Extract<Turn, { readonly _tag: "Answer" }>, origin: O
         problem: call.problem ?? "the arguments are not a JSON object",
         ...(call.name === undefined ? {} : { name: call.name })
       })),
-      ...(stopReason === undefined ? {} : { stopReason }),
-      ...(usage === undefined ? {} : { usage: Usage.make(usage) }),
-      ...(providerData === undefined ? {} : { providerData })
+      stopReason,
+      usage: usage === undefined ? undefined : Usage.make(usage),
+      providerData
     }
   )
   const hosted = wellFormed

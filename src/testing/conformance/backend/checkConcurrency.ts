@@ -1,10 +1,11 @@
 /**
- * What happens when several callers work at once, or one is interrupted: no update is lost, and nobody sees a half.
+ * Checks of several callers at once, and of interruptions: no update is lost, and nobody sees a half.
  */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Service } from "../../../core/Backend.ts"
-import { allFiles, bytesAt, fill, hold, readText, type Rules, same, textAt } from "./hold.ts"
+import { assert, same } from "../assert.ts"
+import { allFiles, bytesAt, fill, readText, type Rules, textAt } from "./common.ts"
 
 const atOnce = { concurrency: "unbounded" } as const
 
@@ -29,10 +30,10 @@ const editsAtOnce = Effect.fnUntraced(function* (backend: Service) {
   for (const [index, slot] of slots.entries()) {
     const result = results[index]
     const expected = result?._tag === "Success" ? "done" : "open"
-    yield* hold(text.includes(`${slot}: ${expected}\n`), `${slot} is ${expected}: no update is lost or made up`, text)
+    yield* assert(text.includes(`${slot}: ${expected}\n`), `${slot} is ${expected}: no update is lost or made up`, text)
     if (result?._tag === "Failure") yield* same(result.failure.reason._tag, "Conflict", `why ${slot} is not edited`)
   }
-  yield* hold(succeeded(results) > 0, "at least one edit succeeds", results)
+  yield* assert(succeeded(results) > 0, "at least one edit succeeds", results)
 })
 
 const oneWins = Effect.fnUntraced(function* (backend: Service) {
@@ -75,13 +76,13 @@ const oldOrNew = Effect.fnUntraced(function* (backend: Service) {
   const read = Effect.forEach(Array.from({ length: 8 }), () =>
     Effect.gen(function* () {
       const text = yield* textAt(backend, "/big.txt")
-      yield* hold(texts.includes(text), "a download gives the old file or the new one", [
+      yield* assert(texts.includes(text), "a download gives the old file or the new one", [
         text.length,
         text[0],
         text.at(-2)
       ])
       const window = yield* readText(backend, "/big.txt", { offset: 7990, limit: 5 })
-      yield* hold(new Set(window.text).size === 2 && window.totalLines === 8000, "so does read", window)
+      yield* assert(new Set(window.text).size === 2 && window.totalLines === 8000, "so does read", window)
       yield* Effect.yieldNow
     })
   )
@@ -101,7 +102,7 @@ const interrupted = Effect.fnUntraced(function* (backend: Service) {
     for (let yields = 0; yields < round * 3; yields++) yield* Effect.yieldNow
     yield* Fiber.interrupt(running)
     const text = yield* textAt(backend, "/i/file.txt")
-    yield* hold(text === before || text === after, "the old content or the new is there", [
+    yield* assert(text === before || text === after, "the old content or the new is there", [
       text.length,
       text.slice(0, 10)
     ])

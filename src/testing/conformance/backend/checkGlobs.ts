@@ -1,9 +1,10 @@
 /**
- * What glob finds: the dialect, ignore files, limits.
+ * Checks of glob: the dialect, ignore files, limits.
  */
 import * as Effect from "effect/Effect"
 import type { GlobQuery, Service } from "../../../core/Backend.ts"
-import { ends, fails, fill, hold, type Rules, same, within } from "./hold.ts"
+import { fails, assert, same, within } from "../assert.ts"
+import { ends, fill, type Rules } from "./common.ts"
 
 const files = [
   "/.env", "/.github/ci.yml", "/a.ts", "/b.js", "/deep/a/b/c/d.ts", "/src/.hidden.ts", "/src/a.ts", "/src/b.tsx",
@@ -14,7 +15,7 @@ const typescript = [
   "/a.ts", "/deep/a/b/c/d.ts", "/new\nline.ts", "/src/.hidden.ts", "/src/a.ts", "/src/lib/a.ts", "/src2/a.ts"
 ] // prettier-ignore
 
-/** What each pattern finds, as the dialect says. */
+/** Patterns and the files that they find, as the dialect says. */
 const dialect: ReadonlyArray<readonly [query: GlobQuery, expected: ReadonlyArray<string>]> = [
   [{ pattern: "*.ts" }, typescript],
   [{ pattern: "**/*.ts" }, typescript],
@@ -83,9 +84,8 @@ const notIgnored = [
 const ignores = Effect.fnUntraced(function* (backend: Service) {
   yield* fill(backend, ignoring)
   const grepped = (path: string, ignored?: boolean) =>
-    Effect.map(
-      backend.grep({ pattern: "hit", mode: "files", path, ...(ignored === undefined ? {} : { ignored }) }),
-      (found) => found.files.map((file) => file.path)
+    Effect.map(backend.grep({ pattern: "hit", mode: "files", path, ignored }), (found) =>
+      found.files.map((file) => file.path)
     )
   yield* same(yield* grepped("/"), notIgnored, "grep leaves out what ignore files name")
   const globbed = (yield* backend.glob({ pattern: "**" })).entries.map(({ path }) => path)
@@ -130,8 +130,8 @@ export const globRules: Rules<Service> = [
           expected.toSorted(),
           `glob of ${JSON.stringify(query)}`
         )
-        yield* hold(found.truncated === undefined, "it is all there is", found.truncated)
-        yield* hold(
+        yield* assert(found.truncated === undefined, "it is all there is", found.truncated)
+        yield* assert(
           found.entries.every(({ kind }) => kind === "file"),
           "they are files",
           found.entries
@@ -141,7 +141,7 @@ export const globRules: Rules<Service> = [
           pattern: "x",
           mode: "files",
           glob: query.pattern,
-          ...(query.path === undefined ? {} : { path: query.path })
+          path: query.path
         })
         yield* same(
           grepped.files.map(({ path }) => path).toSorted(),
@@ -187,7 +187,7 @@ export const globRules: Rules<Service> = [
           yield* same(strangers, [], `${label} finds nothing outside`)
         } else {
           const reason = found.failure.reason._tag
-          yield* hold(reason === "InvalidPattern" || reason === "OutsideRoot", `${label} has a reason`, reason)
+          yield* assert(reason === "InvalidPattern" || reason === "OutsideRoot", `${label} has a reason`, reason)
         }
       }
     })

@@ -1,9 +1,10 @@
 /**
- * What grep finds, in each of its modes, and that no pattern makes it hang.
+ * Checks of grep in each of its modes; no pattern makes it hang.
  */
 import * as Effect from "effect/Effect"
 import type { GrepQuery, GrepResult, Service } from "../../../core/Backend.ts"
-import { bytesOf, ends, fails, fill, hold, readText, type Rules, same, within } from "./hold.ts"
+import { fails, assert, same, within } from "../assert.ts"
+import { bytesOf, ends, fill, readText, type Rules } from "./common.ts"
 import { byteLength } from "./paths.ts"
 
 /** A result as `path: line text` lines. */
@@ -22,7 +23,7 @@ const finds = (
     for (const [index, [query, expected]] of cases.entries()) {
       const found = yield* backend.grep({ mode: "content", ...query })
       yield* same(flat(found), expected, `grep of ${JSON.stringify(query)}`)
-      yield* hold(found.truncated === undefined, "it is all there is", found.truncated)
+      yield* assert(found.truncated === undefined, "it is all there is", found.truncated)
       if (index % 3 > 0) continue
       yield* same(
         counts(yield* backend.grep({ ...query, mode: "count" })),
@@ -227,7 +228,11 @@ export const grepRules: Rules<Service> = [
         "[z-a]"
       ]) {
         const reason = yield* fails(backend.grep({ pattern, regex: true }), `grep of ${pattern}`, "InvalidPattern")
-        yield* hold(reason.problem !== "" && reason.pattern === pattern, "it names the pattern and the problem", reason)
+        yield* assert(
+          reason.problem !== "" && reason.pattern === pattern,
+          "it names the pattern and the problem",
+          reason
+        )
       }
       for (const pattern of ["", "\n", "a\na", "a\r"])
         for (const regex of [false, true])
@@ -253,12 +258,12 @@ export const grepRules: Rules<Service> = [
     Effect.fnUntraced(function* (backend) {
       yield* fill(backend, { "/long": `${"é".repeat(200_000)}needle${"\u{1F600}".repeat(200_000)}\nnext` })
       const [match] = (yield* backend.grep({ pattern: "needle", mode: "content", context: 1 })).files[0]?.matches ?? []
-      yield* hold(match?.text.includes("needle") === true, "the match is in what is shown", match?.text.length)
-      yield* hold(byteLength(match?.text ?? "") < 64 * 1024, "it is cut", byteLength(match?.text ?? ""))
-      yield* hold(match?.text.isWellFormed() === true, "no character is cut", match?.text.slice(-2))
+      yield* assert(match?.text.includes("needle") === true, "the match is in what is shown", match?.text.length)
+      yield* assert(byteLength(match?.text ?? "") < 64 * 1024, "it is cut", byteLength(match?.text ?? ""))
+      yield* assert(match?.text.isWellFormed() === true, "no character is cut", match?.text.slice(-2))
       const [next] = (yield* backend.grep({ pattern: "next", mode: "content", context: 1 })).files[0]?.matches ?? []
       yield* same(next?.before.length, 1, "a long line is a line of context")
-      yield* hold(byteLength(next?.before[0] ?? "") < 64 * 1024, "it is cut too", byteLength(next?.before[0] ?? ""))
+      yield* assert(byteLength(next?.before[0] ?? "") < 64 * 1024, "it is cut too", byteLength(next?.before[0] ?? ""))
     })
   ]
 ]

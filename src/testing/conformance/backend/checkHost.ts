@@ -1,12 +1,13 @@
 /**
- * What a backend does with what is on the disk without its doing: pipes, changes, names, files that are refused, a disk
+ * Checks with a disk that others change: pipes, changes, names, files that are refused, a disk
  * that is full.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../core/Backend.ts"
+import { fails, assert, same, within } from "../assert.ts"
 import { everyOperation } from "./checkPaths.ts"
-import { allFiles, bytesOf, ends, fails, fill, hold, type Rules, same, textAt, within } from "./hold.ts"
+import { allFiles, bytesOf, ends, fill, type Rules, textAt } from "./common.ts"
 import type { Deny, FillDisk, Host } from "./subject.ts"
 
 /** Checks that need the files behind a backend. */
@@ -101,11 +102,11 @@ export const hostRules = <H>(): Rules<Service, Host<H>, H | Scope.Scope> => [
       yield* host.write(`${root}/d/back\\slash`, bytesOf("text"))
       yield* host.write(`${root}/~home/x`, bytesOf("text"))
       const files = yield* allFiles(backend)
-      yield* hold(files.includes("/d/file"), "glob finds the file", files)
+      yield* assert(files.includes("/d/file"), "glob finds the file", files)
       const found = (yield* backend.grep({ pattern: "text", mode: "files" })).files.map(({ path }) => path)
-      yield* hold(found.includes("/d/file"), "grep finds the file", found)
+      yield* assert(found.includes("/d/file"), "grep finds the file", found)
       const entries = (yield* backend.ls("/d")).entries.map(({ path }) => path)
-      yield* hold(entries.includes("/d/file"), "ls gives the file", entries)
+      yield* assert(entries.includes("/d/file"), "ls gives the file", entries)
       yield* backend.delete("/d", { recursive: true })
       yield* same(yield* host.look(`${root}/d`), undefined, "a recursive delete takes them too")
     })

@@ -1,11 +1,12 @@
 /**
- * What a backend does with files and folders that are too large to be held as a whole.
+ * Checks of files and folders that are too large to be kept in memory as a whole.
  */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../core/Backend.ts"
-import { bytesAt, fill, hold, readText, type Rules, same } from "./hold.ts"
+import { assert, same } from "../assert.ts"
+import { bytesAt, fill, readText, type Rules } from "./common.ts"
 import type { Huge, ManyFiles } from "./subject.ts"
 
 const mebibyte = 1024 * 1024
@@ -35,13 +36,17 @@ export const hugeRules = <H>(): Rules<Service, Huge<H>, H | Scope.Scope> => [
       yield* same([first.startLine, first.endLine, first.size], [1, 3, times * line.length], "the first lines")
       most = Math.max(most, yield* huge.memory)
       yield* Fiber.interrupt(watching)
-      yield* hold(
+      yield* assert(
         most - before < 80 * mebibyte,
         "memory stays below the size of the file",
         `${most - before} bytes more`
       )
       const [got] = yield* backend.download(["/huge.txt"])
-      yield* hold(got?.ok === false && got.error.reason._tag === "TooLarge", "it is too large for a download", got?.ok)
+      yield* assert(
+        got?.ok === false && got.error.reason._tag === "TooLarge",
+        "it is too large for a download",
+        got?.ok
+      )
       const found = yield* backend.grep({ pattern: "nowhere", mode: "files" })
       yield* same(found.files, [], "grep has nothing to find")
     })
@@ -57,14 +62,14 @@ export const hugeRules = <H>(): Rules<Service, Huge<H>, H | Scope.Scope> => [
         `${"0123456789"}${"0123456789"}`.slice((90 * mebibyte + 3) % 10).slice(0, 8),
         "from that column"
       )
-      yield* hold(
+      yield* assert(
         window.text.length <= 256 * 1024 && window.nextColumn !== undefined,
         "a window of it",
         window.nextColumn
       )
       const found = yield* backend.grep({ pattern: "012345", mode: "content" })
       const shown = found.files.flatMap(({ matches }) => matches.map(({ text }) => text.length))
-      yield* hold(
+      yield* assert(
         shown.every((length) => length < 64 * 1024),
         "grep does not show all of it",
         shown
@@ -84,14 +89,14 @@ export const manyRules = <H>(): Rules<Service, ManyFiles<H>, H | Scope.Scope> =>
       const sorted = paths.toSorted()
       const listed = yield* backend.ls("/many")
       const names = listed.entries.map(({ path }) => path)
-      yield* hold(names.length === count || listed.truncated === "limit", "ls gives all, or says so", names.length)
-      yield* hold(
+      yield* assert(names.length === count || listed.truncated === "limit", "ls gives all, or says so", names.length)
+      yield* assert(
         names.every((path, index) => path === sorted[index]),
         "in order",
         names.slice(0, 12)
       )
       const all = yield* backend.glob({ pattern: "*.txt", limit: count })
-      yield* hold(
+      yield* assert(
         all.truncated === undefined && all.entries.every(({ path }, index) => path === sorted[index]),
         "glob gives all, in order",
         all.truncated
@@ -117,7 +122,11 @@ export const manyRules = <H>(): Rules<Service, ManyFiles<H>, H | Scope.Scope> =>
       yield* backend.move("/many", "/moved")
       yield* backend.delete("/moved", { recursive: true })
       yield* same((yield* backend.ls("/")).entries, [], "all are deleted")
-      yield* hold((yield* Effect.result(bytesAt(backend, paths[0] ?? "")))._tag === "Failure", "none is left", paths[0])
+      yield* assert(
+        (yield* Effect.result(bytesAt(backend, paths[0] ?? "")))._tag === "Failure",
+        "none is left",
+        paths[0]
+      )
     })
   ]
 ]

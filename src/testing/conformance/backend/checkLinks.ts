@@ -1,13 +1,14 @@
 /**
- * What a backend does with links that are on the disk: those to what is inside are followed, those that lead out of the
+ * Checks of links on the disk: those to what is inside are followed, those that lead out of the
  * root lead nowhere.
  */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../core/Backend.ts"
+import { fails, assert, same } from "../assert.ts"
 import { everyOperation } from "./checkPaths.ts"
-import { allFiles, bytesOf, ends, fails, fill, hold, readText, type Rules, same, textAt } from "./hold.ts"
+import { allFiles, bytesOf, ends, fill, readText, type Rules, textAt } from "./common.ts"
 import type { Host } from "./subject.ts"
 
 const kindAt = (backend: Service, folder: string, path: string) =>
@@ -221,10 +222,10 @@ const races = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
   const swapping = yield* Effect.forkScoped(swap)
   for (let round = 0; round < 60; round++) {
     const read = yield* Effect.result(backend.read("/turns"))
-    yield* hold(!JSON.stringify(read).includes('"secret"'), "read gives nothing from outside", read)
+    yield* assert(!JSON.stringify(read).includes('"secret"'), "read gives nothing from outside", read)
     const [got] = yield* backend.download(["/turns"])
     const text = got?.ok === true ? new TextDecoder().decode(got.value) : ""
-    yield* hold(text !== "secret", "download gives nothing from outside", text)
+    yield* assert(text !== "secret", "download gives nothing from outside", text)
     yield* ends(backend.write("/turns", "public"), "a write at such a time")
     yield* ends(backend.edit("/turns", [{ old: "secret", new: "edited" }]), "an edit at such a time")
     yield* ends(backend.upload([{ path: "/turns", content: bytesOf("public") }]), "an upload at such a time")

@@ -1,10 +1,11 @@
 /**
- * What a path may be: what leaves the root is refused by every operation, what is only a name is kept as it is.
+ * Checks of paths: every operation refuses what leaves the root, and keeps odd names as they are.
  */
 import * as Effect from "effect/Effect"
 import type { Service, Transfer } from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
-import { allFiles, bytesOf, fails, fill, hold, readText, type Rules, same, textAt } from "./hold.ts"
+import { fails, assert, same } from "../assert.ts"
+import { allFiles, bytesOf, fill, readText, type Rules, textAt } from "./common.ts"
 import { byteLength, comparePaths } from "./paths.ts"
 
 const one = <A>(transfers: ReadonlyArray<Transfer<A>>): Effect.Effect<A, BackendError> => {
@@ -65,7 +66,7 @@ const oddNames: ReadonlyArray<string> = [
   "__proto__", "constructor", "toString", "hasOwnProperty", "CON", "x".repeat(255), "é".repeat(127), "null", "0"
 ] // prettier-ignore
 
-/** What looks like `..` or `/` and is not. */
+/** Names that look like `..` or `/` and are not. */
 const lookalikes = [
   "%2e%2e", "%2E%2E", "%2e%2e%2f", "..%2f", "..%5c", "\uff0e\uff0e", "\u2025", "..\u200b", " ..", ".. ", "...",
   "\u2024\u2024", "..\n", "&#46;&#46;", "\uff0f", "\u2215", "\u29f5", "x..", "..x"
@@ -110,7 +111,7 @@ const keepsNames = Effect.fnUntraced(function* (backend: Service) {
   }
 })
 
-/** How many odd names a path has in the check of what works on them: a check of each alone would take too long. */
+/** The number of odd names in one path: a check of each alone would take too long. */
 const perPath = 6
 
 const worksOnNames = Effect.fnUntraced(function* (backend: Service) {
@@ -166,9 +167,9 @@ export const pathRules: Rules<Service> = [
         const edited = yield* backend.edit(path, [{ old: "text", new: `${path} text` }])
         yield* same(edited.path, "/a/b.txt", `edit of ${path}`)
         const [got] = yield* backend.download([path])
-        yield* hold(got?.ok === true && got.path === "/a/b.txt", `download of ${path} gives /a/b.txt`, got)
+        yield* assert(got?.ok === true && got.path === "/a/b.txt", `download of ${path} gives /a/b.txt`, got)
         const [put] = yield* backend.upload([{ path, content: bytesOf("text") }])
-        yield* hold(
+        yield* assert(
           put?.ok === true && put.path === "/a/b.txt" && put.value.path === put.path,
           `upload of ${path} gives /a/b.txt`,
           put

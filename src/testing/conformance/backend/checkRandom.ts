@@ -1,13 +1,14 @@
 /**
- * Any operations on a backend give what the reference gives.
+ * Checks that any operations on a backend give what the reference gives.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
 import type { Request } from "../../TestBackend.ts"
+import { assert, type NotConformant, same } from "../assert.ts"
+import { allFiles, bytesAt, bytesOf, type Rules } from "./common.ts"
 import { fakeOf, type Outcome } from "./fake.ts"
-import { allFiles, bytesAt, bytesOf, hold, type NotConformant, type Rules, same } from "./hold.ts"
 import { ancestors } from "./paths.ts"
 
 /** In the place of a version: the one that the file has. */
@@ -15,7 +16,7 @@ const currentVersion = "current"
 
 type Fake = ReturnType<typeof fakeOf>
 
-/** What can be compared of a result: not versions, times, nor where a window without lines would begin. */
+/** The comparable part of a result: not versions, times, nor where a window without lines would begin. */
 const comparable = (value: unknown): unknown => {
   if (value instanceof Uint8Array) return [...value]
   if (Array.isArray(value)) return value.map(comparable)
@@ -33,11 +34,11 @@ const comparable = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(shown).map(([key, inner]) => [key, comparable(inner)]))
 }
 
-/** What a glob gives that looks in a file is left open. */
+/** The result of a glob that looks in a file is left open. */
 const isOpen = (fake: Fake, request: Request): boolean =>
   request.operation === "glob" && Result.isSuccess(fake.read(request.path, { limit: 0 }))
 
-/** Where several things are wrong at once, any of them may be said. */
+/** Several things may be wrong at once: any of them may be the reason. */
 const mayDiffer = (request: Request): boolean =>
   request.operation === "move" ||
   ((request.operation === "write" || request.operation === "edit") && Object.keys(request.options).length > 0)
@@ -125,7 +126,7 @@ const step = Effect.fnUntraced(function* (backend: Backend.Service, fake: Fake, 
   for (const folder of [...before].filter((path) => !after.has(path))) {
     const gone = yield* Effect.result(backend.delete(folder, { recursive: true }))
     const isGone = Result.isSuccess(gone) || gone.failure.reason._tag === "NotFound"
-    yield* hold(isGone, `after ${label}, ${folder} is empty, or not there`, gone)
+    yield* assert(isGone, `after ${label}, ${folder} is empty, or not there`, gone)
   }
 })
 
@@ -178,7 +179,7 @@ export const randomRequests = (seed: number, count: number): ReadonlyArray<Reque
   const pick = <A>(items: readonly [A, ...ReadonlyArray<A>] | ReadonlyArray<A>, otherwise: A): A =>
     items[Math.floor(next() * items.length)] ?? otherwise
   const chance = (share: number) => next() < share
-  /** What was written lately, so that most operations find something. */
+  /** The latest files, so that most operations find something. */
   const known: Array<readonly [path: string, content: string]> = []
   const path = (): string => {
     if (chance(0.06)) return pick(odd, "/")

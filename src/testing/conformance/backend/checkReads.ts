@@ -1,9 +1,10 @@
 /**
- * What reading gives: windows of texts with their line numbers, whatever the line endings, and what is binary.
+ * Checks of reading: windows of texts with their line numbers, whatever the line endings, and binary files.
  */
 import * as Effect from "effect/Effect"
 import type { Service, TextFile, Window } from "../../../core/Backend.ts"
-import { bytesAt, bytesOf, ends, fails, fill, hold, readText, type Rules, same, sameBytes, within } from "./hold.ts"
+import { fails, assert, same, within } from "../assert.ts"
+import { bytesAt, bytesOf, ends, fill, readText, type Rules, sameBytes } from "./common.ts"
 import { byteLength } from "./paths.ts"
 
 const windowBytes = 256 * 1024
@@ -13,13 +14,13 @@ const seen = ({ endLine, startLine, text, totalLines }: TextFile) => ({ text, st
 /** Reads a file page by page, as a caller does that wants all of it. */
 const pages = Effect.fnUntraced(function* (backend: Service, path: string, limit?: number) {
   let text = ""
-  let window: Window = limit === undefined ? {} : { limit }
+  let window: Window = { limit }
   for (let count = 0; count < 1000; count++) {
     const page = yield* readText(backend, path, window)
-    yield* hold(byteLength(page.text) <= windowBytes, "a window has at most 256 KiB", byteLength(page.text))
-    yield* hold(page.text.isWellFormed(), "a window cuts no character", page.text.slice(-2))
+    yield* assert(byteLength(page.text) <= windowBytes, "a window has at most 256 KiB", byteLength(page.text))
+    yield* assert(page.text.isWellFormed(), "a window cuts no character", page.text.slice(-2))
     const moved = page.endLine >= page.startLine && (page.text !== "" || page.nextColumn === undefined)
-    yield* hold(moved, "a window before the end has something in it", { ...page, text: page.text.slice(0, 20) })
+    yield* assert(moved, "a window before the end has something in it", { ...page, text: page.text.slice(0, 20) })
     text += page.text
     if (page.nextColumn === undefined && page.endLine >= page.totalLines) return text
     if (page.nextColumn === undefined) text += "\n"
@@ -29,10 +30,10 @@ const pages = Effect.fnUntraced(function* (backend: Service, path: string, limit
       column: page.nextColumn ?? 0
     }
   }
-  return yield* hold(false, "a file is read in a bounded number of windows", "1,000 windows were not enough")
+  return yield* assert(false, "a file is read in a bounded number of windows", "1,000 windows were not enough")
 })
 
-/** What texts are as lines: whatever the endings, and a final ending begins no line. */
+/** Texts and their lines: whatever the endings, and a final ending begins no line. */
 const endings: ReadonlyArray<readonly [content: string, lines: ReadonlyArray<string>]> = [
   ["", []],
   ["\n", [""]],
@@ -62,7 +63,7 @@ const readsLines = Effect.fnUntraced(function* (backend: Service) {
       `the lines of ${label}`
     )
     yield* same(read.size, byteLength(content), `the bytes of ${label}`)
-    yield* hold(sameBytes(yield* bytesAt(backend, path), bytesOf(content)), `${label} is kept byte for byte`, content)
+    yield* assert(sameBytes(yield* bytesAt(backend, path), bytesOf(content)), `${label} is kept byte for byte`, content)
   }
 })
 
@@ -89,7 +90,7 @@ const readsWindows = Effect.fnUntraced(function* (backend: Service) {
     }
     for (const window of [{ limit: 0 }, { offset: 4, limit: 0 }, { offset: 13 }, { offset: 1000, limit: 5 }]) {
       const none = yield* readText(backend, "/twelve.txt", window)
-      yield* hold(
+      yield* assert(
         none.endLine < none.startLine && none.text === "" && none.totalLines === 12,
         `the window ${JSON.stringify(window)} has no lines, and says that there are 12`,
         none
@@ -137,10 +138,10 @@ export const readRules: Rules<Service> = [
       const long = "aé日\u{1F600}".repeat(40_000)
       const text = ["short", long, "", "x".repeat(300_000), "y".repeat(windowBytes), "end"].join("\n")
       yield* backend.write("/long.txt", text)
-      yield* hold((yield* pages(backend, "/long.txt")) === text, "pages give the text", "another text")
+      yield* assert((yield* pages(backend, "/long.txt")) === text, "pages give the text", "another text")
       const wide = Array.from({ length: 3000 }, (_, index) => `${index} ${"é".repeat(200)}`).join("\n")
       yield* backend.write("/wide.txt", wide)
-      yield* hold((yield* pages(backend, "/wide.txt", 5000)) === wide, "pages of many lines give the text", "another")
+      yield* assert((yield* pages(backend, "/wide.txt", 5000)) === wide, "pages of many lines give the text", "another")
     })
   ],
   [
@@ -149,7 +150,7 @@ export const readRules: Rules<Service> = [
       const text = boundaries()
       yield* backend.write("/chunks.txt", text)
       const read = yield* readText(backend, "/chunks.txt")
-      yield* hold(read.text === text.replace(/\r\n/g, "\n").slice(0, -1), "the text is as written", read.text.length)
+      yield* assert(read.text === text.replace(/\r\n/g, "\n").slice(0, -1), "the text is as written", read.text.length)
       yield* same([read.totalLines, read.endLine], [12, 12], "its lines are counted")
     })
   ],
@@ -158,7 +159,7 @@ export const readRules: Rules<Service> = [
     Effect.fnUntraced(function* (backend) {
       yield* backend.write("/bom.txt", "\uFEFFname,age\nAda,36\n")
       const read = yield* readText(backend, "/bom.txt")
-      yield* hold(/^\uFEFF?name,age\nAda,36$/.test(read.text), "the text is read", read.text)
+      yield* assert(/^\uFEFF?name,age\nAda,36$/.test(read.text), "the text is read", read.text)
       yield* backend.edit("/bom.txt", [{ old: "Ada,36", new: "Ada,37" }])
       yield* same((yield* bytesAt(backend, "/bom.txt")).slice(0, 4), [0xef, 0xbb, 0xbf, 0x6e], "its bytes")
     })
@@ -180,7 +181,7 @@ export const readRules: Rules<Service> = [
       }
       for (const path of ["/a.png", "/a.txt"]) {
         const image = yield* backend.read(path)
-        yield* hold(image.kind === "binary" && image.mimeType === "image/png", `a PNG is image/png in ${path}`, image)
+        yield* assert(image.kind === "binary" && image.mimeType === "image/png", `a PNG is image/png in ${path}`, image)
         yield* same(image.size, png.length, "its size")
       }
     })

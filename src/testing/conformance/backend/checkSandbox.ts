@@ -1,5 +1,5 @@
 /**
- * What running commands does: exit codes, output, input, time, and that nothing goes on afterwards.
+ * Checks of commands: exit codes, output, input, time, and that nothing goes on afterwards.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -8,7 +8,8 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { Service as Files } from "../../../core/Backend.ts"
 import { collect, type ExecuteEvent, type Service } from "../../../core/Sandbox.ts"
-import { bytesAt, ends, fails, fill, hold, readText, type Rules, same, textAt } from "./hold.ts"
+import { fails, assert, same } from "../assert.ts"
+import { bytesAt, ends, fill, readText, type Rules, textAt } from "./common.ts"
 import { byteLength } from "./paths.ts"
 
 /** The two services that the layer of a sandbox gives. */
@@ -44,9 +45,9 @@ export const sandboxRules: Rules<Pair> = [
   [
     "it is a backend and a sandbox by one value",
     Effect.fnUntraced(function* ({ backend, sandbox }) {
-      yield* hold(Object.is(sandbox, backend), "both services are one value", "two")
-      yield* hold(sandbox.id !== "", "it has an id", sandbox.id)
-      yield* hold(typeof sandbox.reaches("/") === "boolean", "it says what commands reach", sandbox.reaches("/"))
+      yield* assert(Object.is(sandbox, backend), "both services are one value", "two")
+      yield* assert(sandbox.id !== "", "it has an id", sandbox.id)
+      yield* assert(typeof sandbox.reaches("/") === "boolean", "it says what commands reach", sandbox.reaches("/"))
     })
   ],
   [
@@ -58,9 +59,9 @@ export const sandboxRules: Rules<Pair> = [
       }
       const unknown = yield* sandbox.execute("no-such-command-anywhere")
       yield* same(unknown.exitCode, 127, "the exit code of a command that is not there")
-      yield* hold(unknown.output.includes("no-such-command-anywhere"), "its output names it", unknown.output)
+      yield* assert(unknown.output.includes("no-such-command-anywhere"), "its output names it", unknown.output)
       const broken = yield* sandbox.execute("if then (")
-      yield* hold(broken.exitCode !== 0, "a command that is no command fails", broken)
+      yield* assert(broken.exitCode !== 0, "a command that is no command fails", broken)
       for (const nul of ["\0", "echo a\0b"])
         yield* fails(sandbox.execute(nul), `execute of ${JSON.stringify(nul)}`, "Unsupported")
       for (const odd of ["", " ", "\n", "\ud800", `: ${"x".repeat(300_000)}`])
@@ -165,7 +166,7 @@ export const sandboxRules: Rules<Pair> = [
       yield* ends(sandbox.execute("true", { env: { ["__proto__"]: "x" } }), "a variable called __proto__")
       yield* fails(sandbox.execute("true", { env: { GIVEN: "a\0b" } }), "a value with NUL", "Unsupported")
       yield* same((yield* sandbox.ls("/")).entries, [], "no name is run as a command")
-      yield* hold(
+      yield* assert(
         (yield* sandbox.execute("command -v cat")).exitCode === 0,
         "there is a PATH to find commands by",
         "none"
@@ -209,9 +210,9 @@ export const sandboxRules: Rules<Pair> = [
     "bytes that are not UTF-8, and characters in pieces, break nothing",
     Effect.fnUntraced(function* ({ sandbox }) {
       const odd = yield* sandbox.execute("printf 'a\\377\\376b\\n'")
-      yield* hold(/^a.+b\n$/u.test(odd.output), "bytes that are no character are shown as something", odd.output)
+      yield* assert(/^a.+b\n$/u.test(odd.output), "bytes that are no character are shown as something", odd.output)
       const nul = yield* sandbox.execute("printf 'a\\000b'")
-      yield* hold(nul.output.startsWith("a") && nul.output.endsWith("b"), "NUL is no end", nul.output)
+      yield* assert(nul.output.startsWith("a") && nul.output.endsWith("b"), "NUL is no end", nul.output)
       const text = "é日\u{1F600}".repeat(3000)
       yield* sandbox.write("/text", text)
       yield* same((yield* sandbox.execute("cat text")).output, text, "long texts keep their characters")
@@ -226,13 +227,13 @@ export const sandboxRules: Rules<Pair> = [
       yield* sandbox.write("/long.txt", `first\n${lines.join("")}last\n`)
       const done = yield* sandbox.execute("cat long.txt; exit 5")
       yield* same([done.truncated, done.exitCode], [true, 5], "it says so")
-      yield* hold(byteLength(done.output) < 1_000_000, "most of it is left out", byteLength(done.output))
-      yield* hold(done.output.startsWith("first\n0\n1\n"), "its beginning is there", done.output.slice(0, 40))
-      yield* hold(done.output.endsWith("249999\nlast\n"), "its end is there", done.output.slice(-40))
+      yield* assert(byteLength(done.output) < 1_000_000, "most of it is left out", byteLength(done.output))
+      yield* assert(done.output.startsWith("first\n0\n1\n"), "its beginning is there", done.output.slice(0, 40))
+      yield* assert(done.output.endsWith("249999\nlast\n"), "its end is there", done.output.slice(-40))
       const events = yield* Stream.runCollect(sandbox.executeStream("cat long.txt; exit 5"))
       const last = events.at(-1)
       const streamed = seen(events).reduce((sum, { text }) => sum + byteLength(text), 0)
-      yield* hold(
+      yield* assert(
         last?._tag === "Exited" && last.exitCode === 5 && last.truncated === streamed < 1_500_000,
         "the stream gives all of it, or says so too",
         [last, streamed]
@@ -246,12 +247,12 @@ export const sandboxRules: Rules<Pair> = [
       const error = yield* Effect.flip(
         sandbox.execute("echo working; sleep 30; echo late > late.txt", { timeout: "500 millis" })
       ).pipe(
-        Effect.catch((done) => hold(false, "a command over its time fails", done).pipe(Effect.andThen(Effect.never)))
+        Effect.catch((done) => assert(false, "a command over its time fails", done).pipe(Effect.andThen(Effect.never)))
       )
       const took = (yield* Clock.currentTimeMillis) - began
       yield* same(error.reason, { _tag: "TimedOut", limit: 500 }, "the reason, with the limit in milliseconds")
       yield* same(error.operation, "execute", "the operation")
-      yield* hold(took < 10_000, "it does not wait for the command", `${took} ms`)
+      yield* assert(took < 10_000, "it does not wait for the command", `${took} ms`)
       const streamed = Stream.runCollect(sandbox.executeStream("echo working; sleep 30", { timeout: "500 millis" }))
       yield* fails(streamed, "the stream of a command over its time", "TimedOut")
       yield* same((yield* sandbox.execute("echo next")).output, "next\n", "the next command runs")
@@ -263,7 +264,7 @@ export const sandboxRules: Rules<Pair> = [
       const running = yield* Effect.forkScoped(sandbox.execute("sleep 0.6; echo late > late.txt"))
       yield* Effect.sleep("150 millis")
       const interrupted = yield* Effect.timeoutOption(Fiber.interrupt(running), "5 seconds")
-      yield* hold(Option.isSome(interrupted), "an interruption returns at once", "it did not")
+      yield* assert(Option.isSome(interrupted), "an interruption returns at once", "it did not")
       yield* Effect.sleep(grace)
       yield* same((yield* sandbox.ls("/")).entries, [], "nothing went on")
     })
@@ -322,7 +323,7 @@ export const processRules: Rules<Pair> = [
         yield* Fiber.interrupt(running)
       })
       const ended = yield* Effect.timeoutOption(Effect.all([timed, interrupting], { concurrency: 2 }), "4500 millis")
-      yield* hold(Option.isSome(ended), "both end soon", "they did not")
+      yield* assert(Option.isSome(ended), "both end soon", "they did not")
       yield* Effect.sleep("5 seconds")
       yield* same((yield* sandbox.ls("/")).entries, [], "nothing went on")
     })
@@ -361,7 +362,7 @@ export const streamRules: Rules<Pair> = [
         Effect.asVoid(sandbox.execute("echo working; sleep 30", { timeout: "400 millis" }))
       ).pipe(Effect.catch(() => Effect.undefined))
       const detail = late === undefined ? undefined : late.detail
-      yield* hold(detail?.includes("working") === true, "a command over its time says what it had said", detail)
+      yield* assert(detail?.includes("working") === true, "a command over its time says what it had said", detail)
       yield* Effect.sleep(grace)
       yield* same((yield* sandbox.ls("/")).entries, [], "nothing went on")
     })
@@ -374,7 +375,7 @@ export const secretRules: Rules<Pair, string> = [
     "a command sees little of the environment of this process",
     Effect.fnUntraced(function* ({ sandbox }, secret) {
       const { output } = yield* sandbox.execute("env; export -p; cat /proc/self/environ 2>/dev/null; true")
-      yield* hold(!output.includes(secret), `${secret} is not among it`, "it is")
+      yield* assert(!output.includes(secret), `${secret} is not among it`, "it is")
     })
   ]
 ]

@@ -1,11 +1,12 @@
 /**
- * What happens when others work on the same files: by another layer of this process, or in other processes.
+ * Checks of others that work on the same files: by another layer of this process, or in other processes.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
-import { allFiles, hold, type NotConformant, readText, type Rules, same, textAt } from "./hold.ts"
+import { assert, type NotConformant, same } from "../assert.ts"
+import { allFiles, readText, type Rules, textAt } from "./common.ts"
 import type { Again, Counter } from "./subject.ts"
 
 const atOnce = { concurrency: "unbounded" } as const
@@ -94,7 +95,7 @@ export const counterRules = <H>(): Rules<Service, Counter<H>, H | Scope.Scope> =
       yield* Effect.all([counter("/count.txt", times), counter("/count.txt", times), here], atOnce)
       yield* same(yield* textAt(backend, "/count.txt"), String(3 * times), "the count")
       const left = yield* backend.ls("/")
-      yield* hold(left.entries.length === 1, "nothing is left beside the file", left.entries)
+      yield* assert(left.entries.length === 1, "nothing is left beside the file", left.entries)
     })
   ]
 ]

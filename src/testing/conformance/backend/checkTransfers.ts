@@ -1,9 +1,10 @@
 /**
- * What upload and download do: bytes as they are, each file with its own outcome, in the order of the request.
+ * Checks of upload and download: bytes as they are, each file with its own outcome, in the order of the request.
  */
 import * as Effect from "effect/Effect"
 import type { Service, Transfer } from "../../../core/Backend.ts"
-import { allFiles, bytesAt, bytesOf, fails, fill, hold, type Rules, same, sameBytes, textAt } from "./hold.ts"
+import { fails, assert, same } from "../assert.ts"
+import { allFiles, bytesAt, bytesOf, fill, type Rules, sameBytes, textAt } from "./common.ts"
 
 const outcomes = <A>(transfers: ReadonlyArray<Transfer<A>>): ReadonlyArray<string> =>
   transfers.map((one) => (one.ok ? "ok" : one.error.reason._tag))
@@ -43,7 +44,7 @@ export const transferRules: Rules<Service> = [
       const got = yield* backend.download(Object.keys(files))
       for (const [index, [path, bytes]] of Object.entries(files).entries()) {
         const one = got[index]
-        yield* hold(one?.ok === true && one.path === path && sameBytes(one.value, bytes), `${path} comes back`, one)
+        yield* assert(one?.ok === true && one.path === path && sameBytes(one.value, bytes), `${path} comes back`, one)
       }
     })
   ],

@@ -1,9 +1,10 @@
 /**
- * What listing, deleting and moving do to files and folders.
+ * Checks of listing, deleting and moving files and folders.
  */
 import * as Effect from "effect/Effect"
 import type { Service } from "../../../core/Backend.ts"
-import { allFiles, fails, fill, hold, type Rules, same, textAt } from "./hold.ts"
+import { fails, assert, same } from "../assert.ts"
+import { allFiles, fill, type Rules, textAt } from "./common.ts"
 
 const tree = { "/a/one": "1", "/a/b/two": "2", "/a/b/c/three": "3", "/ab/other": "4", "/top": "5" }
 
@@ -34,7 +35,7 @@ export const treeRules: Rules<Service> = [
         "ls of a folder"
       )
       const sizes = (yield* backend.ls("/a")).entries.flatMap(({ kind, size }) => (kind === "file" ? [size] : []))
-      yield* hold(
+      yield* assert(
         sizes.every((size) => size === undefined || size === 1),
         "a size is in bytes",
         sizes
@@ -98,7 +99,7 @@ export const treeRules: Rules<Service> = [
       yield* backend.delete("/d/e/f")
       for (const path of ["/d/e", "/d"]) {
         const gone = yield* Effect.result(backend.delete(path))
-        yield* hold(
+        yield* assert(
           gone._tag === "Success" || gone.failure.reason._tag === "NotFound",
           "an empty folder is deleted, or not there",
           gone
@@ -115,7 +116,7 @@ export const treeRules: Rules<Service> = [
       yield* backend.move("/top", "/new/folder/bottom")
       yield* fails(backend.read("/top"), "read of the old place", "NotFound")
       yield* same(yield* textAt(backend, "/new/folder/bottom"), "5", "the text at the new place")
-      yield* hold(version !== "", "a version is something", version)
+      yield* assert(version !== "", "a version is something", version)
     })
   ],
   [

@@ -1,10 +1,11 @@
 /**
- * What writing and editing do: all or nothing, literal, with the line endings kept, never over what a caller has not
+ * Checks of writing and editing: all or nothing, literal, with the line endings kept, never over what a caller has not
  * seen.
  */
 import * as Effect from "effect/Effect"
 import type { Replacement, Service } from "../../../core/Backend.ts"
-import { allFiles, bytesAt, bytesOf, ends, fails, fill, hold, readText, type Rules, same, textAt } from "./hold.ts"
+import { fails, assert, same } from "../assert.ts"
+import { allFiles, bytesAt, bytesOf, ends, fill, readText, type Rules, textAt } from "./common.ts"
 
 const numerically = (numbers: ReadonlyArray<number>): ReadonlyArray<number> =>
   [...new Set(numbers)].sort((left, right) => left - right)
@@ -163,7 +164,7 @@ const versions = Effect.fnUntraced(function* (backend: Service) {
   yield* same(read.version, first.version, "read gives the version that write gave")
   yield* same((yield* backend.read("/v.txt", { limit: 1 })).version, first.version, "a version lasts while nothing changes")
   const second = yield* backend.write("/v.txt", "bbb", { version: first.version })
-  yield* hold(second.version !== first.version, "a change of content changes the version, at the same size", second)
+  yield* assert(second.version !== first.version, "a change of content changes the version, at the same size", second)
   yield* same(second.created, false, "write says that the file was there")
   yield* fails(backend.write("/v.txt", "ccc", { version: first.version }), "a write with a stale version", "Conflict")
   yield* fails(backend.edit("/v.txt", [{ old: "b", new: "c", replaceAll: true }], { version: first.version }), "an edit with a stale version", "Conflict")
@@ -226,7 +227,7 @@ export const writeRules: Rules<Service> = [
       const every = Array.from({ length: 0x300 }, (_, point) => String.fromCodePoint(point)).join("")
       for (const text of [every, "\0", "\u{10FFFF}\uFFFD\uFFFF", "EOF\nEOT\n'\"'\"'\n$(id)`id`\n", "-n -e \\n", "\r"]) {
         yield* backend.write("/any", text)
-        yield* hold((yield* textAt(backend, "/any")) === text, "the text is kept", text.slice(0, 20))
+        yield* assert((yield* textAt(backend, "/any")) === text, "the text is kept", text.slice(0, 20))
       }
       const half = yield* ends(backend.write("/half", "a\ud800b"), "a write of half a surrogate pair")
       if (half._tag === "Success") {
@@ -285,13 +286,13 @@ export const writeRules: Rules<Service> = [
           "an empty `old`",
           "NoMatch"
         )
-        yield* hold((empty.hint ?? "") !== "", "it says what to do", empty)
+        yield* assert((empty.hint ?? "") !== "", "it says what to do", empty)
         const equal = yield* fails(
           backend.edit("/e.txt", [{ old: "b", new: "b", replaceAll }]),
           "`old` is `new`",
           "NoMatch"
         )
-        yield* hold((equal.hint ?? "") !== "", "it says what to do", equal)
+        yield* assert((equal.hint ?? "") !== "", "it says what to do", equal)
         yield* fails(backend.edit("/e.txt", [{ old: "nowhere", new: "x", replaceAll }]), "no match", "NoMatch")
       }
       yield* fails(backend.edit("/none", [{ old: "a", new: "b" }]), "an edit of nothing", "NotFound")
@@ -309,7 +310,7 @@ export const writeRules: Rules<Service> = [
         Effect.fnUntraced(function* (backend: Service) {
           yield* backend.write("/e.txt", before)
           const reason = yield* fails(backend.edit("/e.txt", [{ old, new: "x" }]), "it", "NoMatch")
-          yield* hold(new RegExp(`\\b${line}\\b`).test(reason.hint ?? ""), `the hint names line ${line}`, reason.hint)
+          yield* assert(new RegExp(`\\b${line}\\b`).test(reason.hint ?? ""), `the hint names line ${line}`, reason.hint)
         })
       ] as const
   ),

@@ -1,5 +1,5 @@
 /**
- * The reference of what backends do: a map from paths to bytes, without effects.
+ * The reference for backends: a map from paths to bytes, without effects.
  */
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
@@ -9,7 +9,7 @@ import { ancestors, comparePaths, isWithin, normalize, segments } from "./paths.
 import { compileSearch, searchText } from "./searches.ts"
 import { applyEdits, decode, isBinary, isUtf8, mimeType, windowOf } from "./texts.ts"
 
-/** What an operation gives, or why it fails. */
+/** The result of an operation, or the reason for which it fails. */
 export type Outcome<A> = Result.Result<A, Reason>
 
 interface File {
@@ -27,13 +27,13 @@ const fail = (reason: Reason): Result.Result<never, Reason> => Result.fail(reaso
 const sameBytes = (left: Uint8Array, right: Uint8Array): boolean =>
   left.length === right.length && left.every((byte, index) => byte === right[index])
 
-/** Whether each line of a text ends with CR and LF. */
+/** Says whether each line of a text ends with CR and LF. */
 const isCrlf = (text: string): boolean => text.includes("\r\n") && !/\r(?!\n)|(?<!\r)\n/.test(text)
 
 /** Files in memory. Folders are what files are in. */
 export const fakeOf = (maxFileSize: number) => {
   const files = new Map<string, File>()
-  /** How many files are in a folder, at any depth. */
+  /** The number of files in a folder, at any depth. */
   const folders = new Map<string, number>()
   let changes = 0
 

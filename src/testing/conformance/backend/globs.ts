@@ -1,98 +1,20 @@
 /**
- * The glob dialect of backends and the rules of ignore files, as the reference has them: no regular expressions, so
- * that a pattern takes at most as many steps as it has parts times the parts of the path.
+ * The glob dialect of backends and the rules of ignore files, as the reference has them: by `effect/Glob`.
+ *
+ * The dialect differs from it in this: a pattern without `/` means names at any depth; a leading `/` is the folder that
+ * is searched; a `/` at the end means all that is in a folder; `a/**` is what is in `a`, and not `a` itself; and what
+ * can't be meant is refused, where `effect/Glob` takes it for a literal text or lets it match nothing.
  */
+import * as Glob from "effect/Glob"
 import * as Result from "effect/Result"
 import { segments } from "./paths.ts"
 
-type Test = (item: string) => boolean
+const compileNames = (names: ReadonlyArray<string>): Glob.Glob =>
+  Glob.make((names.at(-1) === "**" ? [...names, "*"] : names).join("/"), { dot: true })
 
-/** `many` stands for any run of items, a test for one of them. */
-type Part = "many" | Test
-
-const fits = (parts: ReadonlyArray<Part>, items: ReadonlyArray<string>): boolean => {
-  let part = 0
-  let item = 0
-  let many = -1
-  let taken = 0
-  while (item < items.length) {
-    const current = parts[part]
-    if (current === "many") {
-      many = part++
-      taken = item
-    } else if (current?.(items[item] ?? "") === true) {
-      part++
-      item++
-    } else if (many >= 0) {
-      part = many + 1
-      item = ++taken
-    } else return false
-  }
-  while (parts[part] === "many") part++
-  return part === parts.length
-}
-
-/** The class that begins at `[`, and where it ends. */
-const readClass = (chars: ReadonlyArray<string>, from: number): readonly [Test, number] | undefined => {
-  let at = from + 1
-  const negated = chars[at] === "!" || chars[at] === "^"
-  if (negated) at++
-  const ranges: Array<readonly [number, number]> = []
-  for (let first = true; ; first = false) {
-    if (chars[at] === undefined) return undefined
-    if (chars[at] === "]" && !first) break
-    if (chars[at] === "\\") at++
-    const low = chars[at]?.codePointAt(0) ?? 0
-    const isRange = chars[at + 1] === "-" && chars[at + 2] !== undefined && chars[at + 2] !== "]"
-    const high = isRange ? (chars[at + 2]?.codePointAt(0) ?? 0) : low
-    if (high < low) return undefined
-    ranges.push([low, high])
-    at += isRange ? 3 : 1
-  }
-  return [
-    (char) => {
-      const point = char.codePointAt(0) ?? 0
-      return ranges.some(([low, high]) => low <= point && point <= high) !== negated
-    },
-    at
-  ]
-}
-
-const compileName = (pattern: string): ReadonlyArray<Part> | undefined => {
-  const chars = Array.from(pattern)
-  const parts: Array<Part> = []
-  for (let at = 0; at < chars.length; at++) {
-    const char = chars[at] ?? ""
-    if (char === "*") {
-      if (parts.at(-1) !== "many") parts.push("many")
-    } else if (char === "?") parts.push(() => true)
-    else if (char === "[") {
-      const found = readClass(chars, at)
-      if (found === undefined) return undefined
-      parts.push(found[0])
-      at = found[1]
-    } else {
-      const literal = char === "\\" ? (chars[++at] ?? "\\") : char
-      parts.push((other) => other === literal)
-    }
-  }
-  return parts
-}
-
-const compileNames = (names: ReadonlyArray<string>): ReadonlyArray<Part> | undefined => {
-  const parts: Array<Part> = []
-  for (const name of names) {
-    if (name === "**") {
-      if (parts.at(-1) !== "many") parts.push("many")
-      continue
-    }
-    const inner = compileName(name)
-    if (inner === undefined) return undefined
-    parts.push((item) => fits(inner, Array.from(item)))
-  }
-  // What `a/**` matches is in `a`, and not `a`.
-  return parts.at(-1) === "many" ? [...parts, () => true] : parts
-}
+/** Whether a `[` is left that no `]` closes. */
+const isOpen = (pattern: string): boolean =>
+  pattern.replaceAll(/\\.|\[[!^]?(?:\\.|\[:\w+:\]|[^\\])(?:\\.|\[:\w+:\]|[^\]\\])*\]/gs, "").includes("[")
 
 const maxAlternatives = 1000
 
@@ -126,7 +48,7 @@ const expand = (pattern: string): Result.Result<ReadonlyArray<string>, string> =
   return Result.succeed(stack[0]?.current ?? [])
 }
 
-/** What a glob matches, of paths relative to where it looks; or what is wrong with it. */
+/** Compiles a glob of paths relative to the folder that is searched. Fails with what is wrong with it. */
 export const compileGlob = (pattern: string): Result.Result<(path: string) => boolean, string> => {
   if (pattern === "") return Result.fail("it is empty")
   if (/(?<!\\)\{(?:-?\d+\.\.-?\d+|[a-z]\.\.[a-z])(?:\.\.-?\d+)?\}/i.test(pattern)) return Result.fail("it has a range")
@@ -134,24 +56,19 @@ export const compileGlob = (pattern: string): Result.Result<(path: string) => bo
   const expanded = expand(pattern)
   if (Result.isFailure(expanded)) return Result.fail(expanded.failure)
   const anchored = pattern.includes("/")
-  const all: Array<ReadonlyArray<Part>> = []
+  const globs: Array<Glob.Glob> = []
   for (const alternative of expanded.success) {
     const one = alternative.replaceAll(/\/+/g, "/")
-    // `src/` is all that is in `src`.
     const names = (one.endsWith("/") ? `${one}**` : one).replace(/^\//, "").split("/")
+    if (names.some(isOpen)) return Result.fail("a character class is not closed")
     if (names.includes("..")) return Result.fail("it leads out of where it looks")
-    const parts = compileNames(anchored ? names.filter((name) => name !== ".") : ["**", ...names])
-    if (parts === undefined) return Result.fail("a character class is not closed, or its range is empty")
-    all.push(parts)
+    globs.push(compileNames(anchored ? names.filter((name) => name !== ".") : ["**", ...names]))
   }
-  return Result.succeed((path) => {
-    const names = segments(path)
-    return all.some((parts) => fits(parts, names))
-  })
+  return Result.succeed((path) => globs.some(Glob.match(segments(path).join("/"))))
 }
 
 interface Rule {
-  readonly parts: ReadonlyArray<Part>
+  readonly glob: Glob.Glob
   readonly negated: boolean
   readonly directories: boolean
 }
@@ -161,13 +78,17 @@ const compileRule = (line: string): Rule | undefined => {
   if (text === "" || text.startsWith("#")) return undefined
   const negated = text.startsWith("!")
   const directories = text.endsWith("/")
-  const names = text.slice(negated ? 1 : 0, directories ? -1 : undefined)
-  const anchored = names.includes("/")
-  const parts = compileNames(anchored ? names.replace(/^\//, "").split("/") : ["**", names])
-  return parts === undefined ? undefined : { parts, negated, directories }
+  // Braces mean nothing in ignore files.
+  const names = text
+    .slice(negated ? 1 : 0, directories ? -1 : undefined)
+    .replaceAll(/\\.|[{}]/gs, (found) => (found.length === 1 ? `\\${found}` : found))
+  const parts = names.includes("/") ? names.replace(/^\//, "").split("/") : ["**", names]
+  // Such names match nothing.
+  if (parts.some((part) => part === "" || part === "." || isOpen(part))) return undefined
+  return { glob: compileNames(parts), negated, directories }
 }
 
-/** The rules of the ignore files in these folders: whether a file is left out. */
+/** Reads the ignore files of folders. Says of a path whether it is left out. */
 export const compileIgnore = (files: ReadonlyMap<string, string>): ((path: string) => boolean) => {
   const rules = new Map(
     Array.from(files, ([folder, text]) => [
@@ -190,7 +111,8 @@ export const compileIgnore = (files: ReadonlyMap<string, string>): ((path: strin
     else if (!ignored)
       for (let depth = 0; depth < names.length; depth++)
         for (const rule of rules.get(`/${names.slice(0, depth).join("/")}`) ?? [])
-          if ((directory || !rule.directories) && fits(rule.parts, names.slice(depth))) ignored = !rule.negated
+          if ((directory || !rule.directories) && Glob.match(rule.glob, names.slice(depth).join("/")))
+            ignored = !rule.negated
     if (directory) decided.set(key, ignored)
     return ignored
   }

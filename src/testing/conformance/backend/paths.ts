@@ -6,7 +6,7 @@ import type { Reason } from "../../../core/BackendError.ts"
 
 const encoder = new TextEncoder()
 
-/** How long a text is in UTF-8. */
+/** The length of a text in UTF-8. */
 export const byteLength = (text: string): number => encoder.encode(text).length
 
 const maxNameBytes = 255
@@ -30,7 +30,7 @@ export const normalize = (path: string): Result.Result<string, Reason> => {
 /** The names on the way to a path: none for the root. */
 export const segments = (path: string): ReadonlyArray<string> => path.split("/").filter((name) => name !== "")
 
-/** Whether a path is a folder or in it. */
+/** Says whether a path is a folder or in it. */
 export const isWithin = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`)
 

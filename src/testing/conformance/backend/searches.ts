@@ -14,7 +14,7 @@ const shown = 1000
 const cutAround = (line: string, start: number): string =>
   line.length <= 2 * shown ? line : line.slice(Math.max(0, start - shown), start + shown)
 
-/** How to find a query in a line; or what is wrong with it. */
+/** Compiles a query to what finds it in a line. Fails with what is wrong with it. */
 export const compileSearch = (query: GrepQuery): Result.Result<Find, string> => {
   const { pattern } = query
   if (pattern === "" || /[\n\r]/.test(pattern)) return Result.fail("nothing that could be in a line")

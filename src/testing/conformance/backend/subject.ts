@@ -1,12 +1,12 @@
 /**
- * What a subject of the checks can do beside being a backend.
+ * Abilities of a subject beside those of a backend.
  */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../core/Backend.ts"
 import type { Absent } from "../../BackendConformance.ts"
 
-/** What is at a path of the machine itself, links not followed; `mode` is its permission bits. */
+/** An entry at a path of the machine itself, links not followed; `mode` is its permission bits. */
 export interface Found {
   readonly kind: "file" | "directory" | "link" | "other"
   readonly mode: number
@@ -47,7 +47,7 @@ export type Deny<out H> = (folder: string) => Effect.Effect<void, never, H | Sco
 export type FillDisk<out H> = () => Effect.Effect<void, never, H | Scope.Scope>
 
 /**
- * How many files the checks of a large folder make: 20,000 if that takes seconds. They are uploaded, unless `plant` can
+ * The number of files that the checks of a large folder make: 20,000 if that takes seconds. They are uploaded, unless `plant` can
  * make them faster behind the back of the backend, by their paths in it.
  */
 export interface ManyFiles<out H> {
@@ -65,23 +65,23 @@ export type Again<H> = Effect.Effect<Service, never, H | Scope.Scope>
  */
 export type Counter<out H> = (path: string, times: number) => Effect.Effect<void, never, H | Scope.Scope>
 
-/** What a subject of {@link Absent} parts may have. All of it lasts until the scope is closed. */
+/** Abilities that a subject has, or {@link Absent}. All of them last until the scope is closed. */
 export interface Abilities<out H> {
-  /** What is behind the backend is files of this machine. */
+  /** The backend has files of this machine. */
   readonly host: Host<H> | Absent
   /** Makes the system refuse everything in a folder, given as a path of the backend. */
   readonly deny: Deny<H> | Absent
   /** Fills the disk: no byte more can be written. */
   readonly fillDisk: FillDisk<H> | Absent
   readonly huge: Huge<H> | Absent
-  /** How many bytes a file of an upload or a download may have. */
+  /** The most bytes that a file of an upload or a download may have. */
   readonly maxFileSize: number | Absent
   readonly manyFiles: ManyFiles<H> | Absent
   /** Other layers of this process may work on the same files. Left out, nothing is said of that. */
   readonly again?: Again<H> | Absent | undefined
   /** Other processes may work on the same files. Left out, nothing is said of that. */
   readonly counter?: Counter<H> | Absent | undefined
-  /** Who reads a file while it is written gets the old one or the new one. */
+  /** Whoever reads a file while it is written gets the old one or the new one. */
   readonly atomicWrites: true | Absent
   /** Names that differ in case or in Unicode normal form are different names. */
   readonly distinctNames: true | Absent

@@ -14,11 +14,11 @@ const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
 /** The text of a file as it is, with its byte order mark if it has one. */
 export const decode = (bytes: Uint8Array): string => lossy.decode(bytes)
 
-/** Whether all of these bytes are UTF-8. */
+/** Says whether all of these bytes are UTF-8. */
 export const isUtf8 = (bytes: Uint8Array): boolean =>
   Result.isSuccess(Result.try({ try: () => fatal.decode(bytes), catch: () => undefined }))
 
-/** Whether a file is binary, by its first bytes. */
+/** Says whether a file is binary, by its first bytes. */
 export const isBinary = (bytes: Uint8Array): boolean => {
   const head = bytes.subarray(0, sniffed)
   if (head.includes(0)) return true
@@ -36,7 +36,7 @@ const mimeTypes: Readonly<Record<string, string>> = {
   webp: "image/webp"
 }
 
-/** What a binary file is, by its name. */
+/** The media type of a binary file, by its name. */
 export const mimeType = (path: string): string =>
   mimeTypes[path.slice(path.lastIndexOf(".") + 1).toLowerCase()] ?? "application/octet-stream"
 
@@ -47,7 +47,7 @@ export const toLines = (text: string): ReadonlyArray<string> => {
   return lines.at(-1) === "" ? lines.slice(0, -1) : lines
 }
 
-/** How many bytes of text a window has at most. */
+/** The most bytes of text that a window has. */
 const maxWindowBytes = 256 * 1024
 
 const whole = (value: number | undefined, least: number, otherwise: number): number =>
@@ -84,7 +84,7 @@ export const windowOf = (text: string, window: Window) => {
     startLine,
     endLine: startLine + shown.length - 1,
     totalLines: lines.length,
-    ...(nextColumn === undefined ? {} : { nextColumn })
+    nextColumn
   }
 }
 
@@ -102,7 +102,7 @@ const linesAt = (text: string, positions: ReadonlyArray<number>): ReadonlyArray<
   })
 }
 
-/** Where places that were replaced before are, once others are replaced; both are in order. */
+/** Moves places that were replaced before to where they are once others are replaced; both are in order. */
 const shift = (
   starts: ReadonlyArray<number>,
   found: ReadonlyArray<number>,
@@ -130,7 +130,7 @@ const kinds: ReadonlyArray<readonly [name: string, fold: (line: string) => strin
   ["case", (line) => line.toLowerCase()]
 ]
 
-/** What is nearest to a text that is not in a file: the line, and in what it differs. */
+/** The line nearest to a text that is not in a file, and in what it differs. */
 const diagnose = (text: string, old: string): string => {
   const lines = toLines(text)
   const wanted = toLines(old).find((line) => line.trim() !== "") ?? old

@@ -4,8 +4,8 @@
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Service } from "../../../core/SessionStore.ts"
-import { hold, same } from "../backend/hold.ts"
-import { add, all, answered, called, entry, fails, ids, result, type Rules, said, step } from "./hold.ts"
+import { assert, fails, same } from "../assert.ts"
+import { add, all, answered, called, entry, ids, result, type Rules, said, step } from "./common.ts"
 
 const keepsWhatItIsGiven = Effect.fnUntraced(function* (store: Service) {
   yield* store.create({ threadId: "t" })
@@ -36,12 +36,12 @@ const refusesAnotherLeaf = Effect.fnUntraced(function* (store: Service) {
   yield* store.create({ threadId: "t" })
   yield* add(store, "t", said("1", "one"), step("2"))
   const stale = store.append("t", { leaf: "1", entries: [said("3", "stale")] })
-  const conflict = yield* fails(stale, "Conflict", "an append behind what is not the leaf")
+  const conflict = yield* fails(stale, "an append behind what is not the leaf", "Conflict")
   yield* same(conflict, { _tag: "Conflict", expected: "1", found: "2" }, "a conflict names both leaves")
   const early = store.append("t", { leaf: null, entries: [said("3", "early")] })
-  yield* same((yield* fails(early, "Conflict", "an append at the beginning")).found, "2", "what is found there")
+  yield* same((yield* fails(early, "an append at the beginning", "Conflict")).found, "2", "what is found there")
   const none = store.append("t", { leaf: "1", entries: [] })
-  yield* fails(none, "Conflict", "an append of nothing behind what is not the leaf")
+  yield* fails(none, "an append of nothing behind what is not the leaf", "Conflict")
   yield* same(yield* ids(store, "t"), ["1", "2"], "what was refused is not there")
 })
 
@@ -54,15 +54,15 @@ const happensOnce = Effect.fnUntraced(function* (store: Service) {
   yield* same(yield* store.append("t", batch), first, "… also when the thread went on")
   yield* same(yield* ids(store, "t"), ["1", "2", "3"], "nothing is doubled")
   const other = store.append("t", { leaf: null, entries: [said("1", "other"), step("2")] })
-  yield* fails(other, "Conflict", "other entries with these ids")
+  yield* fails(other, "other entries with these ids", "Conflict")
   const part = store.append("t", { leaf: "1", entries: [step("2"), said("4", "x")] })
-  yield* fails(part, "Conflict", "a batch that is there only in part")
+  yield* fails(part, "a batch that is there only in part", "Conflict")
   const taken = store.append("t", { leaf: "3", entries: [said("5", "x"), said("1", "one")] })
-  yield* fails(taken, "InvalidEntry", "an id that is taken")
+  yield* fails(taken, "an id that is taken", "InvalidEntry")
   const elsewhere = store.append("t", { leaf: "3", entries: batch.entries })
-  yield* fails(elsewhere, "InvalidEntry", "what is there behind another entry")
+  yield* fails(elsewhere, "what is there behind another entry", "InvalidEntry")
   const twice = store.append("t", { leaf: "3", entries: [said("6", "x"), said("6", "x")] })
-  yield* fails(twice, "InvalidEntry", "an id that is there twice")
+  yield* fails(twice, "an id that is there twice", "InvalidEntry")
   yield* same(yield* ids(store, "t"), ["1", "2", "3"], "what was refused is not there")
 })
 
@@ -70,16 +70,16 @@ const refusesWhatIsNone = Effect.fnUntraced(function* (store: Service) {
   yield* store.create({ threadId: "t" })
   const problem = { ...entry("1", { _tag: "Compaction", tokensBefore: Number.NaN, tokensAfter: 1 }) }
   const invalid = store.append("t", { leaf: null, entries: [said("0", "fine"), problem] })
-  yield* same((yield* fails(invalid, "InvalidEntry", "what is no entry")).entry, "1", "which one it is")
+  yield* same((yield* fails(invalid, "what is no entry", "InvalidEntry")).entry, "1", "which one it is")
   for (const id of ["", "x".repeat(129), "a\nb", "\ud800"]) {
     const append = store.append("t", { leaf: null, entries: [said(id, "x")] })
-    yield* fails(append, "InvalidEntry", `an entry with the id ${JSON.stringify(id)}`)
+    yield* fails(append, `an entry with the id ${JSON.stringify(id)}`, "InvalidEntry")
   }
   const large = store.append("t", { leaf: null, entries: [said("0", "fine"), said("1", "x".repeat(16_000_000))] })
-  const { bytes, limit, what } = yield* fails(large, "TooLarge", "16 million characters")
+  const { bytes, limit, what } = yield* fails(large, "16 million characters", "TooLarge")
   yield* same([bytes > 16_000_000, limit, what], [true, 15 * 1024 * 1024, "entry 1"], "how large what is")
   yield* same(yield* ids(store, "t"), [], "nothing of it is stored")
-  yield* fails(add(store, "none", said("1", "x")), "NotFound", "an append to a thread that is not there")
+  yield* fails(add(store, "none", said("1", "x")), "an append to a thread that is not there", "NotFound")
   const most = said("0", "y".repeat(15_700_000))
   yield* add(store, "t", most)
   yield* same((yield* store.load("t")).entries[0]?.entry, most.entry, "the largest entry comes back")
@@ -112,8 +112,8 @@ const oneWinsEachTime = Effect.fnUntraced(function* (store: Service) {
   const expected = done.flatMap(({ mine }) => mine.flatMap((id) => [id, `${id}-step`]))
   yield* same(path.toSorted(), expected.toSorted(), "what was acknowledged is there once, and nothing else is")
   const isWhole = path.every((id, index) => index % 2 === 0 || id === `${path[index - 1]}-step`)
-  yield* hold(isWhole, "nothing comes between the entries of one append", path)
-  yield* hold(
+  yield* assert(isWhole, "nothing comes between the entries of one append", path)
+  yield* assert(
     done.some(({ conflicts }) => conflicts > 0),
     "writers that were too late got a conflict",
     done.map(({ conflicts }) => conflicts)

@@ -7,8 +7,8 @@ import * as Stream from "effect/Stream"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
 import type { Listing, Service } from "../../../core/SessionStore.ts"
-import { hold, same } from "../backend/hold.ts"
-import { add, all, answered, fails, ids, type Rules, said, step } from "./hold.ts"
+import { assert, fails, same } from "../assert.ts"
+import { add, all, answered, ids, type Rules, said, step } from "./common.ts"
 
 const paths = ["a/b", "a_b", "a-b", "a%2Fb", "a\\b", "A/B", "a", "A", ".", "..", "../a", "/etc/passwd", "~"]
 const reserved = ["con", "NUL", "aux.", "*", "?", "__proto__", "constructor", "null", "{}", "0", "-1"]
@@ -31,12 +31,12 @@ const hostileIds = Effect.fnUntraced(function* (store: Service) {
   yield* same(listed.map(({ threadId }) => threadId).toSorted(), distinct.toSorted(), "the list has each thread once")
   for (const threadId of ["", "x".repeat(513), "a\u0000b", "a\nb", "\ud800", "a\u007f", "a\u2028b"]) {
     const name = JSON.stringify(threadId).slice(0, 40)
-    yield* fails(store.create({ threadId }), "InvalidId", `the id ${name}`)
-    yield* fails(store.info(threadId), "NotFound", `a thread with the id ${name}`)
+    yield* fails(store.create({ threadId }), `the id ${name}`, "InvalidId")
+    yield* fails(store.info(threadId), `a thread with the id ${name}`, "NotFound")
   }
-  yield* fails(store.create({ threadId: "a/b" }), "AlreadyExists", "creating twice")
+  yield* fails(store.create({ threadId: "a/b" }), "creating twice", "AlreadyExists")
   const random = yield* store.create()
-  yield* hold(random.threadId.length > 10, "a thread without an id gets one", random)
+  yield* assert(random.threadId.length > 10, "a thread without an id gets one", random)
 })
 
 const pagesOf = Effect.fnUntraced(function* <A>(
@@ -83,8 +83,8 @@ const metadata = Effect.fnUntraced(function* (store: Service) {
   yield* same((yield* store.list({ where: { "a.b": 1 } })).items, [], "what was replaced is found no more")
   yield* same((yield* store.list({ where: { user: "ada" } })).items.length, 1, "what replaced it is found")
   const large = { text: "x".repeat(70_000) }
-  yield* fails(store.create({ threadId: "large", metadata: large }), "InvalidEntry", "70,000 characters of metadata")
-  yield* fails(store.describe("none", {}), "NotFound", "describing what is not there")
+  yield* fails(store.create({ threadId: "large", metadata: large }), "70,000 characters of metadata", "InvalidEntry")
+  yield* fails(store.describe("none", {}), "describing what is not there", "NotFound")
 })
 
 const lists = Effect.fnUntraced(function* (store: Service) {
@@ -104,7 +104,7 @@ const lists = Effect.fnUntraced(function* (store: Service) {
   yield* same(listed.map(({ threadId }) => threadId).toSorted(), names, "pages have each thread once")
   const odd = yield* pagesOf((cursor) => store.list({ limit: 1, where: { odd: true }, ...cursor }))
   yield* same(odd.map(({ threadId }) => threadId).toSorted(), ["t1", "t3", "t5", "t7"], "pages of some")
-  yield* fails(store.list({ cursor: "nonsense" }), "InvalidPoint", "a cursor that is none")
+  yield* fails(store.list({ cursor: "nonsense" }), "a cursor that is none", "InvalidPoint")
 })
 
 const searches = Effect.fnUntraced(function* (store: Service) {
@@ -156,7 +156,7 @@ const searches = Effect.fnUntraced(function* (store: Service) {
   const paged = yield* pagesOf((cursor) => store.search("deploy", { limit: 1, ...cursor }))
   yield* same(paged.map(({ entryId }) => entryId).toSorted(), ["1", "2"], "pages have each hit once")
   yield* same(paged[0]?.role, (yield* store.search("deploy", { limit: 1 })).items[0]?.role, "a hit says who spoke")
-  yield* hold(paged[0]?.excerpt.toLowerCase().includes("deploy") === true, "a hit shows the text", paged)
+  yield* assert(paged[0]?.excerpt.toLowerCase().includes("deploy") === true, "a hit shows the text", paged)
   yield* same((yield* store.search("deploy", { threadId: "u" })).items, [], "a search of one thread")
   yield* store.rewind("t", "1")
   yield* same(yield* found("deployment"), ["2"], "branches that were left are found")
@@ -166,7 +166,7 @@ const searches = Effect.fnUntraced(function* (store: Service) {
   yield* store.create({ threadId: "v" })
   yield* add(store, "v", said("6", "said after something was removed"))
   yield* same(yield* found("removed"), ["6"], "what is said after that is found")
-  yield* fails(store.search("x", { cursor: "[1]" }), "InvalidPoint", "a cursor that is none")
+  yield* fails(store.search("x", { cursor: "[1]" }), "a cursor that is none", "InvalidPoint")
 })
 
 const count = 10_000
@@ -181,7 +181,7 @@ const longThreads = Effect.fnUntraced(function* (store: Service) {
   yield* same(yield* store.leaf("t"), { id: `e${count - 1}`, step: count }, "the leaf of a long thread")
   const entries = yield* all(store, "t")
   const isWhole = entries.length === count && entries.every(({ id }, index) => id === `e${index}`)
-  yield* hold(isWhole, "a long thread is whole, in order", entries.length)
+  yield* assert(isWhole, "a long thread is whole, in order", entries.length)
   yield* same((yield* store.load("t", { limit: 1_000_000 })).entries.length, count, "a page is bounded")
   const fork = yield* store.fork("t", { threadId: "f", at: "e5000" })
   yield* same(fork.leaf.step, 5001, "a fork of a long thread")

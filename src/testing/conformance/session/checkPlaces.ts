@@ -1,13 +1,13 @@
 /**
- * What outlives the store: everything that was acknowledged, and nothing that was refused; on a full disk, too.
+ * Checks of what outlives the store: everything that was acknowledged, and nothing that was refused; on a full disk, too.
  */
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { SessionError } from "../../../core/SessionError.ts"
 import type { Service } from "../../../core/SessionStore.ts"
-import { hold, type NotConformant, same } from "../backend/hold.ts"
-import { add, answered, fails, ids, said, step } from "./hold.ts"
+import { type NotConformant, assert, fails, same } from "../assert.ts"
+import { add, answered, ids, said, step } from "./common.ts"
 
 type Survival = readonly [
   name: string,
@@ -100,13 +100,13 @@ export const diskRules: ReadonlyArray<Disk> = [
         failures++
         yield* same(outcome.failure.reason._tag, "Unavailable", "why a full disk takes nothing")
       }
-      yield* hold(failures === 3, "a full disk refuses", failures)
+      yield* assert(failures === 3, "a full disk refuses", failures)
       yield* fails(
         store.import(Stream.fromIterable(lines), { threadId: "copy" }),
-        "Unavailable",
-        "an import onto a full disk"
+        "an import onto a full disk",
+        "Unavailable"
       )
-      yield* fails(store.info("copy"), "NotFound", "what is left of that import")
+      yield* fails(store.info("copy"), "what is left of that import", "NotFound")
       return yield* ids(store, "t")
     }),
     Effect.fnUntraced(function* (store, written) {

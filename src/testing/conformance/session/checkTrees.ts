@@ -4,8 +4,8 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Service } from "../../../core/SessionStore.ts"
-import { hold, same } from "../backend/hold.ts"
-import { add, all, answered, called, fails, ids, result, type Rules, said, step } from "./hold.ts"
+import { assert, fails, same } from "../assert.ts"
+import { add, all, answered, called, ids, result, type Rules, said, step } from "./common.ts"
 
 /** A question, two calls with their results, an answer. */
 const turn = (prefix: string) => [
@@ -38,8 +38,8 @@ const pages = Effect.fnUntraced(function* (store: Service) {
   )
   yield* same(page.next, "x-a", "the next page goes on with the entry before")
   yield* same((yield* store.load("t", { limit: 0 })).entries.length, 1, "a page has an entry at least")
-  yield* fails(store.load("t", { from: "none" }), "InvalidPoint", "a page from what is not there")
-  yield* fails(store.load("none"), "NotFound", "loading a thread that is not there")
+  yield* fails(store.load("t", { from: "none" }), "a page from what is not there", "InvalidPoint")
+  yield* fails(store.load("none"), "loading a thread that is not there", "NotFound")
 })
 
 const rewinds = Effect.fnUntraced(function* (store: Service) {
@@ -47,10 +47,10 @@ const rewinds = Effect.fnUntraced(function* (store: Service) {
   yield* add(store, "t", ...turn("w"), ...turn("x"))
   const before = yield* all(store, "t")
   for (const id of inside) {
-    const reason = yield* fails(store.rewind("t", id), "InvalidPoint", `rewinding to ${id}, inside of a group,`)
+    const reason = yield* fails(store.rewind("t", id), `rewinding to ${id}, inside of a group,`, "InvalidPoint")
     yield* same(reason.entry, id, "the point that is refused")
   }
-  yield* fails(store.rewind("t", "none"), "InvalidPoint", "rewinding to what is not there")
+  yield* fails(store.rewind("t", "none"), "rewinding to what is not there", "InvalidPoint")
   for (const id of between) {
     const leaf = yield* store.rewind("t", id)
     yield* same(leaf, { id, step: before.findIndex((one) => one.id === id) + 1 }, "rewinding gives the new leaf")
@@ -62,7 +62,7 @@ const rewinds = Effect.fnUntraced(function* (store: Service) {
   }
   yield* store.rewind("t", "w-answered")
   const stale = store.append("t", { leaf: "x-answered", entries: [said("late", "late")] })
-  yield* fails(stale, "Conflict", "whoever still writes behind the old leaf")
+  yield* fails(stale, "whoever still writes behind the old leaf", "Conflict")
   yield* add(store, "t", said("y", "another way"))
   yield* same((yield* ids(store, "t")).slice(-2), ["w-answered", "y"], "the thread goes on as a branch")
   const left = yield* store.load("t", { from: "x-answered", limit: 100 })
@@ -82,10 +82,10 @@ const branches = Effect.fnUntraced(function* (store: Service) {
   const leaf = "x-answered"
   const batch = { leaf, behind: "w-3", entries: [said("y", "another way"), step("y-1")] }
   const inside = store.append("t", { ...batch, behind: "x-called" })
-  yield* fails(inside, "InvalidPoint", "an append inside of a group")
-  yield* fails(store.append("t", { ...batch, behind: "none" }), "InvalidPoint", "an append behind what is not there")
-  yield* fails(store.append("t", { ...batch, leaf: "x-3" }), "Conflict", "an append elsewhere with another leaf")
-  yield* fails(store.append("none", batch), "NotFound", "an append elsewhere in no thread")
+  yield* fails(inside, "an append inside of a group", "InvalidPoint")
+  yield* fails(store.append("t", { ...batch, behind: "none" }), "an append behind what is not there", "InvalidPoint")
+  yield* fails(store.append("t", { ...batch, leaf: "x-3" }), "an append elsewhere with another leaf", "Conflict")
+  yield* fails(store.append("none", batch), "an append elsewhere in no thread", "NotFound")
   yield* same(yield* all(store, "t"), before, "what was refused moves nothing")
   const there = yield* store.append("t", batch)
   yield* same(there, { id: "y-1", step: 9 }, "an append elsewhere gives the new leaf")
@@ -93,7 +93,7 @@ const branches = Effect.fnUntraced(function* (store: Service) {
   yield* same((yield* ids(store, "t")).slice(-3), ["w-3", "y", "y-1"], "the path goes by where it was put")
   yield* same(yield* store.append("t", batch), there, "appending the same again gives the same")
   const other = store.append("t", { ...batch, behind: "w-answered" })
-  yield* fails(other, "Conflict", "what is there, but elsewhere")
+  yield* fails(other, "what is there, but elsewhere", "Conflict")
   yield* same((yield* store.load("t", { from: leaf })).entries, before, "the branch that was left is still there")
   yield* store.append("t", { leaf: "y-1", behind: null, entries: [said("z", "anew")] })
   yield* same(yield* store.leaf("t"), { id: "z", step: 1 }, "a second beginning")
@@ -106,7 +106,7 @@ const branches = Effect.fnUntraced(function* (store: Service) {
 const forks = Effect.fnUntraced(function* (store: Service) {
   yield* store.create({ threadId: "t", metadata: { user: "ada" } })
   yield* add(store, "t", ...turn("x"))
-  for (const id of inside) yield* fails(store.fork("t", { at: id }), "InvalidPoint", `a fork inside of a group, ${id},`)
+  for (const id of inside) yield* fails(store.fork("t", { at: id }), `a fork inside of a group, ${id},`, "InvalidPoint")
   const fork = yield* store.fork("t", { threadId: "f", at: "x-3" })
   yield* same(fork.origin, { threadId: "t", entryId: "x-3" }, "a fork says where it comes from")
   yield* same(fork.metadata, { user: "ada" }, "a fork takes metadata over")
@@ -124,24 +124,24 @@ const forks = Effect.fnUntraced(function* (store: Service) {
     ],
     "a fork goes on by itself, whatever ids the first one uses since"
   )
-  yield* fails(store.append("f", { leaf: "f-1", entries: [said("x-said", "x")] }), "InvalidEntry", "an id it shares")
-  yield* fails(store.append("t", { leaf: "later", entries: [said("x-said", "x")] }), "InvalidEntry", "an id of it")
+  yield* fails(store.append("f", { leaf: "f-1", entries: [said("x-said", "x")] }), "an id it shares", "InvalidEntry")
+  yield* fails(store.append("t", { leaf: "later", entries: [said("x-said", "x")] }), "an id of it", "InvalidEntry")
   const again = yield* store.fork("f", { threadId: "g", metadata: {} })
   yield* same(again.metadata, {}, "a fork takes the metadata that it is given")
   yield* store.rewind("g", "x-answered")
   yield* same((yield* ids(store, "g")).length, 8, "a fork may go to a branch that was there when it was made")
-  yield* fails(store.rewind("f", "none"), "InvalidPoint", "a fork can't go where nothing is")
+  yield* fails(store.rewind("f", "none"), "a fork can't go where nothing is", "InvalidPoint")
   yield* store.delete("t")
-  yield* fails(store.info("t"), "NotFound", "a removed thread")
+  yield* fails(store.info("t"), "a removed thread", "NotFound")
   yield* same(yield* all(store, "f"), second, "a fork keeps what it shares with a thread that was removed")
   yield* store.create({ threadId: "t" })
   yield* same(yield* ids(store, "t"), [], "a removed thread's id is free, and what it had is gone")
   yield* store.delete("f")
   yield* same((yield* ids(store, "g")).length, 8, "… also when the one between is removed")
   yield* store.delete("g")
-  yield* fails(store.fork("t", { threadId: "t" }), "AlreadyExists", "a fork with an id that is taken")
+  yield* fails(store.fork("t", { threadId: "t" }), "a fork with an id that is taken", "AlreadyExists")
   const empty = yield* store.fork("t")
-  yield* hold(empty.threadId !== "t" && empty.leaf.id === null, "an empty thread can be forked", empty)
+  yield* assert(empty.threadId !== "t" && empty.leaf.id === null, "an empty thread can be forked", empty)
   yield* store.delete(empty.threadId)
   yield* same((yield* store.info("t")).threadId, "t", "a thread whose only fork is removed is there")
 })
@@ -166,8 +166,8 @@ const labels = Effect.fnUntraced(function* (store: Service) {
   yield* same(yield* store.leaf("t"), leaf, "a label does not move the leaf: a run that writes goes on")
   yield* add(store, "t", said("y", "more"))
   yield* same((yield* ids(store, "t")).length, 9, "a label is not on the path")
-  yield* fails(store.label("t", "here", "none"), "InvalidPoint", "a label of what is not there")
-  yield* fails(store.label("t", "", "y"), "InvalidEntry", "a label without a name")
+  yield* fails(store.label("t", "here", "none"), "a label of what is not there", "InvalidPoint")
+  yield* fails(store.label("t", "", "y"), "a label without a name", "InvalidEntry")
   yield* store.fork("t", { threadId: "f" })
   yield* store.label("f", "here", "y")
   yield* same(yield* names, expected, "a label of a fork is its own")
@@ -179,23 +179,23 @@ const archives = Effect.fnUntraced(function* (store: Service) {
   yield* add(store, "t", said("1", "findable"))
   yield* store.archive("t")
   yield* store.archive("t")
-  yield* hold((yield* store.info("t")).archived, "an archived thread says so", "not archived")
-  yield* fails(add(store, "t", said("2", "x")), "Archived", "an append to an archived thread")
-  yield* fails(store.rewind("t", null), "Archived", "rewinding an archived thread")
-  yield* fails(store.label("t", "x", "1"), "Archived", "a label of an archived thread")
+  yield* assert((yield* store.info("t")).archived, "an archived thread says so", "not archived")
+  yield* fails(add(store, "t", said("2", "x")), "an append to an archived thread", "Archived")
+  yield* fails(store.rewind("t", null), "rewinding an archived thread", "Archived")
+  yield* fails(store.label("t", "x", "1"), "a label of an archived thread", "Archived")
   yield* same(yield* ids(store, "t"), ["1"], "an archived thread can be read")
   yield* same((yield* store.list()).items, [], "an archived thread is not in lists")
   yield* same((yield* store.list({ archived: true })).items.length, 1, "… but among the archived")
   yield* same((yield* store.search("findable")).items, [], "an archived thread is not found")
   yield* same((yield* store.search("findable", { archived: true })).items.length, 1, "… but among the archived")
   const fork = yield* store.fork("t", { threadId: "f" })
-  yield* hold(!fork.archived, "a fork of an archived thread is not archived", fork)
+  yield* assert(!fork.archived, "a fork of an archived thread is not archived", fork)
   yield* store.unarchive("t")
   yield* add(store, "t", said("2", "x"))
   yield* store.delete("t")
-  yield* fails(store.delete("t"), "NotFound", "removing twice")
-  yield* fails(store.archive("t"), "NotFound", "archiving what is not there")
-  yield* fails(Stream.runCollect(store.export("t")), "NotFound", "exporting what is not there")
+  yield* fails(store.delete("t"), "removing twice", "NotFound")
+  yield* fails(store.archive("t"), "archiving what is not there", "NotFound")
+  yield* fails(Stream.runCollect(store.export("t")), "exporting what is not there", "NotFound")
 })
 
 const exports = Effect.fnUntraced(function* (store: Service) {
@@ -209,8 +209,8 @@ const exports = Effect.fnUntraced(function* (store: Service) {
   yield* store.label("t", "top", "x-answered")
   const lines = yield* Stream.runCollect(store.export("t"))
   yield* same(lines.length, 1 + 8 + 8 + 8 + 1, "a head, and all entries, branches and labels included, each once")
-  yield* hold(!lines.some((line) => line.includes("\n")), "a line is a line", lines)
-  yield* fails(store.import(Stream.fromIterable(lines)), "AlreadyExists", "an import over a thread")
+  yield* assert(!lines.some((line) => line.includes("\n")), "a line is a line", lines)
+  yield* fails(store.import(Stream.fromIterable(lines)), "an import over a thread", "AlreadyExists")
   const copy = yield* store.import(Stream.fromIterable(lines), { threadId: "copy" })
   const { leaf, metadata } = yield* store.info("t")
   yield* same([copy.leaf, copy.metadata], [leaf, metadata], "an import stands where the export stood")
@@ -228,9 +228,9 @@ const exports = Effect.fnUntraced(function* (store: Service) {
     ["another version", lines.map((line) => line.replace('"v":1', '"v":2'))]
   ]
   for (const [name, text] of broken) {
-    yield* fails(store.import(Stream.fromIterable(text), { threadId: "b" }), "InvalidEntry", `an import with ${name}`)
+    yield* fails(store.import(Stream.fromIterable(text), { threadId: "b" }), `an import with ${name}`, "InvalidEntry")
   }
-  yield* fails(store.info("b"), "NotFound", "nothing is left of an import that failed: the thread")
+  yield* fails(store.info("b"), "nothing is left of an import that failed: the thread", "NotFound")
 })
 
 export const treeRules: Rules = [

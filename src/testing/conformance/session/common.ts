@@ -1,34 +1,19 @@
 /**
- * What checks of session stores have in common.
+ * What checks of session stores share: entries, and ways to read them back.
  */
 import * as Effect from "effect/Effect"
 import type { Entry } from "../../../core/Journal.ts"
 import * as Message from "../../../core/Message.ts"
-import type { Reason, SessionError } from "../../../core/SessionError.ts"
+import type { SessionError } from "../../../core/SessionError.ts"
 import type { NewEntry, Service, Stored } from "../../../core/SessionStore.ts"
 import * as Usage from "../../../core/Usage.ts"
-import { NotConformant } from "../backend/hold.ts"
+import type { NotConformant } from "../assert.ts"
 
-/** What a check does with a store. */
+/** The body of a check, given a store. */
 export type Body = (store: Service) => Effect.Effect<void, SessionError | NotConformant>
 
 /** Checks by their names. */
 export type Rules<B = Body> = ReadonlyArray<readonly [name: string, body: B]>
-
-/** The reason for which an operation fails, which must be this one. */
-export const fails = <A, T extends Reason["_tag"]>(
-  operation: Effect.Effect<A, SessionError>,
-  tag: T,
-  rule: string
-): Effect.Effect<Extract<Reason, { readonly _tag: T }>, NotConformant> => {
-  const isWanted = (reason: Reason): reason is Extract<Reason, { readonly _tag: T }> => reason._tag === tag
-  const broken = (found: string) => Effect.fail(new NotConformant({ rule: `${rule} fails with ${tag}`, found }))
-  return Effect.matchEffect(operation, {
-    onFailure: ({ message, reason }) =>
-      isWanted(reason) ? Effect.succeed(reason) : broken(`${reason._tag} (${message})`.slice(0, 600)),
-    onSuccess: (value) => broken(JSON.stringify(value) ?? "success")
-  })
-}
 
 export const entry = (id: string, value: Entry): NewEntry => ({ id, entry: value })
 

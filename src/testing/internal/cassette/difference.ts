@@ -10,7 +10,7 @@ const commonMessages = (left: Address, right: Address): number => {
   return count
 }
 
-/** How many parts two requests share. */
+/** Counts the parts that two requests share. */
 const likeness = (left: Address, right: Address): number =>
   commonMessages(left, right) +
   (left.messages.length === right.messages.length ? 1 : 0) +
@@ -59,7 +59,7 @@ const toolsDifference = (
   return all.length === 0 ? ["the tools are in another order"] : all
 }
 
-/** What tells a request from the recorded one that is most like it, as a text for a person. */
+/** Describes for a person how a request differs from the recorded one that is most like it. */
 export const nearest = (recorded: Recorded, wanted: Fingerprint): string => {
   let best = -1
   let index = -1

@@ -15,7 +15,7 @@ export interface Fingerprint {
 /** 64 bits of SHA-256 tell the few thousand values of a file apart. */
 const hashOf = (text: string): Effect.Effect<string> => Effect.map(sha256(text), (hash) => hash.slice(0, 16))
 
-/** What a provider is told of a message, with its calls numbered: ids that the loop makes up differ in every run. */
+/** A message as a provider gets it, with its calls numbered: ids that the loop makes up differ in every run. */
 const describeMessage = (message: Message, numbers: ReadonlyMap<string, number>): Json => {
   const { content, providerData, role } = message
   const common = { role, content, ...(providerData === undefined ? {} : { providerData }) }

@@ -64,7 +64,7 @@ export type TurnLine = typeof TurnLine.Type
 const Line = Schema.Union([ModelLine, ValueLine, TurnLine])
 export type Line = typeof Line.Type
 
-/** What is on a cassette. */
+/** The contents of a cassette. */
 export interface Recorded {
   readonly model: ModelLine
   readonly values: ReadonlyMap<string, Json>
@@ -76,7 +76,7 @@ const decodeLine = Schema.decodeUnknownEffect(Schema.fromJsonString(Line))
 /** Renders lines, each with its end. */
 export const render = (lines: ReadonlyArray<Line>): string => lines.map((line) => `${JSON.stringify(line)}\n`).join("")
 
-/** Where the last whole line ends: what comes after it is of an append that did not finish. */
+/** Finds the end of the last whole line: an append that did not finish may have left more behind it. */
 export const wholeLength = (text: string): number => text.lastIndexOf("\n") + 1
 
 /** Reads a cassette; the failure says which line is wrong. */

@@ -14,7 +14,7 @@ export const problem = (detail: string, cause?: unknown): ModelError =>
     provider: "cassette",
     reason: { _tag: "InvalidRequest" },
     detail,
-    ...(cause === undefined ? {} : { cause })
+    cause
   })
 
 const factsOf = (model: Service): Format.ModelLine => ({
