@@ -134,7 +134,7 @@ const { positionals, values } = parseArgs({
 /** Some of a list, the same ones for the same seed. */
 const sampleOf = <A>(list: Array<A>, count: number, seed: number): ReadonlyArray<A> => {
   const length = Math.min(count, list.length)
-  const subset = fc.shuffledSubarray(list, { minLength: length, maxLength: length })
+  const subset = fc.subarray(list, { minLength: length, maxLength: length })
   return fc.sample(subset, { seed, numRuns: 1 })[0] ?? []
 }
 

@@ -1,5 +1,5 @@
 /**
- * Ids that a test can foretell: `id-1`, `id-2` … in place of random ones.
+ * Deterministic ids: `id-1`, `id-2` … in place of random ones.
  */
 import * as Layer from "effect/Layer"
 import { IdGenerator } from "../core/IdGenerator.ts"

@@ -1,3 +1,6 @@
+/**
+ * Turns as tests write them, and the parts that a model streams of them.
+ */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { ModelRequest, TurnPart } from "../../core/ChatModel.ts"

@@ -1,3 +1,6 @@
+/**
+ * The file format of cassettes: one JSON line for the model, and one for each turn.
+ */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Json } from "../../../core/Json.ts"
