@@ -64,7 +64,7 @@ const changes = (node: Node, source: string): ReadonlyArray<Omit<Mutant, "file">
     case "BinaryExpression":
     case "LogicalExpression": {
       const operator = opposite[String(node["operator"])]
-      return operator === undefined ? [] : instead(`(${text(node["left"])} ${operator} ${text(node["right"])})`)
+      return operator === undefined ? [] : instead(`((${text(node["left"])}) ${operator} (${text(node["right"])}))`)
     }
     case "UnaryExpression":
       return node["operator"] === "!" ? instead(text(node["argument"])) : []
