@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { defaultServerConditions } from "vite"
 import { defineConfig } from "vitest/config"
@@ -17,14 +18,19 @@ const slow = [
   "fuzz/growth",
   "sessions/processes",
   "durable/cluster",
-  "backends/BaseSandbox",
+  "backends/CustomSandbox",
   "models/hostile/hostile",
   "sessions/conformance",
   "stores/processes",
   "models/llama/LlamaChatModel",
-  "backends/BaseSandbox.remote",
+  "backends/CustomSandbox.remote",
+  "backends/local/search",
   "backends/local/LocalShell"
 ]
+
+for (const name of slow) {
+  if (!existsSync(`${import.meta.dirname}/test/${name}.test.ts`)) throw new Error(`there is no test file ${name}`)
+}
 
 class SlowFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
