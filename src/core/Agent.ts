@@ -166,8 +166,9 @@ export const run = <O, E, R, Options extends RunOptions = {}>(
   handle.run(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
 
 /**
- * Goes on with a run that was suspended, interrupted or cut off: `run` on `Checkpoint.resume`. It goes on from a
- * checkpoint (the result of the earlier run is one), or with its thread; `decisions` answer what was `pending`.
+ * Resumes a run that was suspended, interrupted or cut off: from a checkpoint (the result of the earlier run is one), or
+ * with its thread. `decisions` answer what was `pending`. To watch or steer it, give `Checkpoint.resume` to `stream` or
+ * `start`.
  */
 export const resume = <O, E, R, Options extends ResumeOptions>(
   agent: Agent<O, E, R>,

@@ -48,6 +48,30 @@ export interface RunStarted extends Schema.Schema.Type<typeof RunStarted> {}
 /** The model is about to be asked. The first round is 1. */
 export const RoundStarted = event("RoundStarted", { round: Schema.Finite })
 export interface RoundStarted extends Schema.Schema.Type<typeof RoundStarted> {}
+/**
+ * The request of a round is about to go to the model: what fills its context window, by parts, in tokens. They are an
+ * estimate, good within about a quarter; `usage` of the turn's message has the true sum. `tools` has the schema of the
+ * answer too; `notices` are system messages and what was said in the user's place, a summary of earlier messages for one;
+ * `ai` is the model's own text. `window` is what the model can take, where that is known.
+ */
+export const ContextMeasured = event("ContextMeasured", {
+  round: Schema.Finite,
+  unit: Schema.Literal("estimatedTokens"),
+  total: Schema.Finite,
+  window: Schema.optionalKey(Schema.Finite),
+  parts: Schema.Struct({
+    systemPrompt: Schema.Finite,
+    tools: Schema.Finite,
+    human: Schema.Finite,
+    notices: Schema.Finite,
+    ai: Schema.Finite,
+    reasoning: Schema.Finite,
+    toolCalls: Schema.Finite,
+    toolResults: Schema.Finite,
+    media: Schema.Finite
+  })
+})
+export interface ContextMeasured extends Schema.Schema.Type<typeof ContextMeasured> {}
 /** A piece of the answer. */
 export const TextDelta = event("TextDelta", { text: Schema.String })
 export interface TextDelta extends Schema.Schema.Type<typeof TextDelta> {}
@@ -177,6 +201,7 @@ export interface RunInterrupted extends Schema.Schema.Type<typeof RunInterrupted
 const members = [
   RunStarted,
   RoundStarted,
+  ContextMeasured,
   TextDelta,
   ReasoningStarted,
   ReasoningDelta,
@@ -211,6 +236,7 @@ export const AgentEvent = Schema.Union(members)
 export type AgentEvent =
   | RunStarted
   | RoundStarted
+  | ContextMeasured
   | TextDelta
   | ReasoningStarted
   | ReasoningDelta

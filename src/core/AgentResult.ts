@@ -13,7 +13,7 @@ import type { Usage } from "./Usage.ts"
  * `state` can be given to the next run too. `usage` counts sub-agents, retries and side calls.
  *
  * A run that was suspended (only an agent with a suspending middleware can be) has no answer: `pending` says what it
- * waits for, in sub-agents too, and `output` is `undefined`, as its type says. `Checkpoint.resume` goes on from there.
+ * waits for, in sub-agents too, and `output` is `undefined`, as its type says. `Agent.resume` resumes it.
  */
 export interface AgentResult<out Output> {
   readonly output: Output

@@ -12,7 +12,7 @@ import type { Resume } from "./Checkpoint.ts"
 import type * as Content from "./Content.ts"
 import type { HumanMessage, Message } from "./Message.ts"
 
-/** What an agent may be asked: a text, one message, several, or to go on from a checkpoint (`Checkpoint.resume`). */
+/** An input: a text, one message, several, or a resumption (`Checkpoint.resume`). */
 export type Input = string | HumanMessage | ReadonlyArray<Message> | Resume
 
 /**

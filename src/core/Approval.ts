@@ -2,7 +2,7 @@
  * Decisions on tool calls: what is asked, what may be answered, and the service that answers while a run waits.
  *
  * Everything here but the service is plain JSON: a request can be shown in another process, and be decided on days later
- * (`Checkpoint.resume`).
+ * (`Agent.resume`).
  *
  * ```ts
  * import { Effect, Layer } from "effect"

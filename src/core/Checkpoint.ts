@@ -1,5 +1,5 @@
 /**
- * Going on with a run that stopped: suspended for a decision, interrupted, or cut off by a crash.
+ * Resuming a run that stopped: suspended for a decision, interrupted, or cut off by a crash.
  *
  * A checkpoint is what a run has come to: its messages and its state. An `AgentResult` is one; as JSON it can wait
  * anywhere.
@@ -16,7 +16,7 @@
  *   // … another process, another day
  *   const checkpoint = yield* Checkpoint.decode(json)
  *   const decisions = first.pending.map((request) => Approval.approve(request))
- *   return yield* Agent.run(agent, Checkpoint.resume(checkpoint, { decisions }))
+ *   return yield* Agent.resume(agent, { checkpoint, decisions })
  * })
  * ```
  */
@@ -77,7 +77,7 @@ export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Req
  */
 export type UnknownOutcome = "tell" | "ask" | ((call: PreparedCall) => Effect.Effect<ToolOutput | undefined>)
 
-/** The input that makes a run go on from a checkpoint. */
+/** The input of a stream, a handle or a chat that resumes. */
 export interface Resume {
   readonly _tag: "Resume"
   /** Without one, it is what the run's thread has come to. */
@@ -93,7 +93,8 @@ export interface Decided {
 }
 
 /**
- * Makes a run go on: an open round is taken up, not asked for again. Calls of a suspended round go through the gates once
+ * Makes the input of `Agent.stream`, `Agent.start` and chats that resumes a run, as `Agent.resume` does for one that is
+ * awaited: an open round is resumed, not asked for again. Calls of a suspended round go through the gates once
  * more, with these decisions; what is still undecided suspends the run again, and nothing of that round runs before. A
  * round that a crash cut off has calls of which nobody knows whether they took effect: those that read only, or may be
  * repeated, run again; about the others, see {@link UnknownOutcome}. What was streamed of a turn that did not end is dropped. Without a checkpoint, the run goes on with its thread

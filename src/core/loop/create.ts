@@ -20,6 +20,7 @@ import type { Hub } from "./hub.ts"
 import { type Control, emit, keep, type Live, note, type Origin, type OwnRun, type Recorder } from "./live.ts"
 import * as Store from "./store.ts"
 import { call, makeNextTurn } from "./turn.ts"
+import { makeMeasure } from "./window.ts"
 
 /** Where a run stands: who watches it, who steers it, what is above it. */
 export interface Place {
@@ -105,7 +106,7 @@ export const create = Effect.fnUntraced(function* (
     control,
     makeId,
     approvals,
-    nextTurn: makeNextTurn(run, compiled, session),
+    nextTurn: makeNextTurn(run, compiled, session, makeMeasure({ origin, run })),
     systemPrompt: "",
     tools: compiled.toolset.definitions,
     toolset: compiled.toolset,

@@ -60,7 +60,7 @@ export interface Origin {
 }
 
 /** What speaks for a run, also before there is one. */
-interface From {
+export interface From {
   readonly origin: Origin
 }
 

@@ -24,9 +24,17 @@ const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Stream.Stream<Tu
   ) as Stream.Stream<TurnPart, ModelError>
 
 /** The one door to the model: every `wrapModelCall` around the session, built once a run. */
-export const makeNextTurn = (run: OwnRun, { wrapModelCall }: Compiled, session: ModelSession): Next => {
+export const makeNextTurn = (
+  run: OwnRun,
+  { wrapModelCall }: Compiled,
+  session: ModelSession,
+  onTurn: (request: ModelRequest) => void
+): Next => {
   const door: Next = (request) => {
-    if (request.purpose === "turn") run.offered = request.tools
+    if (request.purpose === "turn") {
+      run.offered = request.tools
+      onTurn(request)
+    }
     return (request.session ?? session).nextTurn(request)
   }
   return wrapModelCall.reduceRight<Next>((next, hook) => (request) => hide(hook(request, next, run)), door)

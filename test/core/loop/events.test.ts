@@ -22,6 +22,91 @@ const inOrder = (events: ReadonlyArray<AgentEvent.AgentEvent>) =>
     events.map((_, index) => index)
   )
 
+describe("what fills the context window", () => {
+  const look = Tool.make("look", {
+    description: "Looks something up",
+    parameters: { n: Schema.Int },
+    execute: ({ n }) => Effect.succeed(`${n} `.repeat(1_000))
+  })
+  const looks = (n: number) => TestChatModel.calls([{ name: "look", arguments: { n } }], { text: "one moment" })
+  const measured = (events: ReadonlyArray<AgentEvent.AgentEvent>) =>
+    events.filter((event) => event._tag === "ContextMeasured")
+
+  it.effect("is said once a round, by parts, and grows by what is new", () =>
+    Effect.gen(function* () {
+      const agent = Agent.make({ name: "a", prompt: "You look. ".repeat(50), tools: [look] })
+      const { events } = yield* AgentTest.collect(agent, [
+        Message.human("Tell me.", { images: [{ url: "https://example.com/a.png" }] }),
+        Message.human("By the way", { source: "notice" })
+      ])
+      const [first, second, third] = measured(events)
+      assert.deepStrictEqual(
+        measured(events).map((event) => event.round),
+        [1, 2, 3]
+      )
+      assert.isDefined(first)
+      assert.isDefined(second)
+      assert.isDefined(third)
+      for (const { parts, total } of [first, second, third]) {
+        assert.strictEqual(
+          Object.values(parts).reduce((sum, tokens) => sum + tokens, 0),
+          total
+        )
+      }
+      assert.strictEqual(first.window, 64_000)
+      assert.isAbove(first.parts.systemPrompt, 100)
+      assert.isAbove(first.parts.tools, 15)
+      assert.isAbove(first.parts.media, 500)
+      assert.isAbove(first.parts.notices, 4)
+      assert.deepInclude(first.parts, { ai: 0, toolCalls: 0, toolResults: 0 })
+      assert.deepInclude(second.parts, { human: first.parts.human, tools: first.parts.tools })
+      assert.isAbove(second.parts.toolResults, 500)
+      assert.isAbove(second.parts.toolCalls, 8)
+      assert.strictEqual(third.parts.toolCalls, 2 * second.parts.toolCalls)
+      assert.strictEqual(third.parts.ai, 2 * second.parts.ai)
+    }).pipe(Effect.provide(TestChatModel.script([looks(1), looks(2), "done"], { contextWindowTokens: 64_000 })))
+  )
+
+  it.effect("is what the model is sent, not what the run has: a list that a middleware makes is measured", () =>
+    Effect.gen(function* () {
+      const short = Middleware.make({
+        name: "short",
+        wrapModelCall: (request, next) => next({ ...request, messages: request.messages.slice(-1) })
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [look], middleware: [short] })
+      const { events } = yield* AgentTest.collect(agent, "go")
+      assert.deepStrictEqual(
+        measured(events).map(({ parts }) => [parts.human > 0, parts.toolCalls, parts.toolResults > 500]),
+        [
+          [true, 0, false],
+          [false, 0, true]
+        ]
+      )
+    }).pipe(Effect.provide(TestChatModel.script([looks(1), "done"])))
+  )
+
+  it.effect("a message is read for it once, however many rounds follow", () => {
+    const readsOf = (rounds: number) =>
+      Effect.gen(function* () {
+        let reads = 0
+        const block = {
+          type: "text" as const,
+          get text() {
+            reads++
+            return "hello"
+          }
+        }
+        const old: Message.Message = { role: "human", id: "old", content: [block] }
+        const agent = Agent.make({ name: "a", prompt: "", tools: [look] })
+        yield* Stream.runDrain(Agent.stream(agent, "go", { history: [old] }))
+        return reads
+      }).pipe(Effect.provide(TestChatModel.script([...Array.from({ length: rounds }, (_, n) => looks(n)), "done"])))
+    return Effect.gen(function* () {
+      assert.strictEqual(yield* readsOf(12), yield* readsOf(1))
+    })
+  })
+})
+
 describe("invariant 3: order", () => {
   it.effect("a run's events, in order, with one terminal event at the end", () =>
     Effect.gen(function* () {
@@ -30,6 +115,7 @@ describe("invariant 3: order", () => {
         "RunStarted",
         "MessageAppended",
         "RoundStarted",
+        "ContextMeasured",
         "ReasoningStarted",
         "ReasoningDelta",
         "ReasoningCompleted",
@@ -42,6 +128,7 @@ describe("invariant 3: order", () => {
         "MessageAppended",
         "RoundCompleted",
         "RoundStarted",
+        "ContextMeasured",
         "TextDelta",
         "MessageAppended",
         "RoundCompleted",
@@ -135,7 +222,7 @@ describe("invariant 3: order", () => {
     Effect.gen(function* () {
       const { error, events } = yield* AgentTest.collect(Agent.make({ name: "a", prompt: "" }), "go")
       assert.isTrue(error?._tag === "ModelError" && error.reason._tag === "Authentication")
-      assert.deepStrictEqual(tags(events).slice(-2), ["RoundStarted", "RunFailed"])
+      assert.deepStrictEqual(tags(events).slice(-2), ["ContextMeasured", "RunFailed"])
       assert.strictEqual(events.filter(AgentEvent.isTerminal).length, 1)
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.fail({ _tag: "Authentication" })])))
   )
@@ -206,6 +293,7 @@ describe("invariant 3: order", () => {
         "RunStarted",
         "MessageAppended",
         "RoundStarted",
+        "ContextMeasured",
         "TextDelta",
         "MessageAppended",
         "RoundCompleted",

@@ -5,6 +5,7 @@ import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
 import type * as Content from "../../../core/Content.ts"
 import { isObject, type Json } from "../../../core/Json.ts"
 import type { Message } from "../../../core/Message.ts"
+import { deepest, jsonTokens, mediaTokens, textTokens } from "../../../support/tokens.ts"
 
 /** Counts tokens of a text, and of an image or a file that the model is shown. */
 export interface Counter {
@@ -12,78 +13,8 @@ export interface Counter {
   readonly media: (block: Content.ImageBlock | Content.FileBlock) => number
 }
 
-const isLetter = (code: number): boolean => (code | 32) >= 97 && (code | 32) <= 122
-const isDigit = (code: number): boolean => code >= 48 && code <= 57
-
-/** Tokens of an ASCII character: words are cheap, digits and the punctuation of code are not. */
-const ascii = Float64Array.from({ length: 128 }, (_, code) => (isLetter(code) ? 0.22 : isDigit(code) ? 0.42 : 0.48))
-
-/** From here on a run of letters and digits is no word but a key, a hash or base64. */
-const longestWord = 24
-
-/** Tokens of the seam of letters and digits in a word, where a tokeniser cuts. */
-const seam = 0.45
-
-/** Scripts by how finely tokenisers cut them, per UTF-16 unit; an emoji is two units. */
-const other = (code: number): number => {
-  if (code < 0x370) return 0.6
-  if (code < 0x400) return 0.62
-  if (code < 0x590) return 0.38
-  if (code < 0x700) return 0.55
-  if (code < 0x1100) return 0.7
-  if (code >= 0xd800 && code <= 0xdfff) return 1
-  return code >= 0x2000 && code < 0x2e80 ? 0.7 : 1
-}
-
-const estimateText = (text: string): number => {
-  let sum = 0
-  let word = 0
-  let wasDigit = false
-  let wasBlank = false
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index)
-    if (code === 32 || code === 10) {
-      // Indentation is one token, however deep.
-      sum += wasBlank ? 0.05 : code === 32 ? 0.15 : 0.6
-      wasBlank = true
-      word = 0
-      continue
-    }
-    wasBlank = false
-    if (code >= 128) {
-      sum += other(code)
-      word = 0
-      continue
-    }
-    const digit = isDigit(code)
-    if (digit || isLetter(code)) {
-      sum += ++word > longestWord ? 0.55 : (ascii[code] ?? 0)
-      if (word > 1 && word <= longestWord && digit !== wasDigit) sum += seam
-    } else {
-      sum += ascii[code] ?? 0
-      word = 0
-    }
-    wasDigit = digit
-  }
-  return Math.ceil(sum)
-}
-
-const imageTokens = 1_600
-const fileTokens = 3_000
-
-/** Text that comes as a file is its length; of a document or a recording nobody knows without reading it. */
-const estimateMedia = (block: Content.ImageBlock | Content.FileBlock): number => {
-  if (block.type === "image") return imageTokens
-  if (block.source.kind !== "base64") return fileTokens
-  const bytes = block.source.data.length * 0.75
-  return Math.ceil(block.source.mimeType.startsWith("text/") ? bytes / 3.5 : Math.max(fileTokens, bytes / 100))
-}
-
 /** Good within about a quarter for prose in any script, for code and for JSON. */
-export const estimate: Counter = { text: estimateText, media: estimateMedia }
-
-/** Deeper than this, JSON is not looked into: what it holds came from a model, and may be built to overflow a stack. */
-const deepest = 64
+export const estimate: Counter = { text: textTokens, media: mediaTokens }
 
 /** Roughly how many characters a value has as JSON. */
 export const sizeOf = (value: Json, depth = 0): number => {
@@ -94,20 +25,6 @@ export const sizeOf = (value: Json, depth = 0): number => {
   if (Array.isArray(value)) for (const item of value) sum += 1 + sizeOf(item, depth + 1)
   else if (isObject(value)) {
     for (const key of Object.keys(value)) sum += key.length + 4 + sizeOf(value[key] ?? null, depth + 1)
-  }
-  return sum
-}
-
-const jsonTokens = (counter: Counter, value: Json, depth: number): number => {
-  if (typeof value === "string") return counter.text(value) + 1
-  if (typeof value !== "object" || value === null) return 2
-  if (depth >= deepest) return 4
-  let sum = 1
-  if (Array.isArray(value)) for (const item of value) sum += 1 + jsonTokens(counter, item, depth + 1)
-  else if (isObject(value)) {
-    for (const key of Object.keys(value)) {
-      sum += 2 + counter.text(key) + jsonTokens(counter, value[key] ?? null, depth + 1)
-    }
   }
   return sum
 }
@@ -125,7 +42,7 @@ const messageTokens = (counter: Counter, vision: boolean, message: Message): num
   for (const block of message.content) sum += blockTokens(counter, vision, block)
   if (message.role !== "ai") return sum
   for (const call of message.toolCalls) {
-    sum += 8 + counter.text(call.name) + jsonTokens(counter, call.arguments, 0)
+    sum += 8 + counter.text(call.name) + jsonTokens(call.arguments, counter.text)
   }
   for (const call of message.malformedToolCalls) sum += 8 + counter.text(call.raw)
   return sum
@@ -156,7 +73,7 @@ export const makeMeter = (counter: Counter, vision: boolean): Meter => {
     8 +
     counter.text(definition.name) +
     counter.text(definition.description) +
-    jsonTokens(counter, definition.parameters, 0)
+    jsonTokens(definition.parameters, counter.text)
 
   return {
     text: counter.text,
@@ -167,7 +84,7 @@ export const makeMeter = (counter: Counter, vision: boolean): Meter => {
       for (const one of tools) sum += once(definitions, one, () => tool(one))
       return outputSchema === undefined
         ? sum
-        : sum + once(definitions, outputSchema, () => jsonTokens(counter, outputSchema, 0))
+        : sum + once(definitions, outputSchema, () => jsonTokens(outputSchema, counter.text))
     }
   }
 }
