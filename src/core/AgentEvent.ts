@@ -1,5 +1,5 @@
 /**
- * What happens in a run, as one tagged union that encodes to JSON.
+ * The events of a run, as one tagged union that encodes to JSON.
  *
  * Events come in the order of `seq`, one at a time as they happen; a sub-agent's events come inline with a longer
  * `path`. The last one is `RunCompleted`, `RunFailed` or `RunInterrupted` of the outermost run, and it is the only one
@@ -51,8 +51,8 @@ export interface RoundStarted extends Schema.Schema.Type<typeof RoundStarted> {}
 /**
  * The request of a round is about to go to the model: what fills its context window, by parts, in tokens. They are an
  * estimate, good within about a quarter; `usage` of the turn's message has the true sum. `tools` has the schema of the
- * answer too; `notices` are system messages and what was said in the user's place, a summary of earlier messages for one;
- * `ai` is the model's own text. `window` is what the model can take, where that is known.
+ * answer too; `notices` are system messages and what was said in the user's place, a summary of earlier messages for
+ * one; `ai` is the model's own text. `window` is what the model can take, where that is known.
  */
 export const ContextMeasured = event("ContextMeasured", {
   round: Schema.Finite,
@@ -147,8 +147,8 @@ export const SubagentCompleted = event("SubagentCompleted", {
 })
 export interface SubagentCompleted extends Schema.Schema.Type<typeof SubagentCompleted> {}
 /**
- * A call waits for a decision. The event is the {@link Request} itself: `Approval.approve(event)` and the like decide on
- * it. Those of earlier versions do not say their `id`, nor what may be decided.
+ * A call waits for a decision. The event is the {@link Request} itself: `Approval.approve(event)` and the like decide
+ * on it. Those of earlier versions do not say their `id`, nor what may be decided.
  */
 export const ApprovalRequested = event("ApprovalRequested", {
   ...Struct.omit(Request.fields, ["at", "path", "runId"]),
@@ -166,7 +166,7 @@ export const ApprovalResolved = event("ApprovalResolved", {
   decision: Schema.Literals([...Choice.literals, "void"])
 })
 export interface ApprovalResolved extends Schema.Schema.Type<typeof ApprovalResolved> {}
-/** What the model sees of the history became shorter (tokens, estimated). */
+/** The history as the model sees it became shorter (tokens, estimated). */
 export const Compacted = event("Compacted", { tokensBefore: Schema.Finite, tokensAfter: Schema.Finite })
 export interface Compacted extends Schema.Schema.Type<typeof Compacted> {}
 /** The thread is stored up to here. */
@@ -232,7 +232,7 @@ const members = [
 ] as const
 
 /** Any event. */
-export const AgentEvent = Schema.Union(members)
+export const AgentEvent: Schema.Codec<AgentEvent, JsonObject> = Schema.Union(members)
 export type AgentEvent =
   | RunStarted
   | RoundStarted
@@ -323,7 +323,7 @@ export const encode = (value: AgentEvent): Json => ({
 export const decode = (input: unknown): Effect.Effect<AgentEvent, InvalidEncoding> =>
   Effect.fromResult(decodeEvent(input))
 
-/** What was said in the run of these events' first event: the messages that were appended, in order. */
+/** Collects the messages of the run of these events' first event, in the order in which they were appended. */
 export const transcript = (events: Iterable<AgentEvent>): ReadonlyArray<Message> => {
   const messages: Array<Message> = []
   let root: string | undefined
@@ -335,8 +335,8 @@ export const transcript = (events: Iterable<AgentEvent>): ReadonlyArray<Message>
 }
 
 /**
- * What was spent in these events' runs, sub-agents included: what the last event says if the run is over, else the sum
- * of the rounds so far.
+ * Sums up the usage of these events' runs, sub-agents included: what the last event says if the run is over, else the
+ * sum of the rounds so far.
  */
 export const usageOf = (events: Iterable<AgentEvent>): Usage => {
   let sum = zero

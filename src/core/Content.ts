@@ -1,5 +1,5 @@
 /**
- * What a message is made of: blocks of text, reasoning, images and files, in the order in which they were said.
+ * The content of a message: blocks of text, reasoning, images and files, in the order in which they were said.
  */
 import * as Schema from "effect/Schema"
 import { JsonObject } from "./Json.ts"
@@ -21,8 +21,8 @@ export const Citation = Schema.Struct({
 export interface Citation extends Schema.Schema.Type<typeof Citation> {}
 
 /**
- * Plain text. `citations` are for people; `providerData` is what a provider needs back verbatim with this block (item ids,
- * its own form of the citations).
+ * Plain text. `citations` are for people; `providerData` is what a provider needs back verbatim with this block (item
+ * ids, its own form of the citations).
  */
 export const TextBlock = Schema.Struct({
   type: Schema.Literal("text"),
@@ -32,11 +32,11 @@ export const TextBlock = Schema.Struct({
 })
 export interface TextBlock extends Schema.Schema.Type<typeof TextBlock> {}
 
-/** What the model thought before it answered. Signatures and encrypted content live in `providerData`. */
+/** The model's thoughts before it answered. Signatures and encrypted content live in `providerData`. */
 export const ReasoningBlock = Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String, providerData })
 export interface ReasoningBlock extends Schema.Schema.Type<typeof ReasoningBlock> {}
 
-/** Where binary content is: a URL, base64 data with its media type, or a file that the provider already holds. */
+/** The place of binary content: a URL, base64 data with its media type, or a file that the provider already holds. */
 export const Source = Schema.Union([
   Schema.Struct({ kind: Schema.Literal("url"), url: Schema.String }),
   Schema.Struct({ kind: Schema.Literal("base64"), data: Schema.String, mimeType: Schema.String }),
@@ -58,13 +58,13 @@ export const FileBlock = Schema.Struct({
 export interface FileBlock extends Schema.Schema.Type<typeof FileBlock> {}
 
 /** One block of a message. */
-export const Block = Schema.Union([TextBlock, ReasoningBlock, ImageBlock, FileBlock])
+export const Block: Schema.Codec<Block, JsonObject> = Schema.Union([TextBlock, ReasoningBlock, ImageBlock, FileBlock])
 export type Block = TextBlock | ReasoningBlock | ImageBlock | FileBlock
 
 /** The block types that this version of the encoding knows. */
 export const blockTypes: ReadonlyArray<Block["type"]> = ["text", "reasoning", "image", "file"]
 
-/** What constructors accept for content: a string is one text block. */
+/** Content as constructors accept it: a string is one text block. */
 export type Input = string | ReadonlyArray<Block>
 
 /** Makes a text block. */

@@ -44,7 +44,7 @@ export interface SystemMessage extends Schema.Schema.Type<typeof SystemMessage> 
   readonly content: ReadonlyArray<Content.Block>
 }
 
-/** What the user said. `source` is set when something else said it in the user's place (a summary, a notice). */
+/** A message of the user. `source` is set when something else said it in the user's place (a summary, a notice). */
 export const HumanMessage = Schema.Struct({ role: Schema.Literal("human"), ...common })
 export interface HumanMessage extends Schema.Schema.Type<typeof HumanMessage> {
   readonly content: ReadonlyArray<Content.Block>
@@ -80,7 +80,12 @@ export interface ToolMessage extends Schema.Schema.Type<typeof ToolMessage> {
 }
 
 /** A message of any role. */
-export const Message = Schema.Union([SystemMessage, HumanMessage, AiMessage, ToolMessage])
+export const Message: Schema.Codec<Message, JsonObject> = Schema.Union([
+  SystemMessage,
+  HumanMessage,
+  AiMessage,
+  ToolMessage
+])
 export type Message = SystemMessage | HumanMessage | AiMessage | ToolMessage
 
 /** Makes an id that no other message has. */
@@ -91,7 +96,7 @@ export const makeId = (): string => {
   return id
 }
 
-/** What any message can be given beside its content. */
+/** The options of any message beside its content. */
 export interface Common {
   readonly id?: string | undefined
   readonly source?: string | undefined

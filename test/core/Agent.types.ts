@@ -9,6 +9,8 @@ import {
   ChatModel,
   type Checkpoint,
   type InvalidEncoding,
+  type Json,
+  Message,
   Middleware,
   type ModelError,
   StopWhen,
@@ -371,3 +373,7 @@ expectTypeOf(Middleware.make({ name: "x", tools: () => Effect.succeed([lookup]) 
 expectTypeOf(
   Middleware.make({ name: "x", tools: [lookup], beforeModel: () => Audit.use((audit) => audit.note) })
 ).toEqualTypeOf<Middleware.Middleware<never, Audit | Orders>>()
+
+// What is written in declarations and hovers has names.
+expectTypeOf(AgentEvent.AgentEvent).toEqualTypeOf<Schema.Codec<AgentEvent.AgentEvent, Json.JsonObject>>()
+expectTypeOf(Message.Message).toEqualTypeOf<Schema.Codec<Message.Message, Json.JsonObject>>()
