@@ -56,13 +56,13 @@ export interface Agent<out Output = string, out E = ModelError, out R = ChatMode
   readonly description: string
 }
 
-/** What an agent answers with. */
+/** The type of an agent's answer. */
 export type Output<A> = A extends Agent<infer O, infer _E, infer _R> ? O : never
 
-/** What a run of an agent can fail with. */
+/** The failures of an agent's runs. */
 export type Error<A> = A extends Agent<infer _O, infer E, infer _R> ? E | AgentError : never
 
-/** What an agent needs. */
+/** The services that an agent needs. */
 export type Services<A> = A extends Agent<infer _O, infer _E, infer R> ? R : never
 
 const covariant = (value: never): never => value
@@ -81,7 +81,7 @@ const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => ag
 /** The names of an agent's tools, and of those of its sub-agents. */
 export const toolNames = (agent: Agent<unknown, unknown, unknown>): ReadonlySet<string> => agent[TypeId].compiled.reach
 
-/** What a run goes on from, and how. */
+/** The checkpoint or the thread that is resumed, and the decisions since. */
 export type ResumeOptions = Checkpoint.Decided &
   ({ readonly checkpoint: Checkpoint.Checkpoint } | { readonly threadId: string })
 
@@ -99,7 +99,7 @@ export type Only<Options, Known = RunOptions, Where extends string = ""> = {
   readonly [Key in Exclude<KeyOf<Options>, KeyOf<Known>>]: NoSuchOption<`There is no option "${Where}${Key & string}".`>
 }
 
-/** What a run needs for its options. */
+/** The services that options of a run need. */
 export type Needs<Options> = Options extends { readonly threadId: string } ? Journal : never
 
 /**
@@ -166,9 +166,9 @@ export const run = <O, E, R, Options extends RunOptions = {}>(
   handle.run(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
 
 /**
- * Resumes a run that was suspended, interrupted or cut off: from a checkpoint (the result of the earlier run is one), or
- * with its thread. `decisions` answer what was `pending`. To watch or steer it, give `Checkpoint.resume` to `stream` or
- * `start`.
+ * Resumes a run that was suspended, interrupted or cut off: from a checkpoint (the result of the earlier run is one),
+ * or with its thread. `decisions` answer what was `pending`. To watch or steer it, give `Checkpoint.resume` to `stream`
+ * or `start`.
  */
 export const resume = <O, E, R, Options extends ResumeOptions>(
   agent: Agent<O, E, R>,
@@ -181,8 +181,8 @@ export const resume = <O, E, R, Options extends ResumeOptions>(
   ) as Effect.Effect<AgentResult<O>, E | AgentError, R>
 
 /**
- * Runs an agent as the stream of its events. The stream ends after the terminal event, failing if the run failed. A slow
- * reader slows the run; leaving the stream interrupts it.
+ * Runs an agent as the stream of its events. The stream ends after the terminal event, failing if the run failed. A
+ * slow reader slows the run; leaving the stream interrupts it.
  */
 export const stream = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
@@ -267,7 +267,7 @@ export const detached = <O, E, R>(agent: Agent<O, E, R>): Effect.Effect<Agent<O,
   })
 
 /**
- * What the end of a sub-agent is to the model that asked for it: its text, or a failure if it stopped without an answer
+ * Gives the end of a sub-agent to the model that asked for it: its text, or a failure if it stopped without an answer
  * for want of a decision.
  */
 export const toToolResult: (result: AgentResult<unknown>) => Effect.Effect<string, ToolError> = child.toOutput

@@ -1,5 +1,5 @@
 /**
- * What can go wrong with a run itself, beside the model (`ModelError`) and the middleware (their own errors).
+ * Failures of a run itself, beside those of the model (`ModelError`) and the middleware (their own errors).
  */
 import * as Schema from "effect/Schema"
 import { SessionError } from "./SessionError.ts"

@@ -1,5 +1,5 @@
 /**
- * What a run gives.
+ * The result of a run.
  */
 import type { Snapshot } from "./AgentState.ts"
 import type { Request } from "./Approval.ts"

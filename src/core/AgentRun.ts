@@ -16,10 +16,10 @@ import type { HumanMessage, Message } from "./Message.ts"
 export type Input = string | HumanMessage | ReadonlyArray<Message> | Resume
 
 /**
- * What a run begins with beside its input. `history` is the conversation so far, `state` a snapshot to go on from, both
+ * The options of a run beside its input. `history` is the conversation so far, `state` a snapshot to go on from, both
  * as an earlier result gave them. Calls in the history that were never answered are answered so that any provider
- * accepts it: with what the state knows of them if they waited for a decision, else that their outcome is not known. What
- * waited is void with a new input.
+ * accepts it: with what the state knows of them if they waited for a decision, else that their outcome is not known.
+ * What waited is void with a new input.
  *
  * A run with a `threadId` needs a `Journal`: history and state are what the thread has come to, and what the run
  * adds is stored step by step. `input` is always what is new.
@@ -35,9 +35,9 @@ export interface RunOptions {
  *
  * `events` may be read any number of times at once; each reader gets everything from the moment it subscribed, and the
  * slowest sets the pace. `steer` puts a message in at the next safe place (never between a call and its result),
- * `followUp` after the final answer, which then is not the last one; both fail if the run is over. What was accepted but
- * not delivered when a run was ended by force is in `undelivered`. `messages` is the conversation as it stands, valid
- * for a next run as soon as the run is over, however it ended.
+ * `followUp` after the final answer, which then is not the last one; both fail if the run is over. What was accepted
+ * but not delivered when a run was ended by force is in `undelivered`. `messages` is the conversation as it stands,
+ * valid for a next run as soon as the run is over, however it ended.
  */
 export interface Handle<out O, out E> {
   readonly runId: string

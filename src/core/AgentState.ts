@@ -37,7 +37,7 @@ import type { Json } from "./Json.ts"
  */
 export interface Slot<in out A> {
   readonly name: string
-  /** What tells two slots of one name apart. */
+  /** Tells two slots of one name apart. */
   readonly origin: object
   readonly initial: A
   readonly merge: ((current: A, incoming: A) => A) | undefined
@@ -50,7 +50,7 @@ export type AnySlot = Pick<Slot<never>, "name" | "origin"> & {
   readonly decode: (json: unknown) => Result.Result<unknown, InvalidEncoding>
 }
 
-/** What a slot holds, what it begins with, and, if it is shared, how values that meet are merged. */
+/** The schema of a slot, its first value, and, if it is shared, the merge of values that meet. */
 export interface SlotOptions<A, I> {
   readonly schema: Schema.Codec<A, I>
   readonly initial: NoInfer<A>
@@ -122,7 +122,7 @@ export interface Store {
   readonly update: <A>(slot: Slot<A>, f: (current: A) => A) => Effect.Effect<void>
   /** The names of the slots that were written, or came with the state, and begin so: for families of slots. */
   readonly names: (prefix: string) => Effect.Effect<ReadonlyArray<string>>
-  /** How often anything was written in the whole tree of agents: to see whether something was. */
+  /** Counts the writes in the whole tree of agents: to see whether there was one. */
   readonly writes: Effect.Effect<number>
   /** One object for the whole tree of agents: the key to what is kept in memory about its shared slots. */
   readonly shared: object

@@ -1,8 +1,8 @@
 /**
  * Decisions on tool calls: what is asked, what may be answered, and the service that answers while a run waits.
  *
- * Everything here but the service is plain JSON: a request can be shown in another process, and be decided on days later
- * (`Agent.resume`).
+ * Everything here but the service is plain JSON: a request can be shown in another process, and be decided on days
+ * later (`Agent.resume`).
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -18,14 +18,14 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { JsonObject } from "./Json.ts"
 
-/** What may be decided: let the call run, run it with other arguments, refuse it, or answer in its place. */
+/** A possible decision: let the call run, run it with other arguments, refuse it, or answer in its place. */
 export const Choice = Schema.Literals(["approve", "edit", "reject", "respond"])
 export type Choice = typeof Choice.Type
 
 /**
  * A call that waits for a decision. `id` is the request's own: a decision names it, and holds for these arguments only.
- * `runId` is the run that asked, and `path` the lineage of its agent's names (longer for a sub-agent's call): two runs of
- * one sub-agent have the same path, and may have the same `callId`. `at` and `expiresAt` are milliseconds since the
+ * `runId` is the run that asked, and `path` the lineage of its agent's names (longer for a sub-agent's call): two runs
+ * of one sub-agent have the same path, and may have the same `callId`. `at` and `expiresAt` are milliseconds since the
  * epoch; after `expiresAt` a decision counts no more, and the call is asked about again. `toolDigest` is what the tool
  * promised: a decision on a tool that changed meanwhile does not count.
  */
@@ -83,10 +83,10 @@ const choices: { readonly [Tag in Decision["_tag"]]: Choice } = {
   Respond: "respond"
 }
 
-/** Which choice a decision is. */
+/** Gives the choice that a decision is. */
 export const choiceOf = (decision: Decision): Choice => choices[decision._tag]
 
-/** Who decides while the run waits: a person at a terminal, a policy, another service. */
+/** Decides while the run waits: a person at a terminal, a policy, another service. */
 export class Approvals extends Context.Service<
   Approvals,
   { readonly decide: (request: Request) => Effect.Effect<Decision> }

@@ -1,5 +1,5 @@
 /**
- * Where an agent's files live: one service, many layers (memory, a folder, a key-value store, a sandbox …).
+ * The place of an agent's files: one service, many layers (memory, a folder, a key-value store, a sandbox …).
  *
  * Paths are absolute and POSIX, whatever is behind: `/` is the root of the backend, not of the machine. A path without
  * a leading `/` starts at the root. `..`, a leading `~`, drive letters, backslashes and NUL are refused. Names are
@@ -44,7 +44,7 @@ export interface Listing {
 export type Truncation = "limit" | "time"
 
 /**
- * Which part of a text to read. `offset` is the first line, counted from 1 (default 1), `limit` how many lines (default
+ * The part of a text to read. `offset` is the first line, counted from 1 (default 1), `limit` how many lines (default
  * 2,000; 0 reads none, and says how long the file is). `column` skips that many characters of the first line, to page
  * through a line that is longer than a window.
  */
@@ -146,7 +146,7 @@ export interface GrepResult {
 }
 
 /**
- * Which files to find. `*` and `?` stay in one name, `**` crosses directories, `{a,b}`, `[a-z]` and `[!a]` work, dot
+ * A search for files. `*` and `?` stay in one name, `**` crosses directories, `{a,b}`, `[a-z]` and `[!a]` work, dot
  * files are matched. A pattern without `/` matches names at any depth; one with `/` starts at `path` (default `/`).
  */
 export interface GlobQuery {

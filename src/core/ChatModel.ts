@@ -27,17 +27,17 @@ export interface ToolDefinition {
   readonly annotations: Annotations
 }
 
-/** What the model may do with the tools: decide itself, call none, call at least one, or call this one. */
+/** The model's choice of tools: decide itself, call none, call at least one, or call this one. */
 export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string }
 
 /**
  * One request for one turn.
  *
- * `messages` only ever grows at its end during a run, and is the run's own list: take a `slice()` to keep it.
- * `purpose` tells a turn of the conversation from a call that a middleware makes for itself (a summary, a grade).
- * `cacheHints` are the indices of messages after which a provider may set a cache breakpoint. `outputSchema` asks for an
- * answer in that JSON Schema. `parameters` are the provider's own (temperature …). `session` asks another model than the
- * run's own (a fallback): a session that a middleware opened with {@link open}.
+ * `messages` only ever grows at its end during a run, and is the run's own list: take a `slice()` to keep it. `purpose`
+ * tells a turn of the conversation from a call that a middleware makes for itself (a summary, a grade). `cacheHints`
+ * are the indices of messages after which a provider may set a cache breakpoint. `outputSchema` asks for an answer in
+ * that JSON Schema. `parameters` are the provider's own (temperature …). `session` asks another model than the run's
+ * own (a fallback): a session that a middleware opened with {@link open}.
  */
 export interface ModelRequest {
   readonly messages: ReadonlyArray<Message>
@@ -55,11 +55,12 @@ export interface ModelRequest {
 export const turnPurpose = "turn"
 
 /**
- * A piece of a turn as it arrives. `TurnDone` is the last one and carries the whole message (unless the turn is restarted
- * after it); what came before it is for watching. `TurnRestarted` is said by whoever asks again after pieces went out (a retry, a fallback): all pieces of
- * this turn so far are void. A call that the provider executes itself is streamed with `providerExecuted` and is not
- * among the `toolCalls` of the message, or the loop would run it again; a turn with one is never asked for again.
- * `Warning` becomes an event of that name (a part of a schema that the provider does not enforce, for one).
+ * A piece of a turn as it arrives. `TurnDone` is the last one and carries the whole message (unless the turn is
+ * restarted after it); what came before it is for watching. `TurnRestarted` is said by whoever asks again after pieces
+ * went out (a retry, a fallback): all pieces of this turn so far are void. A call that the provider executes itself is
+ * streamed with `providerExecuted` and is not among the `toolCalls` of the message, or the loop would run it again; a
+ * turn with one is never asked for again. `Warning` becomes an event of that name (a part of a schema that the provider
+ * does not enforce, for one).
  */
 export type TurnPart =
   | { readonly _tag: "TextDelta"; readonly text: string }
@@ -94,7 +95,7 @@ export class ChatModel extends Context.Service<
   }
 >()("effect-deepagents/ChatModel") {}
 
-/** What a {@link ChatModel} layer provides. */
+/** The service that a {@link ChatModel} layer provides. */
 export type Service = ChatModel["Service"]
 
 /**
@@ -132,7 +133,7 @@ export const fromAsyncIterable: <A, E>(
   onError: (cause: unknown) => E
 ) => Stream.Stream<A, E> = internal.fromAsyncIterable
 
-/** What a model without vision is shown in the place of an image. */
+/** Stands in the place of an image for a model without vision. */
 const imagePlaceholder = "[An image was here. This model cannot see images.]"
 
 const withoutImages = (message: Message): Message =>

@@ -35,7 +35,7 @@ import type { PreparedCall } from "./Middleware.ts"
 import type { ToolOutput } from "./ToolOutput.ts"
 import { Usage } from "./Usage.ts"
 
-/** What a run has come to. `usage` and `rounds` go on from where they were. */
+/** The state of a run at some point. `usage` and `rounds` continue from there. */
 export interface Checkpoint {
   readonly messages: ReadonlyArray<Message>
   readonly state: AgentState.Snapshot
@@ -62,7 +62,7 @@ export const encode = ({ messages, rounds, state, usage }: Checkpoint): Json => 
 export const decode = (input: unknown): Effect.Effect<Checkpoint, InvalidEncoding> =>
   Effect.fromResult(decodeStored(input))
 
-/** What a suspended run waits for, sub-agents included: nothing, once something else was said. */
+/** Gives the requests that a suspended run waits for, sub-agents included: none, once something else was said. */
 export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Request>, InvalidEncoding> =>
   Effect.fromResult(
     Result.map(AgentState.read(checkpoint.state, suspension), (value) =>
@@ -71,9 +71,9 @@ export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Req
   )
 
 /**
- * What is done about a call that was begun before a crash and can't be repeated: the model is told that its outcome is not
- * known (`tell`); somebody is asked, where the agent can suspend (`ask`); or a function knows where else to look for its
- * output, and the model is told if there is none. Sub-agents' calls are not looked for.
+ * The treatment of a call that was begun before a crash and can't be repeated: the model is told that its outcome is
+ * not known (`tell`); somebody is asked, where the agent can suspend (`ask`); or a function knows where else to look
+ * for its output, and the model is told if there is none. Sub-agents' calls are not looked for.
  */
 export type UnknownOutcome = "tell" | "ask" | ((call: PreparedCall) => Effect.Effect<ToolOutput | undefined>)
 
@@ -86,7 +86,7 @@ export interface Resume {
   readonly unknownOutcome: UnknownOutcome
 }
 
-/** What was decided since a run stopped, and what is done about calls of which nobody knows whether they took effect. */
+/** The decisions since a run stopped, and the treatment of calls of which nobody knows whether they took effect. */
 export interface Decided {
   readonly decisions?: ReadonlyArray<Decision> | undefined
   readonly unknownOutcome?: UnknownOutcome | undefined
@@ -94,11 +94,11 @@ export interface Decided {
 
 /**
  * Makes the input of `Agent.stream`, `Agent.start` and chats that resumes a run, as `Agent.resume` does for one that is
- * awaited: an open round is resumed, not asked for again. Calls of a suspended round go through the gates once
- * more, with these decisions; what is still undecided suspends the run again, and nothing of that round runs before. A
- * round that a crash cut off has calls of which nobody knows whether they took effect: those that read only, or may be
- * repeated, run again; about the others, see {@link UnknownOutcome}. What was streamed of a turn that did not end is dropped. Without a checkpoint, the run goes on with its thread
- * (`threadId` of its options).
+ * awaited: an open round is resumed, not asked for again. Calls of a suspended round go through the gates once more,
+ * with these decisions; what is still undecided suspends the run again, and nothing of that round runs before. A round
+ * that a crash cut off has calls of which nobody knows whether they took effect: those that read only, or may be
+ * repeated, run again; about the others, see {@link UnknownOutcome}. What was streamed of a turn that did not end is
+ * dropped. Without a checkpoint, the run goes on with its thread (`threadId` of its options).
  */
 export const resume = (checkpoint: Checkpoint | undefined, options?: Decided): Resume => ({
   _tag: "Resume",

@@ -7,7 +7,10 @@ import * as Config from "effect/Config"
 /** Each option is a value or a `Config` of it. */
 export type Configured<Options> = { readonly [Key in keyof Options]: Options[Key] | Config.Config<Options[Key]> }
 
-/** Reads the options that are a `Config`. An option that is `undefined` is not given: its default is read, if it has one. */
+/**
+ * Reads the options that are a `Config`. An option that is `undefined` is not given: its default is read, if it has
+ * one.
+ */
 export const fromConfigured = <Options extends object>(
   options: Configured<Options> | undefined,
   defaults: Partial<Configured<Options>> = {}

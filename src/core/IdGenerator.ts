@@ -1,5 +1,5 @@
 /**
- * Where the ids of runs, of messages that the loop makes, and of calls without one come from.
+ * The source of ids: of runs, of messages that the loop makes, and of calls without one.
  */
 import * as Context from "effect/Context"
 import { makeId } from "./Message.ts"

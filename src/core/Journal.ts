@@ -1,5 +1,5 @@
 /**
- * Where a run writes down what it does, as it does it, so that its thread outlives it.
+ * The journal of a run: it writes down what it does, as it does it, so that its thread outlives it.
  *
  * A run with a `threadId` needs a journal: it begins with what the thread has come to, and each of its steps is stored
  * before the next begins. A session store gives one (`effect-deepagents/sessions`).
@@ -16,9 +16,9 @@ import type { SessionError } from "./SessionError.ts"
 import { Usage } from "./Usage.ts"
 
 /**
- * What is written down. `State` is a slot's new value, `Compaction` what the model sees of the history (tokens,
- * estimated), `Request` and `Decision` are of approvals, `Step` is how much was used so far. A message without an answer
- * yet for each of its calls is one that a crash cut off.
+ * An entry of the journal. `State` is a slot's new value, `Compaction` what the model sees of the history (tokens,
+ * estimated), `Request` and `Decision` are of approvals, `Step` is how much was used so far. A message without an
+ * answer yet for each of its calls is one that a crash cut off.
  */
 export const Entry = Schema.Union([
   Schema.TaggedStruct("Message", { message: Message }),
@@ -46,8 +46,8 @@ export interface Thread {
 
 /**
  * The journal: opens threads, and makes those that are not there. `hold` takes the turn of a thread until its scope is
- * closed: a run takes it before it opens the thread, so that of two runs one waits, or fails with `Busy` before it asks or
- * stores anything.
+ * closed: a run takes it before it opens the thread, so that of two runs one waits, or fails with `Busy` before it asks
+ * or stores anything.
  */
 export class Journal extends Context.Service<
   Journal,
@@ -57,7 +57,9 @@ export class Journal extends Context.Service<
   }
 >()("effect-deepagents/Journal") {}
 
-/** What the runs hold that this is inside of, as `hold` gave it: a run inside of a run can't wait for that one. */
+/**
+ * The locks of the runs that this one is inside of, as `hold` gave them: a run inside of a run can't wait for that one.
+ */
 export const Held = Context.Reference<ReadonlyArray<unknown>>("effect-deepagents/Journal/Held", {
   defaultValue: () => []
 })

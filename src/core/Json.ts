@@ -17,16 +17,16 @@ export const Json: Schema.Codec<Json> = Schema.Json
 /** Schema of {@link JsonObject}. */
 export const JsonObject: Schema.Codec<JsonObject> = Schema.JsonObject
 
-/** Whether a value is a JSON object and not an array or null. */
+/** Tells whether a value is a JSON object and not an array or null. */
 export const isObject = (value: unknown): value is JsonObject => Predicate.isObject(value) && !Array.isArray(value)
 
 /**
- * How many arrays and objects may lie in each other (512) in what a model or a tool says. A parser takes a hundred
- * thousand; encoders and decoders would run out of stack.
+ * The number of arrays and objects (512) that may lie in each other in what a model or a tool says. A parser takes a
+ * hundred thousand; encoders and decoders would run out of stack.
  */
 export const maxDepth = 512
 
-/** Whether more than {@link maxDepth} arrays and objects lie in each other. */
+/** Tells whether more than {@link maxDepth} arrays and objects lie in each other. */
 export const isTooDeep = (value: Json): boolean => isDeeper(value, maxDepth)
 
 const isDeeper = (value: Json, left: number): boolean =>

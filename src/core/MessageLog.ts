@@ -10,7 +10,7 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Semaphore from "effect/Semaphore"
 import { encode, type Message } from "./Message.ts"
 
-/** Where a message was said. `round` is 0 for what the run began with. */
+/** The place of a message: its agent, run, thread and round, which is 0 for what the run began with. */
 export interface LogContext {
   readonly agent: string
   readonly path: ReadonlyArray<string>

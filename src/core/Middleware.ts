@@ -43,9 +43,9 @@ export interface PreparedCall {
 }
 
 /**
- * What `beforeAgent`, `beforeModel` or `afterModel` may ask of the loop instead of going on: to end the run now (with a message as the answer,
- * if one is given), to have the model called once more without tools, so that there is an answer, or to go on with a
- * message of the middleware's own (after a turn that called tools, its calls are answered as not executed first).
+ * A hook's word to the loop instead of letting it continue: end the run now (with a message as the answer, if one is
+ * given); have the model called once more without tools, so that there is an answer; or continue with a message of the
+ * middleware's own (after a turn that called tools, its calls are answered as not executed first).
  */
 export type Directive =
   | { readonly _tag: "End"; readonly stopReason: StopReason; readonly answer?: AiMessage | undefined }
@@ -97,7 +97,9 @@ export type AskingGate = Gate | Suspend
 /** The gate that lets a call run, as far as this middleware goes: a tool with `needsApproval` asks. */
 export const allow: Gate = { _tag: "Allow" }
 
-/** The gate that lets a call run as if somebody had decided so: for rules that take the place of a tool's own question. */
+/**
+ * The gate that lets a call run as if somebody had decided so: for rules that take the place of a tool's own question.
+ */
 export const approve: Gate = { _tag: "Allow", decided: true }
 
 /** The gate that answers a call in its place. */
@@ -115,7 +117,7 @@ export const edit = (args: JsonObject): Gate => ({ _tag: "Edit", arguments: args
 /** The gate that waits until somebody has decided: for {@link asking} and {@link suspending} middleware. */
 export const suspend = (description: string, terms?: Terms): Suspend => ({ _tag: "Suspend", description, ...terms })
 
-/** How an agent's run ended, as `afterAgent` sees it. */
+/** The end of an agent's run, as `afterAgent` sees it. */
 export interface Outcome {
   readonly stopReason: StopReason
   readonly text: string
@@ -127,14 +129,16 @@ export interface Outcome {
  * `inherit` makes sub-agents run under it too, outside of their own: for what must not be escaped by delegating.
  * `check` is given the names of all tools of the agent it is put into, then these with those of its sub-agents, then
  * whether a tool of the agent has `needsApproval`. It says what keeps the agent from running (its runs fail with
- * `InvalidAgent`), or nothing. `prompt` adds a section to the system prompt, made once a run, after `beforeAgent`. `tools` are offered like the
- * agent's own; as an effect they are asked for before each round (the array of last time says that nothing changed), and
- * `check` does not see them. `state` declares slots, so that a resumed run decodes them at its start.
+ * `InvalidAgent`), or nothing. `prompt` adds a section to the system prompt, made once a run, after `beforeAgent`.
+ * `tools` are offered like the agent's own; as an effect they are asked for before each round (the array of last time
+ * says that nothing changed), and `check` does not see them. `state` declares slots, so that a resumed run decodes them
+ * at its start.
  *
  * `gateToolCalls` sees all calls of a round at once and answers for each, in the same order. `wrapModelCall` may change
- * the request, answer without `next`, or call `next` again (say `TurnRestarted` first if parts went out). A tool that it
- * takes out of the request can't be dispatched in that round. `next` fails with `ModelError` only: what inner middleware
- * fails with passes by outer middleware unseen and ends the run; the same holds for `wrapToolCall` and `ToolError`.
+ * the request, answer without `next`, or call `next` again (say `TurnRestarted` first if parts went out). A tool that
+ * it takes out of the request can't be dispatched in that round. `next` fails with `ModelError` only: what inner
+ * middleware fails with passes by outer middleware unseen and ends the run; the same holds for `wrapToolCall` and
+ * `ToolError`.
  */
 export interface Parts<out E = never, out R = never, out G extends AskingGate = Gate> {
   readonly name: string
@@ -170,7 +174,9 @@ export interface Parts<out E = never, out R = never, out G extends AskingGate = 
 
 const TypeId = "~effect-deepagents/Middleware"
 
-/** A middleware that can fail with `E` and needs `R`. Values of this type are made by `make`, `asking` and `suspending`. */
+/**
+ * A middleware that can fail with `E` and needs `R`. Values of this type are made by `make`, `asking` and `suspending`.
+ */
 export interface Middleware<out E = never, out R = never> extends Parts<E, R, AskingGate> {
   readonly [TypeId]: typeof TypeId
 }
@@ -186,14 +192,15 @@ export interface Suspending<out E = never, out R = never> extends Middleware<E, 
 /** `undefined` for a middleware that may suspend a run, else `never`. */
 export type Suspension<M> = M extends { readonly suspends: true } ? undefined : never
 
-/** What a middleware adds to the failures of an agent. */
+/** The failures that a middleware adds to those of an agent. */
 export type Error<M> = M extends Middleware<infer E, infer _R> ? E : never
 
-/** What a middleware needs. */
+/** The services that a middleware needs. */
 export type Services<M> = M extends Middleware<infer _E, infer R> ? R : never
 
 /**
- * The tool that a name means, as models may spell it: the exact name, else the only one that differs by case, `-` or `_`.
+ * The tool that a name means, as models may spell it: the exact name, else the only one that differs by case, `-` or
+ * `_`.
  */
 export const findTool = (tools: ReadonlySet<string>, name: string): string | undefined => {
   if (tools.has(name)) return name
@@ -202,13 +209,15 @@ export const findTool = (tools: ReadonlySet<string>, name: string): string | und
   return meant.length === 1 ? meant[0] : undefined
 }
 
-/** Whether one of these names means a tool: for `wrapModelCall` and gates, which may be inherited by any agent. */
+/**
+ * Tells whether one of these names means a tool: for `wrapModelCall` and gates, which may be inherited by any agent.
+ */
 export const names = (list: ReadonlyArray<string>, tool: string): boolean =>
   list.includes(tool) || list.some((name) => normaliseName(name) === normaliseName(tool))
 
 /**
- * What is wrong with names of tools that nobody has, for a middleware's `check`: a misspelt one would protect nothing.
- * `who` is who speaks of them. Nothing if all are there.
+ * Says what is wrong with names of tools that nobody has, for a middleware's `check`: a misspelt one would protect
+ * nothing. `who` is who speaks of them. Nothing if all are there.
  */
 export const unknownTool = (who: string, names: Iterable<string>, tools: ReadonlySet<string>): string | undefined => {
   for (const name of names) {
@@ -220,8 +229,8 @@ export const unknownTool = (who: string, names: Iterable<string>, tools: Readonl
 }
 
 /**
- * What a middleware failed with, in a cause that goes by an outer middleware (in a `Stream.onExit`, say): there it looks
- * like a defect, since it is none of the outer one's business. `undefined` if that is not what the cause is.
+ * Gives what a middleware failed with, in a cause that passes an outer middleware (in a `Stream.onExit`, say): there it
+ * looks like a defect, since it is none of the outer one's business. `undefined` if that is not what the cause is.
  */
 export const failureOf: (cause: Cause.Cause<unknown>) => { readonly error: unknown } | undefined = tunnelled
 
@@ -256,8 +265,8 @@ type ServicesOf<M> = { [Name in keyof M]: HookServices<Name, M[Name]> }[keyof M]
 type Known<M> = { readonly [Key in Exclude<keyof M, keyof AnyParts>]: never }
 
 /**
- * Makes a middleware whose gate asks nobody. It fails with what its hooks and tools fail with, and needs what they need:
- * all of them together. (The first form is for one without hooks that fail or need something: written inside
+ * Makes a middleware whose gate asks nobody. It fails with what its hooks and tools fail with, and needs what they
+ * need: all of them together. (The first form is for one without hooks that fail or need something: written inside
  * `Agent.make`, it would otherwise be inferred from there. The last is for hooks that differ in what they need.)
  */
 export const make: {

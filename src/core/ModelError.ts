@@ -83,12 +83,12 @@ export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
   requestId: Schema.optionalKey(Schema.String),
   cause: Schema.optionalKey(Schema.Defect())
 }) {
-  /** Whether the same request may succeed later. */
+  /** Says whether the same request may succeed later. */
   get isRetryable(): boolean {
     return retryable.has(this.reason._tag)
   }
 
-  /** How long the provider asked to wait. */
+  /** The time that the provider asked to wait. */
   get retryAfter(): Duration.Duration | undefined {
     return "retryAfter" in this.reason ? this.reason.retryAfter : undefined
   }
@@ -104,5 +104,5 @@ export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
   }
 }
 
-/** Whether a value is a {@link ModelError}. */
+/** Tells whether a value is a {@link ModelError}. */
 export const isModelError = (value: unknown): value is ModelError => value instanceof ModelError

@@ -12,14 +12,15 @@ import type { ModelError } from "./ModelError.ts"
 import type { Usage } from "./Usage.ts"
 
 /**
- * One run of one agent. Everything on it that changes is read through it at the moment of reading: `round` (how many were
- * begun: 0 before the first), `offered` (the tools that the model was shown in this round), `messages` (the history and what was said since; it only ever grows at its end), `usage` (of this run and its
- * sub-agents so far, retries and side calls included).
+ * One run of one agent. Everything on it that changes is read through it at the moment of reading: `round` (how many
+ * were begun: 0 before the first), `offered` (the tools that the model was shown in this round), `messages` (the
+ * history and what was said since; it only ever grows at its end), `usage` (of this run and its sub-agents so far,
+ * retries and side calls included).
  *
- * `call` asks the model something on the side (a summary, a grade): through the same middleware, so budgets, retries and
- * usage see it, but without events of its own and without touching the conversation. Give it a `purpose` other than
- * `"turn"`, so that middleware that rewrites turns leaves it alone. It fails with `ModelError`, or ends the run with the
- * failure of a middleware.
+ * `call` asks the model something on the side (a summary, a grade): through the same middleware, so budgets, retries
+ * and usage see it, but without events of its own and without touching the conversation. Give it a `purpose` other than
+ * `"turn"`, so that middleware that rewrites turns leaves it alone. It fails with `ModelError`, or ends the run with
+ * the failure of a middleware.
  */
 export interface Run {
   readonly agent: string
@@ -36,7 +37,7 @@ export interface Run {
   readonly startedAt: number
   /** Closed when the run ends, however it ends: for what a middleware opens once a run. */
   readonly scope: Scope.Scope
-  /** How many agents are above this one. */
+  /** The number of agents above this one. */
   readonly depth: number
   readonly warn: (code: string, message: string) => Effect.Effect<void>
   readonly custom: (name: string, payload: Json) => Effect.Effect<void>
@@ -47,7 +48,9 @@ export interface Run {
   ) => Effect.Effect<AiMessage, ModelError>
 }
 
-/** The run that a fiber works for, `undefined` outside of any: for layers whose services act on the run that uses them. */
+/**
+ * The run that a fiber works for, `undefined` outside of any: for layers whose services act on the run that uses them.
+ */
 export const CurrentRun = Context.Reference<Run | undefined>("effect-deepagents/CurrentRun", {
   defaultValue: () => undefined
 })

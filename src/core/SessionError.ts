@@ -1,5 +1,5 @@
 /**
- * What can go wrong with a thread and the store that keeps it.
+ * Failures of a thread and the store that keeps it.
  */
 import * as Schema from "effect/Schema"
 
@@ -74,5 +74,5 @@ export class SessionError extends Schema.TaggedError<SessionError>()("SessionErr
 export const make = (operation: string, threadId: string, reason: Reason, cause?: unknown): SessionError =>
   new SessionError({ operation, threadId, reason, ...(cause === undefined ? {} : { cause }) })
 
-/** Whether a value is a {@link SessionError}. */
+/** Tells whether a value is a {@link SessionError}. */
 export const isSessionError = (value: unknown): value is SessionError => value instanceof SessionError

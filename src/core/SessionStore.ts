@@ -1,5 +1,5 @@
 /**
- * Where threads are kept: conversations that outlive the process, each a tree of entries that only grows, with a leaf
+ * The store of threads: conversations that outlive the process, each a tree of entries that only grows, with a leaf
  * that can be moved.
  *
  * Layers, and what is built on them, are in `effect-deepagents/sessions`.
@@ -18,7 +18,7 @@ export interface Label {
   readonly target: string | null
 }
 
-/** What a thread is made of: what runs write down, and what a store adds. */
+/** An entry of a thread: of those that runs write down, or that a store adds. */
 export type Entry = Journal.Entry | Label
 
 /** An entry in its place. `at` is milliseconds since the epoch; `parentId` is `null` for a first one. */
@@ -35,14 +35,14 @@ export interface NewEntry {
   readonly entry: Journal.Entry
 }
 
-/** Where a thread stands. `step` is the number of entries from the first to the leaf. */
+/** The state of a thread. `step` is the number of entries from the first to the leaf. */
 export interface Leaf {
   readonly id: string | null
   readonly step: number
 }
 
 /**
- * What is known of a thread without its entries. Times are milliseconds since the epoch. `origin` is what it was forked
+ * The facts about a thread without its entries. Times are milliseconds since the epoch. `origin` is what it was forked
  * from, which may be there no more.
  */
 export interface Thread {
@@ -76,7 +76,7 @@ export interface Hit {
   readonly excerpt: string
 }
 
-/** What may follow: a part of a list, of threads that are archived or not (default: not). */
+/** A part of a list of threads, archived ones or others (default: others). */
 interface Query {
   readonly archived?: boolean | undefined
   readonly limit?: number | undefined
@@ -85,16 +85,18 @@ interface Query {
 
 /** See {@link SessionStore}. */
 export interface Service {
-  /** Makes a thread; without an id, of a random one. Fails with `AlreadyExists`, `InvalidId`, `InvalidEntry` (metadata). */
+  /**
+   * Makes a thread; without an id, of a random one. Fails with `AlreadyExists`, `InvalidId`, `InvalidEntry` (metadata).
+   */
   readonly create: (options?: {
     readonly threadId?: string | undefined
     readonly metadata?: JsonObject | undefined
   }) => Effect.Effect<Thread, SessionError>
 
-  /** What is known of a thread. */
+  /** Gives what is known of a thread. */
   readonly info: (threadId: string) => Effect.Effect<Thread, SessionError>
 
-  /** Where a thread stands. */
+  /** Gives the state of a thread. */
   readonly leaf: (threadId: string) => Effect.Effect<Leaf, SessionError>
 
   /** Replaces the metadata of a thread. */
@@ -150,8 +152,8 @@ export interface Service {
   readonly labels: (threadId: string) => Effect.Effect<ReadonlyMap<string, string>, SessionError>
 
   /**
-   * Threads, the one that changed last first. `where` are metadata that a thread must have, equal as JSON. `limit` is 50
-   * by default, and at most 1,000.
+   * Threads, the one that changed last first. `where` are metadata that a thread must have, equal as JSON. `limit` is
+   * 50 by default, and at most 1,000.
    */
   readonly list: (
     options?: Query & { readonly where?: JsonObject | undefined }

@@ -49,8 +49,8 @@ export interface Numbered {
 export const limit = 500
 
 /**
- * The key of a URL: scheme and host in lower case, without a fragment, a default port or credentials. Query and path stay
- * as they are, since they may name another document. A text that is no URL is its own key.
+ * The key of a URL: scheme and host in lower case, without a fragment, a default port or credentials. Query and path
+ * stay as they are, since they may name another document. A text that is no URL is its own key.
  */
 export const keyOf = (url: string): string => {
   const parsed = URL.parse(url)
@@ -84,8 +84,8 @@ export const make = (
 }
 
 /**
- * Adds sources to those that are there, by key, in the order in which they come. A number never changes, and the first to
- * give a field is believed: a source that comes later can't rename one that is cited already.
+ * Adds sources to those that are there, by key, in the order in which they come. A number never changes, and the first
+ * to give a field is believed: a source that comes later can't rename one that is cited already.
  */
 export const union = (current: ReadonlyArray<Cited>, incoming: ReadonlyArray<Cited>): ReadonlyArray<Cited> => {
   const places = new Map(current.map(({ key }, index) => [key, index]))

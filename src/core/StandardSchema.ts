@@ -1,6 +1,6 @@
 /**
- * Schemas of other libraries (zod, ArkType, valibot …), by the interfaces that they share: Standard Schema, and Standard
- * JSON Schema for what the model reads. They are taken wherever an agent or a tool takes an Effect Schema.
+ * Schemas of other libraries (zod, ArkType, valibot …), by the interfaces that they share: Standard Schema, and
+ * Standard JSON Schema for what the model reads. They are taken wherever an agent or a tool takes an Effect Schema.
  *
  * ```ts
  * import { Effect } from "effect"

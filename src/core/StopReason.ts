@@ -1,5 +1,5 @@
 /**
- * What ended a run.
+ * The reason why a run ended.
  */
 import * as Schema from "effect/Schema"
 

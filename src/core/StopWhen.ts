@@ -18,10 +18,10 @@ export interface StopWhen<out E = never, out R = never> {
   (run: Run): Effect.Effect<boolean, E, R>
 }
 
-/** What a condition can fail with. */
+/** The failures of a condition. */
 export type Error<S> = S extends StopWhen<infer E, infer _R> ? E : never
 
-/** What a condition needs. */
+/** The services that a condition needs. */
 export type Services<S> = S extends StopWhen<infer _E, infer R> ? R : never
 
 /** After that many rounds. Unlike `maxRounds` it asks for no final answer. */

@@ -32,10 +32,10 @@ import { fromUnknown, type ToolError } from "./ToolError.ts"
 import { fromResult, type ToolOutput } from "./ToolOutput.ts"
 
 /**
- * What a tool does to the world (MCP's hints): it only reads; it may destroy; doing it twice is doing it once; it
- * touches things outside of the agent's own world. `paged`: it gives large things in parts by itself, so that its results
- * are never put into files. `volatile`: the same call may be answered otherwise the next time (a status, a command, a
- * test run), so a model that makes it again does not go in circles. What is not said counts as not so.
+ * The effects of a tool on the world (MCP's hints): it only reads; it may destroy; doing it twice is doing it once; it
+ * touches things outside of the agent's own world. `paged`: it gives large things in parts by itself, so that its
+ * results are never put into files. `volatile`: the same call may be answered otherwise the next time (a status, a
+ * command, a test run), so a model that makes it again does not go in circles. What is not said counts as not so.
  */
 export interface Annotations {
   readonly readOnly?: boolean | undefined
@@ -58,8 +58,8 @@ export interface Prepared<out R> {
 
 /**
  * A tool that needs `R` to run. `parameters` is a JSON Schema of an object; `outputLimit` is in characters of text and
- * cuts longer results and failures (head and tail stay); without one, those of more than `ToolOutput.defaultLimit` are cut
- * for the model.
+ * cuts longer results and failures (head and tail stay); without one, those of more than `ToolOutput.defaultLimit` are
+ * cut for the model.
  */
 export interface Tool<out R = never> {
   readonly name: string
@@ -69,7 +69,7 @@ export interface Tool<out R = never> {
   readonly outputLimit: number | undefined
   /** The names of the tools that a call of it can lead to: those of the sub-agents that it runs. */
   readonly reaches?: ReadonlySet<string> | undefined
-  /** Whether calls of it may need a decision before they run; which ones, `prepare` says. */
+  /** Says whether calls of it may need a decision before they run; which ones, `prepare` says. */
   readonly needsApproval?: true | undefined
   /** Decodes arguments: at once, or as an effect where a schema validates by a promise. */
   readonly prepare: (args: JsonObject) => Result.Result<Prepared<R>, ToolError> | Effect.Effect<Prepared<R>, ToolError>
@@ -91,20 +91,20 @@ export interface NeedingApproval<out R = never> extends Tool<R | Approvals> {
  */
 export const finalAnswer = "final_answer"
 
-/** What a tool needs. */
+/** The services that a tool needs. */
 export type Services<T> = T extends Tool<infer R> ? R : never
 
-/** What a tool needs in an agent: where that can be suspended, nobody who decides while the run waits. */
+/** The services that a tool needs in an agent: where that can be suspended, nobody who decides while the run waits. */
 export type ServicesIn<T, Suspension> = [Suspension] extends [never]
   ? Services<T>
   : T extends NeedingApproval<infer R>
     ? R
     : Services<T>
 
-/** Which calls need a decision: all, or those of whose arguments (as `execute` is given them) a function says so. */
+/** The calls that need a decision: all, or those of whose arguments (as `execute` is given them) a function says so. */
 export type NeedsApproval<A> = true | ((args: A) => Answers)
 
-/** What a question can be answered with. */
+/** The answer to a question. */
 type Answers = boolean | Effect.Effect<boolean, never, unknown>
 
 /** The tool that `make` and `dynamic` give: `Always` and `Answer` are `never` for one without `needsApproval`. */
@@ -121,7 +121,7 @@ export type Parameters =
   | (Schema.ConstraintCodec<unknown, unknown> & { readonly fields: Schema.Struct.Fields })
   | StandardSchema
 
-/** What a tool with these parameters is given. */
+/** The arguments of a tool with these parameters. */
 export type Arguments<P> =
   P extends Schema.ConstraintCodec<infer A, unknown>
     ? A
@@ -132,7 +132,7 @@ export type Arguments<P> =
         : never
 
 /**
- * What any tool can be given beside its parameters and its work. One that runs agents says by `reaches` which tools these
+ * The options of any tool beside its parameters and its work. One that runs agents says by `reaches` which tools these
  * have (`Agent.toolNames`): an inherited rule about such a tool is not taken for a misspelt one.
  */
 export interface Options {
@@ -143,8 +143,8 @@ export interface Options {
 }
 
 /**
- * Ends a call whose tool broke its type, with words for its author: types say what `execute` gives, programs without them
- * do not. A promise that nobody awaits must not end the process.
+ * Ends a call whose tool broke its type, with words for its author: types say what `execute` gives, programs without
+ * them do not. A promise that nobody awaits must not end the process.
  */
 const broken = (what: string, name: string, given: unknown, wanted: string): Effect.Effect<never> => {
   const isPromise = Predicate.isPromiseLike(given)
@@ -230,7 +230,7 @@ const assemble = <A, E, R, Always, Answer>(
 /** Programs without types may say `false`. */
 const isOff = (need: unknown): boolean => need === undefined || need === false
 
-/** Which type a schema decodes to is worked out from the parameters, by name or as a whole. */
+/** Makes the decoder of parameters, of whichever kind. */
 const decoderOf = (parameters: Parameters): Decoder<unknown> => {
   if (isCodec(parameters)) return fromSchema(parameters)
   return isStandard(parameters) ? fromStandard(parameters) : fromSchema(Schema.Struct(parameters))

@@ -30,7 +30,7 @@ export const MalformedToolCall = Schema.Struct({
 })
 export interface MalformedToolCall extends Schema.Schema.Type<typeof MalformedToolCall> {}
 
-/** How much is shown of arguments: of one value, how many of them, and how deep. */
+/** The limits of what is shown of arguments: of one value, how many of them, and how deep. */
 const shown = { value: 300, entries: 30, depth: 6 } as const
 
 /** Words that could be taken for the next argument stand in quotes. */
@@ -66,8 +66,8 @@ const entries = (value: JsonObject, depth: number): string => {
 /**
  * Arguments as one line for a person, `""` when there are none. For approval prompts and logs; it is not parseable.
  *
- * Keys are in order, the short ones first, so that a long text does not push a path out of sight; of a long text head and
- * tail are shown. What a terminal would act on is written out (`\n`, `\u{001b}`), and a text that could be taken for
- * other arguments stands in quotes. Who decides on a call of which not all is shown should look at its arguments.
+ * Keys are in order, the short ones first, so that a long text does not push a path out of sight; of a long text head
+ * and tail are shown. What a terminal would act on is written out (`\n`, `\u{001b}`), and a text that could be taken
+ * for other arguments stands in quotes. Who decides on a call of which not all is shown should look at its arguments.
  */
 export const describeArguments = (value: JsonObject): string => entries(value, 0)

@@ -1,5 +1,5 @@
 /**
- * How a tool reaches the run that called it.
+ * The way from a tool to the run that called it.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"

@@ -14,8 +14,8 @@ import * as Schema from "effect/Schema"
  * - `TimedOut`, `Defect`: it did not come to an end; whether it had an effect is not known
  * - `Rejected`: it waits for a decision that nobody can give here
  *
- * `isRetryable` says that the same call may go better the next time (say so in the message too): then the model may make
- * it again at once, which is otherwise taken for going in circles.
+ * `isRetryable` says that the same call may go better the next time (say so in the message too): then the model may
+ * make it again at once, which is otherwise taken for going in circles.
  */
 export class ToolError extends Schema.TaggedError<ToolError>()("ToolError", {
   reason: Schema.Literals(["Failed", "InvalidArguments", "UnknownTool", "TimedOut", "Defect", "Rejected"]),
@@ -24,11 +24,13 @@ export class ToolError extends Schema.TaggedError<ToolError>()("ToolError", {
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
-/** Makes the failure that a tool's `execute` usually wants. `isRetryable`: the same call may go better the next time. */
+/**
+ * Makes the failure that a tool's `execute` usually wants. `isRetryable`: the same call may go better the next time.
+ */
 export const make = (message: string, options?: { readonly isRetryable?: boolean | undefined }): ToolError =>
   new ToolError({ reason: "Failed", message, ...(options?.isRetryable === true ? { isRetryable: true } : {}) })
 
-/** Whether a value is a {@link ToolError}. */
+/** Tells whether a value is a {@link ToolError}. */
 export const isToolError = (value: unknown): value is ToolError => value instanceof ToolError
 
 /** A promise rejects with anything, which Effect wraps in an error of its own: what it was is what there is to say. */
@@ -42,8 +44,8 @@ const unwrapped = (error: unknown): unknown => {
 
 /**
  * Any failure as a {@link ToolError}: its tag and message for the model, the value itself as the cause (which stays in
- * the log). Of a failed `Effect.tryPromise`, that is what the promise was rejected with. Stack traces and causes are not
- * told to the model. An error that says `isRetryable` keeps it.
+ * the log). Of a failed `Effect.tryPromise`, that is what the promise was rejected with. Stack traces and causes are
+ * not told to the model. An error that says `isRetryable` keeps it.
  */
 export const fromUnknown = (given: unknown): ToolError => {
   const error = unwrapped(given)

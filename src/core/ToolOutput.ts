@@ -1,5 +1,5 @@
 /**
- * What a tool gives back: content for the model, details for people, and what it wants of the run.
+ * The output of a tool: content for the model, details for people, and what it wants of the run.
  */
 import * as Schema from "effect/Schema"
 import { cutMiddle } from "../support/text.ts"
@@ -9,10 +9,10 @@ import { fromUnknown, isObject, type Json } from "./Json.ts"
 import { Cited } from "./Sources.ts"
 
 /**
- * `content` goes to the model. `details` go to events only (a diff, a chart's data), never to the model. `isError` marks
- * a result that the model should treat as a failure. `returnDirect` ends the run with this content as the answer.
- * `state` is applied when `execute` succeeded with it, `isError` or not. `sources` are numbered over the run, and the model
- * is shown their list behind the content.
+ * `content` goes to the model. `details` go to events only (a diff, a chart's data), never to the model. `isError`
+ * marks a result that the model should treat as a failure. `returnDirect` ends the run with this content as the answer.
+ * `state` is applied when `execute` succeeded with it, `isError` or not. `sources` are numbered over the run, and the
+ * model is shown their list behind the content.
  */
 export interface ToolOutput {
   readonly content: ReadonlyArray<Content.Block>
@@ -49,7 +49,7 @@ const isCited = Schema.is(Cited)
 const isBlock = (block: unknown): boolean =>
   (isObject(block) && block["type"] === "text" && typeof block["text"] === "string") || isAnyBlock(block)
 
-/** Whether a value is an output: types say so, programs without them do not. */
+/** Tells whether a value is an output: types say so, programs without them do not. */
 const isOutput = (value: unknown): value is ToolOutput =>
   isObject(value) &&
   Array.isArray(value["content"]) &&
@@ -75,7 +75,8 @@ export const fromResult = (result: unknown): ToolOutput | undefined => {
 export const text = (output: ToolOutput): string => Content.toText(output.content)
 
 /**
- * How many characters of text (100,000) a model is shown of a result or a failure of a tool that has no `outputLimit`.
+ * The number of characters of text (100,000) that a model is shown of a result or a failure of a tool that has no
+ * `outputLimit`.
  */
 export const defaultLimit = 100_000
 

@@ -1,5 +1,5 @@
 /**
- * What a model call consumed: tokens, and money when prices are known.
+ * The usage of model calls: tokens, and money when prices are known.
  */
 import * as Schema from "effect/Schema"
 
