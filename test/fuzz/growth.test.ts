@@ -3,7 +3,7 @@
  * more, and it never throws.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Message, ToolCall } from "effect-deepagents"
+import { Approval, Message, ToolCall } from "effect-deepagents"
 import { decodeText, mimeTypeOf } from "../../src/backends/internal/files/mime.ts"
 import { compileGlob } from "../../src/backends/internal/glob/glob.ts"
 import * as Ignore from "../../src/backends/internal/glob/ignore.ts"
@@ -22,6 +22,7 @@ import { nearestLine } from "../../src/backends/internal/text/nearest.ts"
 import { coerce } from "../../src/core/internal/coerce.ts"
 import { mend } from "../../src/core/internal/history.ts"
 import { resolveName } from "../../src/core/internal/names.ts"
+import { decisionOn, requestFor } from "../../src/core/internal/suspension.ts"
 import { canonical } from "../../src/core/Json.ts"
 import { parse as parseFrontmatter } from "../../src/middleware/internal/skills/frontmatter.ts"
 import { pieceOf, sectionOf } from "../../src/middleware/internal/summarization/transcript.ts"
@@ -358,6 +359,35 @@ describe("cost grows as the input does", () => {
       120_000
     )
   }
+
+  it("requestFor and decisionOn, for the calls of a turn that wait for decisions", () => {
+    const prepare = (size: number) => {
+      const ids = Array.from({ length: size }, (_, index) => `call_${index}`)
+      const requests = ids.map((id) =>
+        Approval.Request.make({
+          id,
+          runId: "run",
+          callId: id,
+          path: ["agent"],
+          toolName: "tool",
+          arguments: {},
+          description: "",
+          allow: ["approve"],
+          at: 0
+        })
+      )
+      const decisions = requests.map((request) => Approval.approve(request))
+      return () => {
+        const suspension = { messageId: "turn", requests, decisions, children: {}, answers: [], unknown: [] }
+        return ids.filter((id) => {
+          const request = requestFor(suspension, ["agent"], id, {})
+          return request !== undefined && decisionOn(suspension, request) !== undefined
+        })
+      }
+    }
+    expect(prepare(32)()).toHaveLength(32)
+    expect(growth(prepare, 4_096)).toBeUndefined()
+  })
 
   it("mend, for the calls of a turn that nobody answered", () => {
     for (const part of ["toolCalls", "malformedToolCalls"] as const) {

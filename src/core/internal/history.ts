@@ -39,23 +39,31 @@ const undecided = "This call was not executed: it waited for a decision, and som
 const stopped =
   "This call was begun, and stopped while something in it waited for a decision. How much of it took effect is not known: look before you repeat it."
 
+/** What a suspension knows of the calls of its turn, by their ids. */
+interface Suspended {
+  readonly answers: ReadonlyMap<string, ToolMessage>
+  readonly unknown: ReadonlySet<string>
+  readonly children: Suspension["children"]
+}
+
+const suspendedCalls = ({ answers, children, unknown }: Suspension): Suspended => ({
+  answers: new Map(answers.map((answer) => [answer.toolCallId, answer])),
+  unknown: new Set(unknown),
+  children
+})
+
 /**
  * What is said of a call that nobody answered. Only a suspension is certain that a call never began: it is over before the
  * first call of its turn begins.
  */
-const standIn = (
-  { id: messageId }: AiMessage,
-  { id, isMalformed, name }: Unanswered,
-  suspension: Suspension | null
-): ToolMessage => {
-  const is = suspension?.messageId === messageId ? suspension : undefined
-  const known = is?.answers.find((answer) => answer.toolCallId === id)
+const standIn = ({ id, isMalformed, name }: Unanswered, suspended: Suspended | undefined): ToolMessage => {
+  const known = suspended?.answers.get(id)
   if (known !== undefined) return known
   const text = isMalformed
     ? neverBegun
-    : is === undefined || is.unknown.includes(id)
+    : suspended === undefined || suspended.unknown.has(id)
       ? unrecorded
-      : Object.hasOwn(is.children, id)
+      : Object.hasOwn(suspended.children, id)
         ? stopped
         : undecided
   return tool(text, { id: makeId(), toolCallId: id, toolName: name, isError: true, source: recovery })
@@ -114,6 +122,7 @@ export const mend = (
 ): { readonly messages: Array<Message>; readonly missing: ReadonlyArray<ToolMessage> } => {
   const turns = collect(history)
   const last = lastTurn(history)
+  const suspended = suspension === null ? undefined : suspendedCalls(suspension)
   const messages: Array<Message> = []
   const missing: Array<ToolMessage> = []
   for (const [at, message] of history.entries()) {
@@ -121,10 +130,11 @@ export const mend = (
     messages.push(message)
     const answers = turns.get(at)
     if (message.role !== "ai" || answers === undefined) continue
+    const known = suspension?.messageId === message.id ? suspended : undefined
     for (const call of callsOf(message)) {
       const answer = answers.get(call.id)
       const isMissing = at === last.at && (answer === undefined || missing.length > 0)
-      ;(isMissing ? missing : messages).push(answer ?? standIn(message, call, suspension))
+      ;(isMissing ? missing : messages).push(answer ?? standIn(call, known))
     }
   }
   return { messages, missing }
@@ -148,7 +158,7 @@ export const reopen = (history: ReadonlyArray<Message>, suspension: Suspension |
   if (turn === undefined || isPartial) return { messages: [...messages, ...missing], turn: undefined, open: [] }
   const answers = collect(history).get(at)
   const open = new Set(missing.map((answer) => answer.toolCallId))
-  const known = suspension?.messageId === turn.id ? suspension.answers : []
+  const known = suspension?.messageId === turn.id ? suspendedCalls(suspension).answers : undefined
   return {
     messages,
     turn,
@@ -157,7 +167,7 @@ export const reopen = (history: ReadonlyArray<Message>, suspension: Suspension |
       .map(({ id, name }) => ({
         id,
         name,
-        answer: answers?.get(id) ?? known.find((answer) => answer.toolCallId === id)
+        answer: answers?.get(id) ?? known?.get(id)
       }))
   }
 }

@@ -77,6 +77,28 @@ export const decide = (
   return Result.succeed(current === null ? null : { ...current, decisions: [...decided.values()] })
 }
 
+interface Index {
+  readonly requests: ReadonlyMap<string, ReadonlyArray<Request>>
+  readonly decisions: ReadonlyMap<string, Decision>
+}
+
+const indexes = new WeakMap<Suspension, Index>()
+
+/** The requests of a suspension by call and its decisions by request: one turn may have thousands of them. */
+const indexOf = (current: Suspension): Index => {
+  const known = indexes.get(current)
+  if (known !== undefined) return known
+  const requests = new Map<string, Array<Request>>()
+  for (const request of current.requests) {
+    const others = requests.get(request.callId)
+    if (others === undefined) requests.set(request.callId, [request])
+    else others.push(request)
+  }
+  const index = { requests, decisions: new Map(current.decisions.map((decision) => [decision.id, decision])) }
+  indexes.set(current, index)
+  return index
+}
+
 /** The request about a call, if it is about these arguments. */
 export const requestFor = (
   current: Suspension | null,
@@ -84,16 +106,15 @@ export const requestFor = (
   callId: string,
   args: JsonObject
 ): Request | undefined =>
-  current?.requests.find(
-    (request) =>
-      request.callId === callId &&
-      request.path.length === path.length &&
-      canonical(request.arguments) === canonical(args)
-  )
+  current === null
+    ? undefined
+    : indexOf(current)
+        .requests.get(callId)
+        ?.find((request) => request.path.length === path.length && canonical(request.arguments) === canonical(args))
 
-/** What was decided on a request. */
-export const decisionOn = (current: Suspension | null, request: Request): Decision | undefined =>
-  current?.decisions.find((decision) => decision.id === request.id)
+/** The decision on a request. */
+export const decisionOn = (current: Suspension | null, { id }: Request): Decision | undefined =>
+  current === null ? undefined : indexOf(current).decisions.get(id)
 
 /** What a decision does to a call, which an earlier run may have begun. */
 export const toGate = (decision: Decision, wasBegun: boolean): Gate => {

@@ -1,0 +1,161 @@
+/**
+ * Runs one call: through every middleware, with the tool's failures and defects as outcomes.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { suspendedRequests } from "../internal/suspension.ts"
+import { tunnel, tunnelled } from "../internal/tunnel.ts"
+import { canonical, fromUnknown, type JsonObject } from "../Json.ts"
+import type { PreparedCall } from "../Middleware.ts"
+import type { Prepared, Tool } from "../Tool.ts"
+import { isToolError, ToolError } from "../ToolError.ts"
+import * as ToolOutput from "../ToolOutput.ts"
+import { brokeDown, type Call, decode, inContext, needsDecision, toPrepared } from "./calls.ts"
+import { emit, type Live, type OpenCall } from "./live.ts"
+
+/** Runs a call that has no outcome yet, and reports how it ended. */
+export const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
+  const since = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
+  const { prepared, tool } = call
+  if (call.outcome === undefined && tool !== undefined && prepared !== undefined) {
+    yield* emit(live, { _tag: "ToolCalled", callId: call.id, toolName: call.name, arguments: prepared.arguments })
+    call.started = true
+    const work = Effect.matchEffect(throughMiddleware(live, call, tool, prepared), {
+      onSuccess: (output) => applied(live, call, output),
+      onFailure: (error) => (isToolError(error) ? Effect.succeed({ error }) : Effect.fail(error))
+    })
+    call.outcome = yield* live.compiled.suspends ? waiting(call, work) : work
+  }
+  if (call.outcome === undefined) return
+  call.outcome = bounded(live, call, call.outcome)
+  if (!call.started && "error" in call.outcome && call.outcome.error.reason === "Defect") {
+    yield* Effect.logError(`The arguments of the tool "${call.name}" could not be decoded`, call.outcome.error.cause)
+  }
+  yield* tell(live, call, call.outcome, since)
+})
+
+/** Leaves a call open whose sub-agent waits for a decision. */
+const waiting = <A>(
+  call: Call,
+  work: Effect.Effect<A, unknown, unknown>
+): Effect.Effect<A | undefined, unknown, unknown> =>
+  Effect.catchCause(work, (cause) => {
+    call.suspended = suspendedRequests(tunnelled(cause)?.error)
+    return call.suspended === undefined ? Effect.failCause(cause) : Effect.succeed(undefined)
+  })
+
+type NextCall = (call: PreparedCall) => Effect.Effect<ToolOutput.ToolOutput, ToolError>
+
+/** Every `wrapToolCall` around one call. A middleware may change the arguments (decoded again), never the tool. */
+const throughMiddleware = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {
+  const { wrapToolCall } = live.compiled
+  if (wrapToolCall.length === 0) return runTool(live, call, tool, prepared)
+  const door: NextCall = (asked) => {
+    const work =
+      asked.arguments === prepared.arguments
+        ? runTool(live, call, tool, prepared)
+        : Effect.flatMap(decode(tool, asked.arguments), (again) =>
+            runChanged(live, call, tool, prepared.arguments, again)
+          )
+    return work as Effect.Effect<ToolOutput.ToolOutput, ToolError>
+  }
+  // As with the model: an outer middleware knows of ToolError only, and needs are met by the run's context.
+  const chain = wrapToolCall.reduceRight<NextCall>(
+    (next, hook) => (asked) =>
+      Effect.catchIf(
+        hook(asked, next, live.run),
+        (error) => !isToolError(error),
+        (error) => Effect.die(tunnel(error))
+      ) as Effect.Effect<ToolOutput.ToolOutput, ToolError>,
+    door
+  )
+  return chain(toPrepared(call, tool, prepared))
+}
+
+/** A defect of a tool is its failure, logged with its cause. Interruption and middleware's failures go by. */
+const contain = <A>(name: string, effect: Effect.Effect<A, ToolError, unknown>) =>
+  Effect.catchCauseIf(
+    effect,
+    (cause) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause) && tunnelled(cause) === undefined,
+    (cause) =>
+      Effect.andThen(
+        Effect.catchDefect(Effect.logError(`The tool "${name}" died`, cause), () =>
+          Effect.logError(`The tool "${name}" died of something that can't be shown`)
+        ),
+        Effect.fail(brokeDown(name, Cause.squash(cause)))
+      )
+  )
+
+/** A failure, cut for the model after so many characters. */
+const shortened = (error: ToolError, limit: number): ToolError =>
+  error.message.length <= limit
+    ? error
+    : new ToolError({ ...error, message: ToolOutput.truncateText(error.message, limit) })
+
+const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {
+  const work = inContext(live, call, contain(call.name, prepared.execute))
+  const limit = tool.outputLimit
+  if (limit === undefined) return work
+  return Effect.mapBoth(work, {
+    onSuccess: (output) => ToolOutput.truncate(output, limit),
+    onFailure: (error) => shortened(error, limit)
+  })
+}
+
+const changed = new ToolError({
+  reason: "Rejected",
+  message: "The arguments of this call were changed after it was decided on, so it was not executed."
+})
+
+/** Runs a call with arguments that a middleware gave it after the gates: nobody has decided on them. */
+const runChanged = (live: Live, call: Call, tool: Tool<unknown>, was: JsonObject, prepared: Prepared<unknown>) => {
+  const run = runTool(live, call, tool, prepared)
+  if (tool.needsApproval !== true || canonical(was) === canonical(prepared.arguments)) return run
+  return Effect.flatMap(needsDecision(live, call, tool, prepared), (needed) => (needed ? Effect.fail(changed) : run))
+}
+
+/** The end of a call. */
+type Outcome = NonNullable<OpenCall["outcome"]>
+
+const textOf = (outcome: Outcome): string =>
+  "error" in outcome ? outcome.error.message : ToolOutput.text(outcome.output)
+
+/** Reports how a call ended. */
+const tell = (live: Live, call: Call, outcome: Outcome, since: number): Effect.Effect<void> => {
+  if (!live.origin.hub.watched) return Effect.void
+  const durationMillis = live.origin.clock.currentTimeMillisUnsafe() - since
+  const base = { callId: call.id, toolName: call.name, text: textOf(outcome), durationMillis }
+  if ("error" in outcome) return emit(live, { _tag: "ToolFailed", ...base, reason: outcome.error.reason })
+  const { details, isError } = outcome.output
+  const shown = details === undefined ? base : { ...base, details: fromUnknown(details) }
+  return isError
+    ? emit(live, { _tag: "ToolFailed", ...shown, reason: "Failed" })
+    : emit(live, { _tag: "ToolCompleted", ...shown })
+}
+
+/** A tool's output, once its updates of the state are made. */
+const applied = (live: Live, call: Call, output: ToolOutput.ToolOutput): Effect.Effect<Outcome, unknown, unknown> =>
+  output.state.length === 0
+    ? Effect.succeed({ output })
+    : Effect.match(
+        contain(
+          call.name,
+          Effect.forEach(output.state, (update) => Effect.suspend(() => update(live.run.state)), { discard: true })
+        ),
+        { onSuccess: () => ({ output }), onFailure: (error) => ({ error }) }
+      )
+
+/**
+ * An outcome as the model is shown it: a tool without a limit of its own has the general one, since one result must not
+ * fill the model's window. What is the run's answer stays whole.
+ */
+const bounded = (live: Live, call: Call, outcome: Outcome): Outcome => {
+  if (call.tool?.outputLimit !== undefined) return outcome
+  if ("error" in outcome) return { error: shortened(outcome.error, ToolOutput.defaultLimit) }
+  const { output } = outcome
+  return isDirect(live, output) ? outcome : { output: ToolOutput.truncate(output, ToolOutput.defaultLimit) }
+}
+
+/** True for an output that is the run's answer. */
+const isDirect = (live: Live, output: ToolOutput.ToolOutput): boolean =>
+  output.returnDirect && !output.isError && live.compiled.definition.output === undefined

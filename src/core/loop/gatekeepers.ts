@@ -1,0 +1,99 @@
+/**
+ * The gates that the calls of a round pass, in their order: after a crash, those of middleware, those of tools.
+ */
+import * as Effect from "effect/Effect"
+import { unknownOutcome } from "../internal/history.ts"
+import { requestFor } from "../internal/suspension.ts"
+import { canonical, type JsonObject } from "../Json.ts"
+import { allow, answer, type AskingGate, type PreparedCall, refuse, suspend } from "../Middleware.ts"
+import type { Tool } from "../Tool.ts"
+import { describeArguments } from "../ToolCall.ts"
+import { type Call, needsDecision } from "./calls.ts"
+import type { Live } from "./live.ts"
+
+/** A call that a gate is asked about. */
+export interface Asked {
+  readonly call: Call
+  readonly tool: Tool<unknown>
+  readonly prepared: PreparedCall
+}
+
+/** A call that can run again without asking, though its round was cut off. */
+const isRepeatable = ({ annotations }: Tool<unknown>): boolean =>
+  annotations.readOnly === true || annotations.idempotent === true
+
+/** The gate before all others in a round that was cut off by a crash. */
+const afterCrash = (live: Live, asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<AskingGate>> =>
+  Effect.forEach(asked, ({ call, prepared, tool }): Effect.Effect<AskingGate> => {
+    const { unknownOutcome: look } = live
+    if (isRepeatable(tool)) return Effect.succeed(allow)
+    const wasAsked = requestFor(live.suspension, live.run.path, call.id, prepared.arguments) !== undefined
+    if ((look === "ask" || wasAsked) && live.compiled.suspends) {
+      return Effect.succeed(
+        suspend(`"${prepared.name}" may have taken effect before the run was cut off. Run it again?`)
+      )
+    }
+    return Effect.map(typeof look === "function" ? look(prepared) : Effect.undefined, (output) => {
+      // The model is told its outcome.
+      call.left = undefined
+      return output === undefined ? refuse(unknownOutcome) : answer(output)
+    })
+  })
+
+/** A gate, with what it let pass. The one after a crash is asked once, about calls whose outcome is not known. */
+export interface Gatekeeper {
+  readonly suspends: boolean
+  readonly isAfterCrash: boolean
+  readonly ask: (asked: ReadonlyArray<Asked>) => Effect.Effect<ReadonlyArray<AskingGate>, unknown, unknown>
+  /** The arguments with which it let each call pass, or that it gave them. */
+  readonly seen: Map<string, JsonObject>
+}
+
+/** The arguments with which a call was decided on, by its id. */
+export type DecidedOn = Map<string, JsonObject>
+
+/** The questions that tools ask themselves, about arguments that nobody decided on yet. */
+const toolQuestions =
+  (live: Live, decidedOn: DecidedOn) =>
+  (asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<AskingGate>, never, unknown> =>
+    Effect.forEach(asked, ({ call, prepared, tool }) => {
+      const on = decidedOn.get(call.id)
+      if (call.prepared === undefined || (on !== undefined && canonical(on) === canonical(prepared.arguments))) {
+        return Effect.succeed(allow)
+      }
+      return Effect.map(needsDecision(live, call, tool, call.prepared), (needed): AskingGate =>
+        needed ? suspend(`${prepared.name} ${describeArguments(prepared.arguments)}`) : allow
+      )
+    })
+
+/** The gates of a round, in their order. Tools ask last, about the arguments that they would be given. */
+export const gatekeepers = (
+  live: Live,
+  calls: ReadonlyArray<Call>,
+  decidedOn: DecidedOn
+): ReadonlyArray<Gatekeeper> => {
+  const gates: Array<Gatekeeper> = live.compiled.gates.map(({ gate, suspends }) => ({
+    suspends,
+    isAfterCrash: false,
+    ask: (asked: ReadonlyArray<Asked>) =>
+      gate(
+        live.run,
+        asked.map((one) => one.prepared)
+      ),
+    seen: new Map<string, JsonObject>()
+  }))
+  if (live.toolset.asks) {
+    const ask = toolQuestions(live, decidedOn)
+    gates.push({ suspends: live.compiled.suspends, isAfterCrash: false, ask, seen: new Map() })
+  }
+  if (calls.every(({ left }) => left !== "unknown")) return gates
+  const ask = (asked: ReadonlyArray<Asked>) => afterCrash(live, asked)
+  return [{ suspends: true, isAfterCrash: true, ask, seen: new Map() }, ...gates]
+}
+
+/** Says that a gate need not be asked about a call with these arguments (again). */
+export const isPassed = ({ isAfterCrash, seen }: Gatekeeper, call: Call, args: JsonObject): boolean => {
+  if (isAfterCrash && call.left !== "unknown") return true
+  const last = seen.get(call.id)
+  return last !== undefined && (isAfterCrash || last === args || canonical(last) === canonical(args))
+}
