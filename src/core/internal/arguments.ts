@@ -1,3 +1,6 @@
+/**
+ * Decodes what a model wrote for a schema, and says what is wrong with it.
+ */
 import { identity } from "effect/Function"
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Result from "effect/Result"
@@ -25,8 +28,8 @@ export interface Decoder<out A> {
 }
 
 /**
- * Decodes what a model wrote for a schema: as it is, else with its form mended. Fails with what is wrong, a line for each
- * problem; `whole` is what the value is called there.
+ * Decodes what a model wrote for a schema: as it is, else with its form mended. Fails with what is wrong, a line for
+ * each problem; `whole` is what the value is called there.
  */
 export const lenient = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<A>, whole: string) => {
   const decode = Schema.decodeUnknownResult(schema)
@@ -90,7 +93,8 @@ export const fromSchema = <A>(given: Schema.ConstraintCodec<A, unknown>): Decode
 
 /**
  * A decoder from a JSON Schema. What the importer can't express, or would never come to the end of, is left to the tool
- * itself: a foreign schema must not make the tool unusable. Patterns are not applied, since a hostile one could hang the run.
+ * itself: a foreign schema must not make the tool unusable. Patterns are not applied, since a hostile one could hang
+ * the run.
  */
 export const fromJsonSchema = (jsonSchema: JsonObject): Decoder<JsonObject> => {
   if (isEndless(jsonSchema)) return make(jsonSchema, Schema.JsonObject)

@@ -1,3 +1,6 @@
+/**
+ * Turns a provider's async iterable into a stream.
+ */
 import * as Array from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Channel from "effect/Channel"

@@ -1,3 +1,6 @@
+/**
+ * Decodes versioned JSON, with an error that names the field.
+ */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"

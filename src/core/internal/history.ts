@@ -1,3 +1,6 @@
+/**
+ * Brings a history into a form that any provider accepts: each call with exactly one answer.
+ */
 import { type AiMessage, makeId, type Message, tool, type ToolMessage } from "../Message.ts"
 import type { Suspension } from "./suspension.ts"
 
@@ -39,7 +42,7 @@ const undecided = "This call was not executed: it waited for a decision, and som
 const stopped =
   "This call was begun, and stopped while something in it waited for a decision. How much of it took effect is not known: look before you repeat it."
 
-/** What a suspension knows of the calls of its turn, by their ids. */
+/** The knowledge of a suspension about the calls of its turn, by their ids. */
 interface Suspended {
   readonly answers: ReadonlyMap<string, ToolMessage>
   readonly unknown: ReadonlySet<string>
@@ -53,8 +56,8 @@ const suspendedCalls = ({ answers, children, unknown }: Suspension): Suspended =
 })
 
 /**
- * What is said of a call that nobody answered. Only a suspension is certain that a call never began: it is over before the
- * first call of its turn begins.
+ * The answer to a call that nobody answered. Only a suspension is certain that a call never began: it is over before
+ * the first call of its turn begins.
  */
 const standIn = ({ id, isMalformed, name }: Unanswered, suspended: Suspended | undefined): ToolMessage => {
   const known = suspended?.answers.get(id)
@@ -73,8 +76,8 @@ const standIn = ({ id, isMalformed, name }: Unanswered, suspended: Suspended | u
 type Answers = Map<string, ToolMessage>
 
 /**
- * The answers to each turn, by its place. A result belongs to the last turn before it that has a call with its id, however late it
- * comes; the first one counts, but for what only stood in for it.
+ * The answers to each turn, by its place. A result belongs to the last turn before it that has a call with its id,
+ * however late it comes; the first one counts, but for what only stood in for it.
  */
 const collect = (history: ReadonlyArray<Message>): ReadonlyMap<number, Answers> => {
   const turns = new Map<number, Answers>()
@@ -103,7 +106,7 @@ const lastTurn = (history: ReadonlyArray<Message>): { readonly at: number; reado
   return { at, turn: turn?.role === "ai" ? turn : undefined }
 }
 
-/** Whether what a suspension is about is still open: nothing else was said, and not all of it was answered. */
+/** True while the turn of a suspension is open: nothing else was said, and not all of it was answered. */
 export const isOpen = (history: ReadonlyArray<Message>, { messageId }: Suspension): boolean => {
   const { at, turn } = lastTurn(history)
   if (turn?.id !== messageId) return false
@@ -141,7 +144,7 @@ export const mend = (
 }
 
 /**
- * A history to go on from: its last turn as it stands, with its calls from the first one on that nobody answered. What is
+ * A history to resume: its last turn as it stands, with its calls from the first one on that nobody answered. What is
  * known of them is theirs, in call order.
  */
 export interface Reopened {

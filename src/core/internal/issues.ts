@@ -1,3 +1,6 @@
+/**
+ * Renders the issues of a schema as problems: path, what was expected, what was found.
+ */
 import * as Result from "effect/Result"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { cut } from "../../support/text.ts"
@@ -24,7 +27,7 @@ const infinities = / \| "Infinity" \| "-Infinity" \| "NaN"/
 
 const expectedBy = (message: string): string => message.replace(/^Expected /, "").replace(infinities, "")
 
-/** What a schema issue says by itself, under the keys that lead to it. */
+/** The problems of an issue itself, under the keys that lead to it. */
 const leaves = (issue: SchemaIssue.Issue, above: ReadonlyArray<PropertyKey>): ReadonlyArray<Problem> =>
   format(issue).issues.map((one) => {
     const own = (one.path ?? []).map((segment) => (typeof segment === "object" ? segment.key : segment))
@@ -32,7 +35,7 @@ const leaves = (issue: SchemaIssue.Issue, above: ReadonlyArray<PropertyKey>): Re
     return { keys, path: render(keys), expected: expectedBy(one.message) }
   })
 
-/** Whether an issue is about something inside of the value. */
+/** True for an issue about something inside of the value. */
 const isInside = (issue: SchemaIssue.Issue): boolean => {
   if (issue._tag === "Pointer") return true
   if (issue._tag === "Encoding" || issue._tag === "Filter") return isInside(issue.issue)

@@ -1,3 +1,6 @@
+/**
+ * The suspension of a run: the requests that wait, the decisions on them, the sub-agents inside.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -8,7 +11,7 @@ import { Message, ToolMessage } from "../Message.ts"
 import { allow, answer, edit, type Gate, refuse } from "../Middleware.ts"
 import { Usage } from "../Usage.ts"
 
-/** How far a sub-agent came inside a call that is open; one that was done is not run again. */
+/** The progress of a sub-agent inside a call that is open; one that was done is not run again. */
 const Child = Schema.Struct({
   agent: Schema.String,
   messages: Schema.Array(Message),
@@ -19,9 +22,9 @@ const Child = Schema.Struct({
 export type Child = typeof Child.Type
 
 /**
- * Why a run stands still: the turn whose calls wait, what is asked about them (by sub-agents too), what was decided, and
- * the sub-agents that wait inside of them. `answers` are those of calls that are done and come after one that waits;
- * `unknown` are calls that an earlier run may have begun.
+ * The reason why a run is suspended: the turn whose calls wait, what is asked about them (by sub-agents too), what was
+ * decided, and the sub-agents that wait inside of them. `answers` are those of calls that are done and come after one
+ * that waits; `unknown` are calls that an earlier run may have begun.
  */
 const Suspension = Schema.Struct({
   messageId: Schema.String,
@@ -34,13 +37,13 @@ const Suspension = Schema.Struct({
 })
 export type Suspension = typeof Suspension.Type
 
-/** Where it is kept: an agent's own. */
+/** The slot of the suspension: an agent's own. */
 export const suspension = AgentState.slot<Suspension | null, unknown>("suspension", {
   schema: Schema.NullOr(Suspension),
   initial: null
 })
 
-/** What still waits for a decision. */
+/** The requests that still wait for a decision. */
 export const openRequests = ({ decisions, requests }: Suspension): ReadonlyArray<Request> => {
   const decided = new Set(decisions.map((decision) => decision.id))
   return requests.filter((request) => !decided.has(request.id))
@@ -116,7 +119,7 @@ export const requestFor = (
 export const decisionOn = (current: Suspension | null, { id }: Request): Decision | undefined =>
   current === null ? undefined : indexOf(current).decisions.get(id)
 
-/** What a decision does to a call, which an earlier run may have begun. */
+/** The gate that a decision amounts to, for a call which an earlier run may have begun. */
 export const toGate = (decision: Decision, wasBegun: boolean): Gate => {
   switch (decision._tag) {
     case "Approve":
@@ -134,7 +137,7 @@ export const toGate = (decision: Decision, wasBegun: boolean): Gate => {
 
 const suspendedId = "~effect-deepagents/suspended"
 
-/** What a sub-agent that waits tells the call that it runs in, past everything that is wrapped around the call. */
+/** The failure of a sub-agent that waits, for the call that it runs in: past everything wrapped around the call. */
 export const suspended = (requests: ReadonlyArray<Request>): unknown => ({ [suspendedId]: requests })
 
 /** The requests that a tunnelled failure carries, if it is a sub-agent's wait. */

@@ -1,3 +1,6 @@
+/**
+ * Reads the input and the options of a run: a history that a provider accepts, and what is new in it.
+ */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
@@ -16,11 +19,11 @@ import { type Usage, zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import type { OpenCall } from "./live.ts"
 
-/** What is wrong with a run itself. */
+/** The failure of a run itself. */
 export const invalid = (compiled: Compiled, reason: Reason): AgentError =>
   new AgentError({ agent: compiled.definition.name, reason })
 
-/** Whether a run goes on with an earlier one. */
+/** Input that resumes an earlier run. */
 export const isResume = (input: Input): input is Resume => typeof input === "object" && "_tag" in input
 
 const toMessages = (input: Exclude<Input, Resume>): ReadonlyArray<Message.Message> => {
@@ -28,11 +31,11 @@ const toMessages = (input: Exclude<Input, Resume>): ReadonlyArray<Message.Messag
   return messages.every(isBlank) ? [] : messages
 }
 
-/** Whether nothing is said in a message. */
+/** A human message without anything in it. */
 const isBlank = ({ content, role }: Message.Message): boolean =>
   role === "human" && content.every((block) => block.type === "text" && block.text.trim() === "")
 
-/** What a run begins with. */
+/** The beginning of a run. */
 export interface Beginning {
   readonly inputs: ReadonlyArray<Message.Message>
   /** Results in the input that belong to earlier turns: they are in `messages` already, and not yet written down. */
@@ -41,7 +44,7 @@ export interface Beginning {
   readonly state: AgentState.Snapshot
   readonly usage: Usage
   readonly rounds: number
-  /** The turn to take up, and its calls that are open. */
+  /** The turn to resume, and its calls that are open. */
   readonly turn: Message.AiMessage | undefined
   readonly open: Reopened["open"]
   /** What an earlier run left of them. */
@@ -55,7 +58,7 @@ const fresh = { usage: zero, rounds: 0, turn: undefined, open: [], left: new Map
 
 const isExecutable = ({ stopReason }: Message.AiMessage): boolean => stopReason === "toolCalls" || stopReason === "stop"
 
-/** What an earlier run left of the calls of a turn: of a suspended one it is known, in any other each may have begun. */
+/** The calls that an earlier run left: in a suspended turn it is known which began, in any other each may have. */
 const leftOf = (turn: Message.AiMessage | undefined, standing: Suspension | null): Beginning["left"] => {
   const all = turn !== undefined && isExecutable(turn) ? turn.toolCalls.map(({ id }) => id) : []
   return new Map([
@@ -64,7 +67,7 @@ const leftOf = (turn: Message.AiMessage | undefined, standing: Suspension | null
   ])
 }
 
-/** A checkpoint to go on from, with what was decided since. */
+/** Resumes a checkpoint with the decisions since. */
 const goOn = (
   compiled: Compiled,
   decisions: ReadonlyArray<Decision>,
@@ -93,7 +96,7 @@ const goOn = (
           late: [],
           state: checkpoint.state,
           usage: checkpoint.usage,
-          // The round that is taken up is told of again.
+          // The round that is resumed is reported again.
           rounds: Math.max(0, checkpoint.rounds - (reopened.open.length > 0 ? 1 : 0)),
           left: leftOf(reopened.turn, decided),
           suspension: decided,
@@ -104,7 +107,7 @@ const goOn = (
   )
 }
 
-/** What a run is given before it begins: input to answer, and a history that a provider accepts. */
+/** Makes the beginning of a run: input to answer, and a history that a provider accepts. */
 export const prepare = (
   compiled: Compiled,
   input: Input,
@@ -142,7 +145,7 @@ export const prepare = (
   })
 }
 
-/** What keeps an input from being answered. */
+/** The reason why an input can't be answered, if there is one. */
 const emptiness = (
   inputs: ReadonlyArray<Message.Message>,
   history: ReadonlyArray<Message.Message>,

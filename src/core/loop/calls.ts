@@ -1,3 +1,6 @@
+/**
+ * A call on its way: resolved, decoded, put into its context, answered.
+ */
 import * as Effect from "effect/Effect"
 import * as Content from "../Content.ts"
 import { toEffect } from "../internal/decoding.ts"
@@ -56,7 +59,7 @@ export const resolve = (live: Live, call: ToolCall): Effect.Effect<Call> => {
   return Effect.succeed(resolved)
 }
 
-/** A call of a turn that is taken up: what is known of it, or what an earlier run left. */
+/** A call of a turn that is resumed, with its answer if an earlier run had one. */
 export const reopened = (
   call: { readonly id: string; readonly name: string; readonly answer: ToolMessage | undefined },
   left: ReadonlyMap<string, OpenCall["left"]>
@@ -107,7 +110,7 @@ export const prepare = (call: Call, tool: Tool<unknown>, args: JsonObject): Effe
     }
   })
 
-/** What a defect of a tool is to the model. */
+/** The failure that the model sees when a tool had a defect. */
 export const brokeDown = (name: string, cause: unknown): ToolError =>
   new ToolError({
     reason: "Defect",
@@ -163,7 +166,7 @@ export const inContext = <A, E>(live: Live, call: OpenCall, work: Effect.Effect<
   })
 }
 
-/** Whether a tool wants a decision on a call with these arguments. */
+/** Asks a tool if a call with these arguments needs a decision. */
 export const needsDecision = (
   live: Live,
   call: OpenCall,

@@ -1,3 +1,6 @@
+/**
+ * Runs sub-agents inside the tool call that asks for them.
+ */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -14,14 +17,14 @@ import { type Compiled, compile } from "./definition.ts"
 import { interpret } from "./interpret.ts"
 import { emit, type Live, liveOf, offer, type OpenCall } from "./live.ts"
 
-/** What a sub-agent is asked, as a tool. */
+/** The parameters of a sub-agent as a tool. */
 export const taskParameters = {
   task: Schema.String.annotate({
     description: "The task, in full: the sub-agent sees nothing of this conversation, and only its answer comes back."
   })
 }
 
-/** How far a sub-agent came, to go on from. */
+/** The progress of a sub-agent, to resume it from. */
 const progress = (live: Live): Child => ({
   agent: live.run.agent,
   messages: live.run.messages.slice(),
@@ -30,7 +33,7 @@ const progress = (live: Live): Child => ({
   rounds: live.run.round
 })
 
-/** What a sub-agent of a call that is taken up goes on from, if it had begun. */
+/** The progress that a sub-agent of a resumed call starts from, if it had begun. */
 const resumption = (parent: Live, call: OpenCall | undefined, agent: string): Resume | undefined => {
   const saved = call === undefined ? undefined : parent.resumable[call.id]?.[call.children.length]
   if (saved?.agent !== agent) return undefined
@@ -82,7 +85,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
   return suspends && result.stopReason === "suspended" ? yield* Effect.die(tunnel(suspended(result.pending))) : result
 })
 
-/** What a sub-agent's end is to its parent's model: the words of its answer, which for a schema are the JSON. */
+/** The end of a sub-agent as its parent's model sees it: the text of its answer, which for a schema is the JSON. */
 export const toOutput = (result: AgentResult<unknown>) =>
   result.stopReason === "suspended"
     ? Effect.fail(toolError("The sub-agent stopped: a call of its own needs a decision that nobody here can give."))

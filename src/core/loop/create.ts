@@ -22,7 +22,7 @@ import * as Store from "./store.ts"
 import { call, makeNextTurn } from "./turn.ts"
 import { makeMeasure } from "./window.ts"
 
-/** Where a run stands: who watches it, who steers it, what is above it. */
+/** The surroundings of a run: whoever watches it, whoever steers it, and the run above it. */
 export interface Place {
   readonly runId: string
   readonly hub: Hub

@@ -1,3 +1,6 @@
+/**
+ * Compiles an agent: everything that does not change from run to run is worked out once.
+ */
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { AnySlot } from "../AgentState.ts"
@@ -8,8 +11,8 @@ import { finalAnswer, type Tool } from "../Tool.ts"
 import { make as makeToolset, needsApproval, problemOf, type Toolset } from "./toolset.ts"
 
 /**
- * Inside the loop, what an agent may fail with and what it needs is `unknown`: the types were checked when the agent was
- * made, and are put back where its run is handed out.
+ * Inside the loop, what an agent may fail with and what it needs is `unknown`: the types were checked when the agent
+ * was made, and are put back where its run is handed out.
  */
 export interface Output {
   readonly jsonSchema: JsonObject
@@ -17,7 +20,7 @@ export interface Output {
   readonly decode: (json: Json) => Effect.Effect<unknown, string>
 }
 
-/** What an agent is made of. */
+/** The parts of an agent. */
 export interface Definition {
   readonly name: string
   readonly description: string
@@ -102,7 +105,7 @@ const hooks = <Name extends keyof Middleware<unknown, unknown>>(
     return hook === undefined ? [] : [hook]
   })
 
-/** What a middleware of the agent's own has against the agent. */
+/** The problem that one of the agent's own middlewares has with it. */
 const refused = (
   middleware: ReadonlyArray<Middleware<unknown, unknown>>,
   tools: ReadonlyArray<Tool<unknown>>,

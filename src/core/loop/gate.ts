@@ -15,7 +15,7 @@ import { type Asked, type DecidedOn, gatekeepers, type Gatekeeper, isPassed } fr
 import { emit, type Live, note } from "./live.ts"
 import { digestOf } from "./toolset.ts"
 
-/** How often the calls of a round go through the gates because somebody changed their arguments. */
+/** The number of times that the calls of a round go through the gates because somebody changed their arguments. */
 const passLimit = 8
 
 /**

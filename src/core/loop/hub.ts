@@ -1,3 +1,6 @@
+/**
+ * Brings the events of a tree of runs to their readers, with back-pressure.
+ */
 import * as Array from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -6,7 +9,7 @@ import type * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
 import type { AgentEvent } from "../AgentEvent.ts"
 
-/** How many events a reader may be behind before the run waits for it. */
+/** The number of events that a reader may be behind before the run waits for it. */
 const capacity = 64
 
 type Taken = Pull.Pull<Array.NonEmptyReadonlyArray<AgentEvent>, unknown>
@@ -21,12 +24,12 @@ interface Reader {
 
 /**
  * Where the events of a tree of runs come together. An event is first put in and then waited for, so interrupting the
- * wait neither loses it nor lets another pass it: the order of `seq` is the order of every reader, without gaps. A reader
- * is at most `capacity` events behind, and one more for each fiber that waits.
+ * wait neither loses it nor lets another pass it: the order of `seq` is the order of every reader, without gaps. A
+ * reader is at most `capacity` events behind, and one more for each fiber that waits.
  *
- * A reader is woken when the run next waits for something, and takes all that was said until then: a queue would wake it
- * by way of the event loop, which costs more than the events. Nothing is made for a run that nobody watches: `watched`
- * says so before an event is built.
+ * A reader is woken when the run next waits for something, and takes all that was said until then: a queue would wake
+ * it by way of the event loop, which costs more than the events. Nothing is made for a run that nobody watches:
+ * `watched` says so before an event is built.
  */
 export interface Hub {
   watched: boolean
@@ -110,7 +113,7 @@ export const end = (hub: Hub, exit: Exit.Exit<unknown, unknown>): void => {
   for (const resume of waiting) resume()
 }
 
-/** What a reader has, or how it ended; `undefined` when it has to wait. */
+/** Takes what a reader has, or its end; `undefined` when it has to wait. */
 const take = (hub: Hub, reader: Reader): Taken | undefined => {
   const events = reader.buffer
   if (Array.isReadonlyArrayNonEmpty(events)) {

@@ -1,3 +1,6 @@
+/**
+ * The two halves of a run, and the ways to report, append, note and count in it.
+ */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { AgentError } from "../AgentError.ts"
@@ -19,7 +22,7 @@ import * as Hub from "./hub.ts"
 import type { StateStore } from "./store.ts"
 import type { Toolset } from "./toolset.ts"
 
-/** What a handle puts into a run from outside. */
+/** The messages that a handle sends into a run. */
 export interface Control {
   open: boolean
   readonly steering: Array<HumanMessage>
@@ -30,7 +33,10 @@ export interface Control {
 export interface OpenCall {
   readonly id: string
   readonly name: string
-  /** What an earlier run left of it: it waits inside (a sub-agent of its own does), or nobody knows whether it took effect. */
+  /**
+   * What an earlier run left of it: it waits inside (a sub-agent of its own does), or nobody knows whether it took
+   * effect.
+   */
   left: "waiting" | "unknown" | undefined
   started: boolean
   /** Whether its answer is in the history: the end of a run answers those that are left. */
@@ -42,14 +48,14 @@ export interface OpenCall {
   suspended: ReadonlyArray<Request> | undefined
 }
 
-/** What is still to be written down of a run. */
+/** The entries of a run that are still to be stored in its thread. */
 export interface Recorder {
   readonly thread: Thread
   readonly threadId: string
   entries: Array<Entry>
 }
 
-/** Where events come from. */
+/** The origin of events. */
 export interface Origin {
   readonly runId: string
   readonly path: ReadonlyArray<string>
@@ -59,12 +65,12 @@ export interface Origin {
   ending: boolean
 }
 
-/** What speaks for a run, also before there is one. */
+/** Anything that reports events of a run, also before there is one. */
 export interface From {
   readonly origin: Origin
 }
 
-/** What middleware and tools see of a run, as the loop writes it. */
+/** The half of a run that middleware and tools see, as the loop writes it. */
 export interface OwnRun extends Omit<Run, "round" | "offered" | "usage" | "messages" | "state"> {
   round: number
   offered: ReadonlyArray<ToolDefinition>
@@ -120,12 +126,12 @@ export interface Live extends From {
 
 const kept = new WeakMap<Run, Live>()
 
-/** Remembers what the loop keeps of a run, for sub-agents that are begun with the run alone. */
+/** Remembers the half that the loop keeps, for sub-agents that are begun with the other half alone. */
 export const keep = (live: Live): void => {
   kept.set(live.run, live)
 }
 
-/** What the loop keeps of a run that a tool was given. */
+/** Finds the half that the loop keeps of a run. */
 export const liveOf = (run: Run): Effect.Effect<Live> =>
   Effect.suspend(() => {
     const live = kept.get(run)
@@ -227,7 +233,9 @@ export const appendLate = (live: Live, message: Message): Effect.Effect<void> =>
   return live.log === undefined ? told : Effect.andThen(live.log.append(message, logContext(live)), told)
 }
 
-/** Adds a message to the conversation: history, journal, event and log. Like `emit`, it has happened when this returns. */
+/**
+ * Adds a message to the conversation: history, journal, event and log. Like `emit`, it has happened when this returns.
+ */
 export const append = (live: Live, message: Message): Effect.Effect<void> => {
   live.run.messages.push(message)
   const told = tell(live, message)

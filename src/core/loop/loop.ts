@@ -1,8 +1,8 @@
 /**
  * The loop of an agent: round after round, until there is an answer or a reason to stop. Read it from top to bottom.
  *
- * A round is one turn of the model and what that turn asks for: its tool calls, or an answer. It leads to the next round,
- * or out of the loop, if need be by one last turn without tools. Nothing in a round goes over the whole history.
+ * A round is one turn of the model and what that turn asks for: its tool calls, or an answer. It leads to the next
+ * round, or out of the loop, if need be by one last turn without tools. Nothing in a round goes over the whole history.
  */
 import * as Effect from "effect/Effect"
 import type { Request } from "../Approval.ts"
@@ -30,13 +30,13 @@ export interface Ending {
   readonly pending: ReadonlyArray<Request>
 }
 
-/** Where a round leads: to the next one, to a last turn without tools, or to the end. */
+/** The step after a round: to the next one, to a last turn without tools, or to the end. */
 type Step =
   | { readonly _tag: "Next" }
   | { readonly _tag: "Final"; readonly stopReason: StopReason }
   | { readonly _tag: "End"; readonly ending: Ending }
 
-/** What the loop remembers from round to round. */
+/** The memory of the loop from round to round. */
 interface Memory {
   /** Rounds since the last input. */
   round: number

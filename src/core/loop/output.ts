@@ -1,3 +1,6 @@
+/**
+ * Asks for an answer in a schema, reads it and has it repaired.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -17,7 +20,7 @@ import type { Output } from "./definition.ts"
 import { append, type Live } from "./live.ts"
 import { decline } from "./tools.ts"
 
-/** How often an answer that does not decode is sent back. */
+/** The number of times that an answer which does not decode is sent back. */
 const repairLimit = 2
 
 /** A tool's arguments, and a provider's JSON mode, want an object: what is none is put under this key. */
@@ -27,7 +30,7 @@ const parseJson = Schema.decodeUnknownResult(Schema.fromJsonString(Json))
 
 const fence = "```"
 
-/** What is in a Markdown fence, where that is all of a text. */
+/** The content of a Markdown fence, where that is all of a text. */
 const unfenced = (text: string): string => {
   const trimmed = text.trim()
   const line = trimmed.indexOf("\n")
@@ -74,7 +77,7 @@ export const fromSchema = (given: Schema.ConstraintCodec<unknown, unknown> | Sta
   })
 }
 
-/** Whether the model is asked by its JSON-schema mode. */
+/** True if the model is asked by its JSON-schema mode. */
 const isNative = (live: Live): boolean => live.run.model.structuredOutput === "native"
 
 const answerTool = (output: Output): ToolDefinition => ({
@@ -84,7 +87,7 @@ const answerTool = (output: Output): ToolDefinition => ({
   annotations: {}
 })
 
-/** The tools of an agent, with the one that takes its answer where that is how it is had. */
+/** The tools of an agent, with the answer tool where the model has no JSON-schema mode. */
 export const withAnswerTool = (live: Live, tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<ToolDefinition> => {
   const { output } = live.compiled.definition
   return output === undefined || isNative(live) ? tools : [...tools, answerTool(output)]
@@ -97,8 +100,8 @@ export const requestSchema = (live: Live): JsonObject | undefined => {
 }
 
 /**
- * What the last request of a run asks: no tools but the one that takes the answer. The notice is the last message of the
- * request and not of the history; the system prompt stays as it was, so that a provider's cache still fits.
+ * What the last request of a run asks: no tools but the one that takes the answer. The notice is the last message of
+ * the request and not of the history; the system prompt stays as it was, so that a provider's cache still fits.
  */
 export const finalRequest = (live: Live): Pick<ModelRequest, "tools" | "toolChoice" | "messages"> => {
   const { output } = live.compiled.definition

@@ -34,7 +34,7 @@ export const withSources = (live: Live, callId: string, output: ToolOutput): Eff
 
 const none: ReadonlyArray<Sources.Cited> = []
 
-/** What the text of a turn cites. */
+/** The sources that the text of a turn cites. */
 export const sourcesOf = (message: AiMessage): ReadonlyArray<Sources.Cited> => {
   let sources = none
   for (const block of message.content) {

@@ -1,3 +1,6 @@
+/**
+ * The state of a run: slots by name, of its own or shared by the whole tree.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { AnySlot, Slot, Snapshot, Store } from "../AgentState.ts"
@@ -10,7 +13,7 @@ interface Cell {
   readonly encode: () => Json
 }
 
-/** What a tree of agents works on together: cells, and the saved values of those that are not there yet. */
+/** The state that a tree of agents shares: cells, and the saved values of those that are not there yet. */
 export interface Shared {
   readonly cells: Map<string, Cell>
   readonly saved: Snapshot

@@ -1,3 +1,6 @@
+/**
+ * The one door to the model: asks for a turn, and reports its parts as they arrive.
+ */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { incomplete, type ModelRequest, type ModelSession, type TurnPart } from "../ChatModel.ts"
@@ -46,10 +49,10 @@ interface Started {
   readonly name: string
 }
 
-/** Whether an id can't be a new call's: there is none, or another call of the conversation has it. */
+/** True for an id that can't be a new call's: there is none, or another call of the conversation has it. */
 const isTaken = (live: Live, id: string): boolean => id === "" || live.callIds.has(id)
 
-/** What lies too deep can't be worked with. It is kept as text, for the model to say it otherwise. */
+/** A call with arguments that are nested too deep to work with: they are kept as text, for the model to change. */
 const tooDeep = ({ arguments: args, id, name }: ToolCall): MalformedToolCall => ({
   id,
   name,
@@ -59,7 +62,8 @@ const tooDeep = ({ arguments: args, id, name }: ToolCall): MalformedToolCall => 
 
 /**
  * A turn's message as the loop wants it: tool names as their tools spell them, ids that tell the calls of a
- * conversation apart (servers that count anew each turn say `call_0` again and again), and no arguments that can't be worked with.
+ * conversation apart (servers that count anew each turn say `call_0` again and again), and no arguments that can't be
+ * worked with.
  */
 const canonical = (
   live: Live,
@@ -95,8 +99,8 @@ const canonical = (
 }
 
 /**
- * Asks the model for a turn of the conversation and says what comes, as it comes. What was said of a turn that is not
- * done stays in `live.partial`, for an interruption to keep.
+ * Asks the model for a turn of the conversation and reports its parts as they arrive. What was said of a turn that is
+ * not done stays in `live.partial`, for an interruption to keep.
  */
 export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.AiMessage, unknown, unknown> =>
   Effect.suspend(() => {
