@@ -18,12 +18,13 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
 import { type Document, isScalar, parseDocument, visit } from "yaml"
+import { defined } from "../support/defined.ts"
+import { at, brief, problems } from "../support/issues.ts"
 import { normaliseName } from "../support/names.ts"
 
 /**
- * `provider` without `model` is for all of its models; `model` fits its id, and ids that go on from it (`claude-opus`
+ * `provider` without `model` is for all of its models; `model` fits its id, and ids that begin with it (`claude-opus`
  * fits `claude-opus-5-5`). `basePrompt` comes after what the user wrote, `promptSuffix` after that. `toolDescriptions`
  * replace those of the tools by name. `excludedTools` are neither offered nor run.
  */
@@ -35,9 +36,13 @@ export const HarnessProfile = Schema.Struct({
   toolDescriptions: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
   excludedTools: Schema.optionalKey(Schema.Array(Schema.String))
 })
-export type HarnessProfile = typeof HarnessProfile.Type
 
-/** A text that is no profile. The message names the field, what came and what was expected. */
+/** The set-up of an agent for a model. A field that is `undefined` is not given. */
+export type HarnessProfile = {
+  readonly [Field in keyof typeof HarnessProfile.Type]?: (typeof HarnessProfile.Type)[Field] | undefined
+}
+
+/** An input that is no profile. The message names the field, its value and what was expected. */
 export class InvalidProfile extends Schema.TaggedError<InvalidProfile>()("InvalidProfile", {
   problem: Schema.String
 }) {
@@ -47,14 +52,13 @@ export class InvalidProfile extends Schema.TaggedError<InvalidProfile>()("Invali
 }
 
 const decode = Schema.decodeUnknownEffect(HarnessProfile, { onExcessProperty: "error" })
-const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** Decodes a profile; fields that are not known are refused. */
 export const fromUnknown = (input: unknown): Effect.Effect<HarnessProfile, InvalidProfile> =>
   Effect.mapError(decode(input), ({ issue }) => {
-    const [first] = format(issue).issues
-    const path = (first?.path ?? []).map(String).join(".")
-    return new InvalidProfile({ problem: `${path === "" ? "the whole" : path}: ${first?.message ?? "not valid"}` })
+    const { expected = "a profile", keys = [], path = "" } = problems(issue)[0] ?? {}
+    const found = brief(at(input, keys))
+    return new InvalidProfile({ problem: `${path || "the whole"}: expected ${expected}, got ${found}` })
   })
 
 /** The longest text of a profile, in characters. */
@@ -96,16 +100,14 @@ export const fromYaml = Effect.fnUntraced(function* (text: string): Effect.fn.Re
   )
 })
 
-/** Merges two: what the second says goes before what the first says; maps are merged, and lists united. */
+/** Merges two: fields of the second replace those of the first, maps are merged, and lists united. */
 export const merge = (first: HarnessProfile, second: HarnessProfile): HarnessProfile => ({
   ...first,
-  ...second,
-  ...(first.toolDescriptions === undefined || second.toolDescriptions === undefined
-    ? {}
-    : { toolDescriptions: { ...first.toolDescriptions, ...second.toolDescriptions } }),
-  ...(first.excludedTools === undefined || second.excludedTools === undefined
-    ? {}
-    : { excludedTools: [...new Set([...first.excludedTools, ...second.excludedTools])] })
+  ...defined({
+    ...second,
+    toolDescriptions: second.toolDescriptions && { ...first.toolDescriptions, ...second.toolDescriptions },
+    excludedTools: second.excludedTools && [...new Set([...(first.excludedTools ?? []), ...second.excludedTools])]
+  })
 })
 
 const isFor = (profile: HarnessProfile, provider: string, model: string): boolean => {

@@ -20,6 +20,31 @@ describe("HarnessProfile", () => {
     assert.deepStrictEqual(HarnessProfile.resolve(profiles, "x", "y"), {})
   })
 
+  it("a field that is given as undefined leaves what was there, in whatever order profiles are merged", () => {
+    const full: HarnessProfile.HarnessProfile = {
+      provider: "p",
+      model: "m",
+      basePrompt: "base",
+      promptSuffix: "end",
+      excludedTools: ["a"],
+      toolDescriptions: { x: "one" }
+    }
+    const none: HarnessProfile.HarnessProfile = {
+      provider: undefined,
+      model: undefined,
+      basePrompt: undefined,
+      promptSuffix: undefined,
+      excludedTools: undefined,
+      toolDescriptions: undefined
+    }
+    assert.deepStrictEqual(HarnessProfile.merge(full, none), full)
+    assert.deepStrictEqual(HarnessProfile.merge(none, full), full)
+    assert.deepStrictEqual(HarnessProfile.merge(HarnessProfile.merge(full, none), { basePrompt: "" }), {
+      ...full,
+      basePrompt: ""
+    })
+  })
+
   it("finds a model behind regions and vendors, and with colons in its id, but not inside of a word", () => {
     const profiles = [
       { model: "claude", basePrompt: "yes" },
@@ -40,9 +65,11 @@ describe("HarnessProfile", () => {
       assert.deepStrictEqual(read, { model: "qwen", excludedTools: ["task"], toolDescriptions: { ls: "Lists" } })
       assert.deepStrictEqual(yield* HarnessProfile.fromYaml('{"model": "x"}'), { model: "x" })
       const unknown = yield* Effect.flip(HarnessProfile.fromYaml("excludedTool: [a]"))
-      assert.include(unknown.message, "excludedTool")
+      assert.include(unknown.message, "excludedTool: expected")
       const wrong = yield* Effect.flip(HarnessProfile.fromYaml("excludedTools: 3"))
-      assert.include(wrong.message, "excludedTools")
+      assert.include(wrong.message, "excludedTools: expected array, got 3")
+      const inside = yield* Effect.flip(HarnessProfile.fromYaml("excludedTools: [a, 3]"))
+      assert.include(inside.message, "excludedTools[1]: expected string, got 3")
       const broken = yield* Effect.flip(HarnessProfile.fromYaml("a: [1"))
       assert.include(broken.message, "not a harness profile")
       // An alias bomb is refused before it is expanded.

@@ -3,9 +3,9 @@
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { at, brief, render } from "../../support/issues.ts"
 import { cut } from "../../support/text.ts"
 import type { Json } from "../Json.ts"
-import { at, brief, render } from "./issues.ts"
 
 /** A result, or an effect that gives one. */
 export type Decoding<A, E> = Result.Result<A, E> | Effect.Effect<A, E>

@@ -4,10 +4,10 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
+import { at, brief, problems } from "../../support/issues.ts"
 import { blockTypes } from "../Content.ts"
 import { InvalidEncoding } from "../InvalidEncoding.ts"
 import { isObject } from "../Json.ts"
-import { at, brief, problems } from "./issues.ts"
 
 /** The version of the JSON encoding of messages and events that this library writes, and the only one it reads. */
 export const version = 1

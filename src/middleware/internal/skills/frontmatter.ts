@@ -1,8 +1,9 @@
 /** Reads the frontmatter of a `SKILL.md`, and names each field that breaks the specification. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
+import type * as SchemaIssue from "effect/SchemaIssue"
 import { isAlias, isMap, isScalar, isSeq, parseDocument } from "yaml"
+import { at, problems } from "../../../support/issues.ts"
 
 /** Limits of the specification (agentskills.io), and those that keep a hostile file from costing much. */
 export const limits = {
@@ -55,7 +56,6 @@ export interface Manifest {
 }
 
 const decode = Schema.decodeUnknownResult(Frontmatter, { errors: "all" })
-const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
 const whole = (problem: string): ReadonlyArray<FieldProblem> => [{ field: "", problem }]
 
@@ -123,13 +123,12 @@ const split = (
 
 /** Explains the schema's issues, field by field. */
 const explain = (fields: unknown, issue: SchemaIssue.Issue): ReadonlyArray<FieldProblem> =>
-  format(issue).issues.map(({ message, path }) => {
-    const keys = (path ?? []).map((key) => String(typeof key === "object" ? key.key : key))
-    const [field = ""] = keys
-    if (field === "") return { field, problem: "the frontmatter should be a map of fields" }
-    const isThere = typeof fields === "object" && fields !== null && Object.hasOwn(fields, field)
-    const expected = message.replace(/^Expected /, "").replace(/, got [\s\S]*$/, "")
-    return { field: keys.join("."), problem: isThere ? `should be ${expected}` : "is required and is not there" }
+  problems(issue).map(({ expected, keys, path }) => {
+    if (path === "") return { field: "", problem: "the frontmatter should be a map of fields" }
+    return {
+      field: path,
+      problem: at(fields, keys) === undefined ? "is required and is not there" : `should be ${expected}`
+    }
   })
 
 /**

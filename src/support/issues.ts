@@ -1,10 +1,10 @@
 /**
  * Renders the issues of a schema as problems: path, what was expected, what was found.
  */
+import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { cut } from "../../support/text.ts"
-import { isObject } from "../Json.ts"
+import { cut } from "./text.ts"
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
@@ -42,7 +42,7 @@ const isInside = (issue: SchemaIssue.Issue): boolean => {
   return (issue._tag === "Composite" || issue._tag === "AnyOf") && issue.issues.some(isInside)
 }
 
-/** A union that no member of the value's own type fits names only those: the others are just as good. */
+/** A union that the value fits no member of: it names them all, not only those of the value's own type. */
 const wholeUnion = (issue: SchemaIssue.AnyOf): SchemaIssue.Issue => new SchemaIssue.AnyOf(issue.ast, [])
 
 const flatten = (issue: SchemaIssue.Issue, keys: ReadonlyArray<PropertyKey>): ReadonlyArray<Problem> => {
@@ -62,7 +62,7 @@ export const at = (value: unknown, keys: ReadonlyArray<PropertyKey>): unknown =>
   let current: unknown = value
   for (const key of keys) {
     if (Array.isArray(current) && typeof key === "number") current = current[key]
-    else if (isObject(current) && typeof key === "string") current = current[key]
+    else if (Predicate.isObject(current) && typeof key === "string") current = current[key]
     else return undefined
   }
   return current
@@ -73,7 +73,7 @@ const briefLimit = 80
 /** A value on one short line, for errors. */
 export const brief = (value: unknown): string => {
   if (value === undefined) return "nothing"
-  // What lies too deep can't be written out.
+  // A value that is nested too deep can't be written out.
   const text = Result.getOrElse(
     Result.try(() => JSON.stringify(value)),
     () => undefined
