@@ -67,16 +67,9 @@ export default {
     },
     {
       name: "no-circular",
-      comment: "No circular imports at run time.",
+      comment: "No circular imports, not even of types.",
       severity: "error",
       from: {},
-      to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } }
-    },
-    {
-      name: "no-circular-types",
-      comment: "No circles inside of src/core, not even of types.",
-      severity: "error",
-      from: { path: "^src/core/" },
       to: { circular: true }
     },
     {

@@ -30,6 +30,7 @@ import {
   Memory,
   ModelFallback,
   ModelRetry,
+  RemoteAgents,
   Rubric,
   Skills,
   Subagents,
@@ -37,7 +38,7 @@ import {
   Telemetry,
   Todos
 } from "effect-deepagents/middleware"
-import { ChatModels } from "effect-deepagents/models"
+import { ChatModels, ToolSchema } from "effect-deepagents/models"
 import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
@@ -47,7 +48,7 @@ import { Branch, Chat, JsonlSessions, MemorySessions, SessionStore } from "effec
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { CredentialStore, MemoryStore, MemoryTools, Storage, TraceStore } from "effect-deepagents/stores"
-import { AgentTest, TestBackend, TestChatModel } from "effect-deepagents/testing"
+import { AgentTest, BackendConformance, TestBackend, TestChatModel } from "effect-deepagents/testing"
 
 export class Orders extends Context.Service<Orders, { readonly count: Effect.Effect<number> }>()("Orders") {}
 
@@ -130,10 +131,15 @@ export const middleware = [
   Todos.make()
 ]
 export const guardrail = Guardrail.input({ name: "polite", check: () => Effect.succeed(Guardrail.pass) })
+export const trip = Guardrail.trip("no")
 export const rubric = Rubric.make
+export const remote = RemoteAgents.make
+export const task = (key: string) => BackgroundTasks.BackgroundTasks.use((tasks) => tasks.check(key))
+export const startTask = BackgroundTasks.BackgroundTasks.useSync((tasks) => tasks.start)
 export const fileTools = FileTools.make({ execute: true })
 
 export const models = ChatModels.resolve("anthropic:claude-sonnet-5-5")
+export const fit = ToolSchema.fit
 export const anthropic = AnthropicChatModel.layerConfig({ model: "claude-sonnet-5-5" })
 export const bedrock = BedrockChatModel.layerConfig({ model: "claude" })
 export const openAi = OpenAiChatModel.layerConfig({ model: "gpt-5" })
@@ -167,8 +173,10 @@ export const memoryTools = MemoryTools.make
 export const traces = TraceStore.layer
 export const credentials = CredentialStore.layer
 export const storage = Storage
+export const table = Storage.Storage.useSync((store) => store.table("notes"))
 
 export const durable = DurableAgent.make({ name: "clerk", agent, output: Schema.Struct({ count: Schema.Finite }) })
+export const execute = DurableAgent.execute
 export const entity = AgentEntity.make({ name: "plain", agent: plain })
 export const entityLayer = AgentEntity.layer(entity, {})
 export const client = AgentClient.of(entity, "thread")
@@ -180,5 +188,8 @@ export const approvals = Layer.succeed(Approval.Approvals, {
 })
 export const profile = HarnessProfile.resolve(HarnessProfile.builtIn, "ollama", "qwen3")
 export const script = TestChatModel.script(["Hello"])
+export const turn = TestChatModel.text("Hello")
+export const absent = BackendConformance.absent("it has none")
+export const suite = BackendConformance.suite
 export const testBackend = TestBackend
 export const agentTest = AgentTest

@@ -18,12 +18,6 @@
  * ```
  */
 import * as Cause from "effect/Cause"
-import type {
-  AlreadyProcessingMessage,
-  EntityNotAssignedToRunner,
-  MailboxFull,
-  PersistenceError
-} from "effect/cluster/ClusterError"
 import * as Sharding from "effect/cluster/Sharding"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -38,17 +32,16 @@ import type { SessionError } from "../core/SessionError.ts"
 import { sha256 } from "../support/hash.ts"
 import type { AgentEntity } from "./AgentEntity.ts"
 import type { Conflict } from "./Conflict.ts"
-import type { Answer } from "./DurableAgent.ts"
+import type { Answer } from "./internal/codecs.ts"
 import { type Input, toMessage, toSteering } from "./internal/inputs.ts"
 import { checkMessage, checkThreadId } from "./internal/limits.ts"
-import { Decide, Send } from "./internal/protocol.ts"
+import { type ClusterFailure, Decide, Send } from "./internal/protocol.ts"
 import { uncut } from "./internal/retries.ts"
 import type { NotRunning } from "./NotRunning.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { ThreadEvent } from "./ThreadEvent.ts"
 
-/** The cluster could not take a message, or its storage is not available. */
-export type ClusterFailure = MailboxFull | AlreadyProcessingMessage | PersistenceError | EntityNotAssignedToRunner
+export type { ClusterFailure }
 
 /** The failures of an input or a decision. */
 export type Failure<E> = E | ModelError | AgentError | Conflict | SessionError | ClusterFailure

@@ -43,13 +43,15 @@ import { SessionStore } from "../core/SessionStore.ts"
 import { Conflict } from "./Conflict.ts"
 import { outputOf } from "./internal/activities.ts"
 import { asActivities } from "./internal/asActivities.ts"
-import { codecs, type Codecs } from "./internal/codecs.ts"
+import { type Answer, codecs, type Codecs, type Own } from "./internal/codecs.ts"
 import { decisionsOn, deferredFor } from "./internal/decisions.ts"
 import * as inputs from "./internal/inputs.ts"
 import { answerable, checkMessage } from "./internal/limits.ts"
 import { pendingOf, plan, type Push } from "./internal/plan.ts"
 import { lasting } from "./internal/retries.ts"
 import { fromResult as outcomeOf, type Outcome } from "./Outcome.ts"
+
+export type { Answer, Own }
 
 const payload = { threadId: Schema.String, inputId: Schema.String, input: HumanMessage }
 
@@ -68,12 +70,6 @@ export interface Sent {
 
 /** The failures of a durable agent's workflow. */
 export type Failure<E> = E | ModelError | AgentError
-
-/** The answer of an agent, when it gives one. */
-export type Answer<O> = Exclude<O, undefined>
-
-/** The failures of an agent that only its middleware and its prompt know. */
-export type Own<E> = Exclude<E, ModelError | AgentError>
 
 /**
  * The schemas that an agent's outcomes are stored and sent with: of its output, unless that is text, and of the

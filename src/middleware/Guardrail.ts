@@ -26,12 +26,9 @@ import type { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Guard from "./internal/guard.ts"
+import { pass, type Verdict } from "./internal/guard.ts"
 
-/** The verdict of a check: a pass, or a trip and its reason. */
-export type Verdict = { readonly _tag: "Pass" } | { readonly _tag: "Trip"; readonly reason: string }
-
-/** Nothing is wrong. */
-export const pass: Verdict = { _tag: "Pass" }
+export { pass, type Verdict }
 
 /**
  * Something is wrong. The reason is for logs, events and the error; in the place of a tool call, the model reads it.

@@ -29,12 +29,11 @@ import * as Effect from "effect/Effect"
 import type { HttpClient } from "effect/http/HttpClient"
 import type * as Redacted from "effect/Redacted"
 import type { Worker } from "./BackgroundTasks.ts"
-import type { Target } from "./internal/background/remoteClient.ts"
+import type { Protocol, Target } from "./internal/background/remoteClient.ts"
 import { decodeKept, type Kept, makeSession } from "./internal/background/remoteSession.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 
-/** The protocol of a server. */
-export type Protocol = "langgraph" | "agent-protocol"
+export type { Protocol }
 
 /**
  * - `name`, `description`: what the model knows the agent by

@@ -23,16 +23,9 @@ import {
   types,
   valueKeywords
 } from "./internal/orderedSchema.ts"
-import { anthropicKey, toolSchema } from "./internal/toolSchema.ts"
+import { anthropicKey, type Dialect, toolSchema } from "./internal/toolSchema.ts"
 
-/**
- * The part of JSON Schema that a provider reads:
- *
- * - `openai`: OpenAI, and everybody who is compatible with it
- * - `anthropic`: Claude, on every platform. The names of parameters are letters, digits, `_`, `.` and `-`
- * - `gemini`: Google's endpoint for OpenAI's clients: the subset that is OpenAPI's, without references
- */
-export type Dialect = "openai" | "anthropic" | "gemini"
+export type { Dialect }
 
 /** The parameters as they are sent to a provider: an object at the root, and of the rest what the provider reads. */
 export const fit = (parameters: JsonObject, dialect: Dialect = "openai"): JsonObject => toolSchema(parameters, dialect)

@@ -2,7 +2,7 @@
  * What can go wrong with a store of memories, traces or credentials.
  */
 import * as Schema from "effect/Schema"
-import type { Fault } from "./Storage.ts"
+import type { Fault } from "./internal/table.ts"
 
 /**
  * - `InvalidName`: a namespace, an id or a name that can't be kept

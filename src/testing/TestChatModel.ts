@@ -16,83 +16,19 @@
  * ```
  */
 import * as Context from "effect/Context"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { ChatModel, type ModelRequest, type TurnPart } from "../core/ChatModel.ts"
 import { IdGenerator } from "../core/IdGenerator.ts"
-import type { JsonObject } from "../core/Json.ts"
 import * as Message from "../core/Message.ts"
 import { ModelError, type Reason } from "../core/ModelError.ts"
-import type { Prices, Usage } from "../core/Usage.ts"
+import type { Prices } from "../core/Usage.ts"
+import type { AnswerOptions, Call, Chunking, Pacing, Turn } from "./internal/turn.ts"
 import * as turns from "./internal/turn.ts"
 
-/**
- * One turn of the model: a text is an answer; the constructors of this module make the others; a function is given the
- * request and makes the turn.
- */
-export type Turn =
-  | string
-  | {
-      readonly _tag: "Answer"
-      readonly text: string | ReadonlyArray<string>
-      readonly calls: ReadonlyArray<Call>
-      readonly options: AnswerOptions
-    }
-  | { readonly _tag: "Message"; readonly message: Message.AiMessage; readonly options: Chunking }
-  | {
-      readonly _tag: "Parts"
-      readonly parts: ReadonlyArray<TurnPart>
-      readonly end: "end" | "hang" | ModelError | Reason
-      readonly options: Pacing
-    }
-  | ((request: ModelRequest) => Turn | Effect.Effect<Turn>)
-
-/** The timing of a turn by the `Clock`: `delay` comes before its first part, `chunkDelay` between parts. */
-export interface Pacing {
-  readonly delay?: Duration.Input | undefined
-  readonly chunkDelay?: Duration.Input | undefined
-}
-
-/** The size of deltas: at most `chunkSize` characters of text or tool arguments. One delta each by default. */
-export interface Chunking extends Pacing {
-  readonly chunkSize?: number | undefined
-}
-
-/**
- * An answer's options beside its text and calls. `stopReason` is `toolCalls` when there are calls, else `stop`; counts
- * that are left out of `usage` are zero, and without it the turn has no usage.
- */
-export interface AnswerOptions extends Chunking {
-  readonly reasoning?: string | undefined
-  readonly stopReason?: Message.TurnStop | undefined
-  readonly usage?: Partial<Usage> | undefined
-  readonly providerData?: JsonObject | undefined
-}
-
-/** A call that a model gets right. */
-export interface GoodCall {
-  readonly name: string
-  readonly arguments?: JsonObject | undefined
-  readonly id?: string | undefined
-  readonly providerExecuted?: boolean | undefined
-}
-
-/** A call that can't be read: `raw` is what the model wrote. */
-export interface BadCall {
-  readonly raw: string
-  readonly name?: string | undefined
-  readonly id?: string | undefined
-  readonly problem?: string | undefined
-}
-
-/**
- * A call in a turn. `id` defaults to `call-1`, `call-2` …, counted over the whole script. One that the provider executes
- * itself is streamed only: it is not among the calls of the message. One with `raw` is malformed.
- */
-export type Call = GoodCall | BadCall
+export type { AnswerOptions, BadCall, Call, Chunking, GoodCall, Pacing, Turn } from "./internal/turn.ts"
 
 /** A text answer. Given in pieces, each piece is a delta. */
 export const text = (value: string | ReadonlyArray<string>, options?: AnswerOptions): Turn => ({

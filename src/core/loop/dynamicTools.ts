@@ -10,7 +10,7 @@ import { withAnswerTool } from "./output.ts"
 import { digestOf, extend, problemOf } from "./toolset.ts"
 
 /** What tools that come and go promised when the run last saw them, by name. */
-export const promised = AgentState.slot("tools", {
+const promised = AgentState.slot("tools", {
   schema: Schema.Record(Schema.String, Schema.String),
   initial: {}
 })

@@ -11,8 +11,8 @@ import * as Skills from "../../middleware/Skills.ts"
 import * as Summarization from "../../middleware/Summarization.ts"
 import * as Todos from "../../middleware/Todos.ts"
 import { builtIn } from "../../profiles/HarnessProfile.ts"
-import type { SubagentOptions } from "../DeepAgent.ts"
 import { harness } from "./harness.ts"
+import type { SubagentOptions } from "./options.ts"
 import type { AnyMiddleware } from "./stack.ts"
 
 /** Keeps the open todos in a summary. */

@@ -4,8 +4,13 @@
 import * as Schema from "effect/Schema"
 import { AgentError } from "../../core/AgentError.ts"
 import { ModelError } from "../../core/ModelError.ts"
-import type { Answer, Own } from "../DurableAgent.ts"
 import { type Outcome, schema as outcomeSchema } from "../Outcome.ts"
+
+/** The answer of an agent, when it gives one. */
+export type Answer<O> = Exclude<O, undefined>
+
+/** The failures of an agent that only its middleware and its prompt know. */
+export type Own<E> = Exclude<E, ModelError | AgentError>
 
 /** The schemas of an agent, ready for use. `outcome` is of a run that may have no answer, `done` of one that has. */
 export interface Codecs<O, E> {

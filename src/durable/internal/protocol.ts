@@ -1,6 +1,12 @@
 /**
  * Messages between a client and the entity of a thread.
  */
+import type {
+  AlreadyProcessingMessage,
+  EntityNotAssignedToRunner,
+  MailboxFull,
+  PersistenceError
+} from "effect/cluster/ClusterError"
 import * as ClusterSchema from "effect/cluster/ClusterSchema"
 import * as DeliverAt from "effect/cluster/DeliverAt"
 import * as Entity from "effect/cluster/Entity"
@@ -15,6 +21,9 @@ import { Conflict } from "../Conflict.ts"
 import { NotRunning } from "../NotRunning.ts"
 import { ThreadEvent } from "../ThreadEvent.ts"
 import type { Codecs } from "./codecs.ts"
+
+/** The cluster could not take a message, or its storage is not available. */
+export type ClusterFailure = MailboxFull | AlreadyProcessingMessage | PersistenceError | EntityNotAssignedToRunner
 
 /** When a message is due; at once, if it says nothing. */
 const due = (at: number | undefined): DateTime.DateTime => DateTime.makeUnsafe(at ?? 0)

@@ -9,7 +9,12 @@ import * as Stream from "effect/Stream"
 import type { TurnPart } from "../../core/ChatModel.ts"
 import type { AiMessage } from "../../core/Message.ts"
 import type { ModelError } from "../../core/ModelError.ts"
-import type { Verdict } from "../Guardrail.ts"
+
+/** The verdict of a check: a pass, or a trip and its reason. */
+export type Verdict = { readonly _tag: "Pass" } | { readonly _tag: "Trip"; readonly reason: string }
+
+/** Nothing is wrong. */
+export const pass: Verdict = { _tag: "Pass" }
 
 type Turn = Stream.Stream<TurnPart, ModelError>
 
@@ -17,8 +22,6 @@ type Turn = Stream.Stream<TurnPart, ModelError>
 export type OnTrip<E> = (reason: string, voided: AiMessage | undefined) => Stream.Stream<TurnPart, E>
 
 type Check<E, R> = (message: AiMessage) => Effect.Effect<Verdict, E, R>
-
-const pass: Verdict = { _tag: "Pass" }
 
 const doneOf = (parts: ReadonlyArray<TurnPart>): AiMessage | undefined => {
   const last = parts.at(-1)

@@ -3,10 +3,18 @@
  * and below it only what the provider reads. What is taken away is left to the tool's own decoder.
  */
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
-import type { Dialect } from "../ToolSchema.ts"
 import { geminiSchema } from "./geminiSchema.ts"
 import { definitionOf, described, ordered, refPrefix, stringsOf, without } from "./orderedSchema.ts"
 import { fieldsOf } from "./schemaFields.ts"
+
+/**
+ * The part of JSON Schema that a provider reads:
+ *
+ * - `openai`: OpenAI, and everybody who is compatible with it
+ * - `anthropic`: Claude, on every platform. The names of parameters are letters, digits, `_`, `.` and `-`
+ * - `gemini`: Google's endpoint for OpenAI's clients: the subset that is OpenAPI's, without references
+ */
+export type Dialect = "openai" | "anthropic" | "gemini"
 
 /** Names of parameters that Claude takes. */
 export const anthropicKey = /^[a-zA-Z0-9_.-]{1,64}$/

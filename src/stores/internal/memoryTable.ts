@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import type { Table } from "../Storage.ts"
 import * as Rows from "./rows.ts"
+import type { Table } from "./table.ts"
 
 /** A table in memory. */
 export const make = (): Table => {

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Fault, Row, Table } from "../Storage.ts"
+import type { Fault, Row, Table } from "./table.ts"
 
 /** What is in the database, version by version. A version is never changed, only followed by another one. */
 const migrations = {

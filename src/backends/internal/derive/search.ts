@@ -6,11 +6,10 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type * as Backend from "../../../core/Backend.ts"
-import type { BackendError } from "../../../core/BackendError.ts"
 import { boundaryBefore } from "../../../support/text.ts"
 import * as Path from "../files/path.ts"
 import { descend, unlessHidden, type Visit, walk } from "../files/walk.ts"
-import { compileGlob, type Glob } from "../glob/glob.ts"
+import { compileFilter, compileGlob, type Glob } from "../glob/glob.ts"
 import { indexOf } from "../search/find.ts"
 import * as Search from "../search/search.ts"
 import { entryOf, isLarge, pieces } from "./files.ts"
@@ -41,9 +40,6 @@ const within = (time: number, progress: Progress, search: Failing<void>): Failin
   Effect.map(Effect.timeoutOption(search, time), (ended) => {
     if (Option.isNone(ended)) progress.truncated = "time"
   })
-
-const compileMaybe = (pattern: string | undefined): Result.Result<Glob | undefined, BackendError["reason"]> =>
-  pattern === undefined ? Result.succeed(undefined) : compileGlob(pattern)
 
 /** A text in parts that are not too long to be searched in one go. */
 function* partsOf(content: Content): Iterable<Uint8Array> {
@@ -154,7 +150,7 @@ export const grep =
       "grep",
       query.path ?? "/",
       Effect.fnUntraced(function* (target) {
-        const compiled = Result.all({ matcher: Search.compileSearch(query), glob: compileMaybe(query.glob) })
+        const compiled = Result.all({ matcher: Search.compileSearch(query), glob: compileFilter(query.glob) })
         if (Result.isFailure(compiled)) return yield* fail(target, compiled.failure)
         const { glob, matcher } = compiled.success
         const fileQuery = Search.fileQueryOf(query)

@@ -139,3 +139,7 @@ export const compileGlob = (pattern: string): Result.Result<Glob, BackendError.R
     pattern: cut(pattern, 200),
     problem
   }))
+
+/** Makes the glob of a query ready to match; `undefined` if it has none. */
+export const compileFilter = (pattern: string | undefined): Result.Result<Glob | undefined, BackendError.Reason> =>
+  pattern === undefined ? Result.succeed(undefined) : compileGlob(pattern)

@@ -11,7 +11,7 @@ import * as Search from "../derive/search.ts"
 import type * as Derived from "../derive/target.ts"
 import * as Path from "../files/path.ts"
 import * as Turns from "../files/turns.ts"
-import { compileGlob, type Glob } from "../glob/glob.ts"
+import { compileFilter, type Glob } from "../glob/glob.ts"
 import * as Ignore from "../glob/ignore.ts"
 import * as Ahead from "./ahead.ts"
 import { on } from "./failure.ts"
@@ -122,7 +122,7 @@ const among = (searched: Searched, { ahead, folders }: Candidates): Derived.Sear
 const candidates = Effect.fnUntraced(function* (searched: Searched, query: Backend.GrepQuery) {
   const { jail, ripgrep } = searched
   const args = ripgrep === undefined ? undefined : Ripgrep.argumentsFor(query)
-  const glob = query.glob === undefined ? Result.succeed(undefined) : compileGlob(query.glob)
+  const glob = compileFilter(query.glob)
   if (ripgrep === undefined || args === undefined || Result.isFailure(glob)) return undefined
   const begin = yield* start(jail, "grep", query.path ?? "/")
   if (begin === undefined) return undefined

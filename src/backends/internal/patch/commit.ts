@@ -1,3 +1,4 @@
+/** Does the steps of a patch, and undoes them if one fails. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

@@ -1,3 +1,4 @@
+/** Reads the text of a patch into its parts. */
 import * as Result from "effect/Result"
 import { type Change, type Hunk, type HunkLine, type Patch, InvalidPatch } from "./model.ts"
 

@@ -1,3 +1,5 @@
+/** Finds lines in a file, exactly or nearly. */
+
 /** Lines of a file to look for others in, with what is made of them for the comparisons that are less strict. */
 export interface Haystack {
   readonly lines: ReadonlyArray<string>

@@ -1,3 +1,4 @@
+/** Works out what a patch does to each file, before anything is written. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"

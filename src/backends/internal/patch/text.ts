@@ -1,3 +1,4 @@
+/** Applies hunks to the text of a file. */
 import * as Result from "effect/Result"
 import { invalid, quote } from "./format.ts"
 import { find, findHeader, type Found, type Haystack, haystack, isAt } from "./match.ts"

@@ -9,7 +9,7 @@ import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import * as Path from "../files/path.ts"
 import * as Turns from "../files/turns.ts"
-import { compileGlob, type Glob } from "../glob/glob.ts"
+import { compileFilter, compileGlob, type Glob } from "../glob/glob.ts"
 import { grepArguments, literalsOf } from "../search/literals.ts"
 import { compileSearch, defaultLimit, fileQueryOf, type FileQuery, type Found } from "../search/search.ts"
 import { on, type Source } from "./files.ts"
@@ -169,7 +169,7 @@ export const grep =
       Effect.gen(function* () {
         const compiled = Result.all({
           matcher: compileSearch(asked),
-          glob: asked.glob === undefined ? Result.succeed(undefined) : compileGlob(asked.glob)
+          glob: compileFilter(asked.glob)
         })
         if (Result.isFailure(compiled)) return yield* invalid(subject, compiled.failure)
         const { glob: wanted, matcher } = compiled.success

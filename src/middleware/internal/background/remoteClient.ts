@@ -11,8 +11,10 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Json } from "../../../core/Json.ts"
-import type { Protocol } from "../../RemoteAgents.ts"
 import { RunAnswer, ThreadAnswer, ThreadCreated } from "./remoteWire.ts"
+
+/** The protocol of a server. */
+export type Protocol = "langgraph" | "agent-protocol"
 
 /** Settings of the connection to a server. `timeout` is in milliseconds, `maxBytes` the largest answer that is read. */
 export interface Target {

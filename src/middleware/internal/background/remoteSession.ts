@@ -3,9 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Json } from "../../../core/Json.ts"
-import { type Ask, type Ending, type Reason, type Session, TaskError } from "../../BackgroundTasks.ts"
 import type { Client, Failure, RemoteRun } from "./remoteClient.ts"
 import { answerOf, askedOf, errorOf, Id, type RunAnswer } from "./remoteWire.ts"
+import { type Ask, type Ending, type Reason, type Session, TaskError } from "./task.ts"
 
 /** Data for another process to resume a task: its place on its server, and whether it waited for a person. */
 const Kept = Schema.Struct({ threadId: Id, runId: Id, wasAsked: Schema.Boolean })

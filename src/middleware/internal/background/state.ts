@@ -6,7 +6,7 @@ import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { canonical, Json } from "../../../core/Json.ts"
 import { Usage } from "../../../core/Usage.ts"
 import { defined } from "../../../support/defined.ts"
-import { isOpen, Status, type Task } from "../../BackgroundTasks.ts"
+import { isOpen, Status, type Task } from "./task.ts"
 
 /** Tasks that a thread remembers, at most; the oldest that is over goes first. */
 const maxRecords = 64

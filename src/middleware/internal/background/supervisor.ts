@@ -12,7 +12,7 @@ import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { fromUnknown } from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
 import { defined } from "../../../support/defined.ts"
-import type { Ask, Ending, Reason, Service, Session, Task, TaskError } from "../../BackgroundTasks.ts"
+import { type Ask, type Ending, type Reason, type Service, type Session, type Task, TaskError } from "./task.ts"
 
 /** Limits of supervision. `maxDuration` is in milliseconds. */
 interface Limits {
@@ -51,11 +51,11 @@ const isElsewhere = ({ pending, status }: Task): boolean =>
   status === "lost" || (status === "suspended" && pending.length === 0)
 
 /** Makes the supervisor of a scope. */
-export const make = Effect.fnUntraced(function* (limits: Limits, toError: (reason: Reason) => TaskError) {
+export const make = Effect.fnUntraced(function* (limits: Limits) {
   const scope = yield* Effect.scope
   const entries = new Map<string, Entry>()
 
-  const fail = (reason: Reason) => Effect.fail(toError(reason))
+  const fail = (reason: Reason) => Effect.fail(new TaskError({ reason }))
   const notPossible = (problem: string) => fail({ _tag: "NotPossible", problem })
 
   const find = (key: string): Effect.Effect<Entry, TaskError> =>

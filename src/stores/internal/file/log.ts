@@ -12,8 +12,8 @@ import type * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import { makeId } from "../../../core/Message.ts"
 import * as AppendLog from "../../../support/appendLog.ts"
-import type { Fault } from "../../Storage.ts"
 import * as Rows from "../rows.ts"
+import type { Fault } from "../table.ts"
 import { apply, type Change, decode, encode, encodeFile, type Entry } from "./change.ts"
 
 /** Where a space is. */

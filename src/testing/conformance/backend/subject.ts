@@ -4,7 +4,7 @@
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../core/Backend.ts"
-import type { Absent } from "../../BackendConformance.ts"
+import type { Absent } from "../assert.ts"
 
 /** An entry at a path of the machine itself, links not followed; `mode` is its permission bits. */
 export interface Found {
