@@ -233,6 +233,33 @@ describe("DurableAgent", () => {
       )
   )
 
+  it.effect.each(["native", "tool"] as const)(
+    "an answer that was accepted with its form mended (%s) is read from the thread as it was given",
+    (structuredOutput) =>
+      Effect.gen(function* () {
+        const output = Schema.Array(Schema.Finite)
+        const agent = Agent.make({ name: "a", prompt: "", output })
+        const one = DurableAgent.make({ name: "one", agent, output })
+        const two = DurableAgent.make({ name: "two", agent, output })
+        const first = yield* DurableAgent.execute(one, sent).pipe(Effect.provide(DurableAgent.layer(one)))
+        assert.deepStrictEqual(first.output, [1, 2])
+        const read = yield* DurableAgent.execute(two, sent).pipe(Effect.provide(DurableAgent.layer(two)))
+        assert.deepStrictEqual(read, first)
+      }).pipe(
+        Effect.provide([
+          places,
+          TestChatModel.script(
+            [
+              structuredOutput === "native"
+                ? '```json\n{"value":["1",2]}\n```'
+                : TestChatModel.calls([{ name: "final_answer", arguments: { value: ["1", 2] } }])
+            ],
+            { structuredOutput }
+          )
+        ])
+      )
+  )
+
   /** Threads whose append of this number is refused, and all that follow until the thread is opened again. */
   const refusing = (number: number) =>
     Layer.effect(

@@ -15,6 +15,7 @@ import { isObject, isTooDeep, Json, type JsonObject, maxDepth } from "../Json.ts
 import * as Message from "../Message.ts"
 import type { StandardSchema } from "../StandardSchema.ts"
 import { finalAnswer } from "../Tool.ts"
+import type { ToolCall } from "../ToolCall.ts"
 import { make as say } from "../ToolOutput.ts"
 import type { Output } from "./definition.ts"
 import { append, type Live } from "./live.ts"
@@ -135,15 +136,28 @@ const answerOf = (decoded: Effect.Effect<unknown, string>, raw: string): Effect.
     onFailure: (problem): Answer => ({ _tag: "Wrong", problem, raw })
   })
 
-/** Reads the answer of a turn: the call of the answer tool, or the text of a turn without calls. */
-export const read = (live: Live, output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
-  const call = message.toolCalls.find((one) => one.name === finalAnswer)
-  if (call !== undefined && !isNative(live)) {
-    return answerOf(output.decode(call.arguments), JSON.stringify(call.arguments))
-  }
-  if (message.toolCalls.length + message.malformedToolCalls.length > 0) return Effect.succeed({ _tag: "None" })
+const answerCall = (message: Message.AiMessage) => message.toolCalls.find((one) => one.name === finalAnswer)
+
+const readText = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
   const raw = Message.text(message)
   return answerOf(Effect.flatMap(Effect.fromResult(parseText(raw)), output.decode), raw)
+}
+
+const readCall = (output: Output, { arguments: args }: ToolCall): Effect.Effect<Answer> =>
+  answerOf(output.decode(args), JSON.stringify(args))
+
+/** Reads the answer of a turn: the call of the answer tool, or the text of a turn without calls. */
+export const read = (live: Live, output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
+  const call = answerCall(message)
+  if (call !== undefined && !isNative(live)) return readCall(output, call)
+  const isText = message.toolCalls.length + message.malformedToolCalls.length === 0
+  return isText ? readText(output, message) : Effect.succeed({ _tag: "None" })
+}
+
+/** Reads the answer again from the last turn of a run that ended with it, whichever way it was asked for. */
+export const readAgain = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
+  const call = answerCall(message)
+  return call === undefined ? readText(output, message) : readCall(output, call)
 }
 
 /** Answers the calls of a turn that gave (or tried to give) the final answer. */

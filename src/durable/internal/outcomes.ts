@@ -2,21 +2,14 @@
  * Outcomes read from what a thread says, for inputs that were settled before.
  */
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import { AgentError } from "../../core/AgentError.ts"
 import type { Request } from "../../core/Approval.ts"
 import type { Checkpoint } from "../../core/Checkpoint.ts"
-import { isObject } from "../../core/Json.ts"
+import { fromSchema, readAgain } from "../../core/loop/output.ts"
 import { type Message, text as textOf } from "../../core/Message.ts"
 import type { StopReason } from "../../core/StopReason.ts"
-import { finalAnswer } from "../../core/Tool.ts"
 import type { Outcome } from "../Outcome.ts"
 import type { Codecs } from "./codecs.ts"
-
-const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
-
-const fence = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/
 
 /** The last words of the model, if it said anything. */
 const lastWords = (messages: ReadonlyArray<Message>): string => {
@@ -32,15 +25,6 @@ const answerText = (messages: ReadonlyArray<Message>, stopReason: StopReason): s
   const last = messages.at(-1)
   const isAnswer = last?.role === "ai" || (last?.role === "tool" && !last.isError)
   return isAnswer && answered.has(stopReason) ? textOf(last) : lastWords(messages)
-}
-
-/** The answer as the model wrote it: the arguments of the tool that takes it, or text. */
-const written = (messages: ReadonlyArray<Message>) => {
-  const last = messages.findLast((message) => message.role === "ai")
-  const call = last?.toolCalls.find(({ name }) => name === finalAnswer)
-  if (call !== undefined) return { text: JSON.stringify(call.arguments), json: Result.succeed(call.arguments) }
-  const text = last === undefined ? "" : textOf(last)
-  return { text, json: parse(fence.exec(text)?.[1] ?? text) }
 }
 
 /**
@@ -67,20 +51,13 @@ export const settled = <O, E>(
     const text = answerText(messages, stopReason)
     return Effect.succeed(outcome(text, text))
   }
-  const decode = Schema.decodeUnknownResult(Schema.toCodecJson(output))
-  const { json, text } = written(messages)
-  const decoded = Result.flatMap<unknown, unknown, unknown, unknown>(json, (value) => {
-    const whole = decode(value)
-    const inner = isObject(value) && Object.keys(value).length === 1 ? value["value"] : undefined
-    return Result.isFailure(whole) && inner !== undefined ? decode(inner) : whole
-  })
-  return Effect.mapBoth(Effect.fromResult(decoded), {
-    onSuccess: (value) => outcome(value, text),
-    onFailure: () =>
-      new AgentError({
-        agent,
-        reason: { _tag: "InvalidOutput", raw: text, problem: "what is stored of the answer does not decode" }
-      })
+  const last = messages.findLast((message) => message.role === "ai")
+  const read = last === undefined ? Effect.undefined : readAgain(fromSchema(output), last)
+  return Effect.flatMap(read, (answer) => {
+    if (answer?._tag === "Answer") return Effect.succeed(outcome(answer.output, answer.text))
+    const { problem, raw } = answer?._tag === "Wrong" ? answer : { problem: "- there is none", raw: "" }
+    const reason = { _tag: "InvalidOutput", raw, problem: `what is stored of the answer:\n${problem}` } as const
+    return Effect.fail(new AgentError({ agent, reason }))
   })
 }
 
