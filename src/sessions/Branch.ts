@@ -33,7 +33,7 @@ import { problemAt } from "./internal/points.ts"
 import { shorten, transcript } from "./internal/transcript.ts"
 import { makeEntryId, persistent } from "./internal/write.ts"
 
-/** Where a message that tells of a branch says that it comes from. */
+/** The `source` of messages that summarise a branch. */
 export const source = "branch-summary"
 
 /** The model gave no summary, so the conversation is where it was. */
@@ -72,7 +72,7 @@ What was left undone.
 Use at most 600 words. Answer with the summary and nothing else.`
 })
 
-/** What `leave` came to. `summary` is `undefined` if there was nothing to tell of. */
+/** The result of `leave`. `summary` is `undefined` if there was nothing to summarise. */
 export interface Left {
   readonly leaf: Leaf
   readonly summary: Message.HumanMessage | undefined
@@ -80,7 +80,7 @@ export interface Left {
 
 const request = "Summarise this part of the conversation:"
 
-/** How much of a branch the model is shown, in bytes: less, if it says that it was too much. */
+/** Bytes of a branch that the model is shown: fewer, each time it reports an overflow. */
 const sizes = [200_000, 80_000, 32_000, 12_000]
 
 /** No summary needs more characters. */
@@ -92,8 +92,9 @@ const isOverflow = (error: unknown): boolean => isModelError(error) && error.rea
 
 /**
  * Takes a thread back to an earlier entry, or over to one of another branch, and puts a summary of what is left there:
- * the messages since the two ways parted. It is a human message with the `source` {@link source}, and the next run goes
- * on from it. `to` is the id of an entry where a turn ends, or `null` for the beginning. What was left stays, as a branch.
+ * the messages since the two ways parted. It is a human message with the `source` {@link source}, and the next run
+ * resumes from it. `to` is the id of an entry where a turn ends, or `null` for the beginning. What was left stays, as a
+ * branch.
  *
  * It happens at once, after the summary was written, or not at all. It fails with `Conflict` if somebody wrote to the
  * thread meanwhile, `InvalidPoint` if `to` is no such entry, `Archived`, with {@link NoSummary}, or with what the

@@ -1,5 +1,5 @@
 /**
- * A conversation with an agent that goes on where it was: one turn at a time, on a thread that is kept.
+ * A conversation with an agent that resumes where it was: one turn at a time, on a thread that is kept.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -44,9 +44,9 @@ export class ChatBusy extends Schema.TaggedError<ChatBusy>()("ChatBusy", { threa
 }
 
 /**
- * A chat. `send` runs a turn to its end, `stream` gives its events; both take what a run takes, `Checkpoint.resume` too,
- * to go on with a turn that was suspended or cut off. A stream holds its turn until it ends or is left. `history` is the
- * conversation as it is stored.
+ * A chat. `send` runs a turn to its end, `stream` gives its events; both take what a run takes, `Checkpoint.resume`
+ * too, to resume a turn that was suspended or cut off. A stream keeps its turn until it ends or is left. `history` is
+ * the conversation as it is stored.
  */
 export interface Chat<out Output, out E, out R> {
   readonly threadId: string
@@ -58,10 +58,10 @@ export interface Chat<out Output, out E, out R> {
 }
 
 /**
- * `busy` says what becomes of a turn while another one is going on: it waits (`queue`, the default), or fails with
- * {@link ChatBusy} (`refuse`). It holds for all chats and runs of this process on one thread of a store; two processes on one
- * thread get a `Conflict`. A turn inside of a turn of the same thread is refused: it would wait for ever. `metadata` are
- * given to the thread if it is not there yet, and left alone if it is.
+ * `busy` decides about a turn while another one is running: it waits (`queue`, the default), or fails with
+ * {@link ChatBusy} (`refuse`). It counts for all chats and runs of this process on one thread of a store; two processes
+ * on one thread get a `Conflict`. A turn inside of a turn of the same thread is refused: it would wait for ever.
+ * `metadata` are given to the thread if it is not there yet, and left alone if it is.
  */
 export interface Options {
   readonly busy?: "queue" | "refuse" | undefined
@@ -86,7 +86,7 @@ export const make = Effect.fnUntraced(function* <O, E, R>(
   const { open } = makeJournal(store)
   /** Takes the turn until the scope is closed. */
   const begin = Effect.mapError(take(store, threadId, options?.busy ?? "queue"), () => new ChatBusy({ threadId }))
-  /** Goes on in the turn that was taken. */
+  /** The context of the turn that was taken. */
   const inTurn = Effect.map(Effect.zip(Held, begin), ([outer, held]) =>
     Context.make(Journal, { open }).pipe(Context.add(Held, [...outer, held]))
   )

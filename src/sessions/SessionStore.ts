@@ -92,7 +92,7 @@ export const journalWith = (options: JournalOptions): Layer.Layer<Journal, never
     Effect.map(SessionStore, (store) => makeJournal(store, options))
   )
 
-/** What a thread has come to, `undefined` if nothing: messages, state, usage. It is read from its beginning. */
+/** The checkpoint of a thread, `undefined` if it is empty: messages, state, usage. It is read from its beginning. */
 export const checkpoint = (threadId: string): Effect.Effect<Checkpoint | undefined, SessionError, SessionStore> =>
   SessionStore.use((store) => Effect.map(load(store, threadId), (loaded) => loaded.checkpoint))
 

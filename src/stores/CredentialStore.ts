@@ -21,8 +21,9 @@
  * }).pipe(Effect.provide(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])))
  * ```
  *
- * What is stored is encrypted by AES-256-GCM with a random nonce each time, and bound to its namespace and name: it can't
- * be read without the key, changed, or put in another one's place. Values are `Redacted`, and no error or log has them.
+ * Credentials are encrypted by AES-256-GCM with a random nonce each time, and bound to their namespace and name: they
+ * can't be read without the key, changed, or put in another one's place. Values are `Redacted`, and no error or log has
+ * them.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -61,11 +62,12 @@ export const OAuthToken = Schema.TaggedStruct("OAuthToken", {
 /** Schema of a {@link Credential}. */
 export const Credential = Schema.Union([ApiKey, OAuthToken])
 
-/** What is kept. Make one by `ApiKey.make` or `OAuthToken.make`. */
+/** A credential. Make one by `ApiKey.make` or `OAuthToken.make`. */
 export type Credential = typeof Credential.Type
 
 /**
- * How to renew a credential. `refresh` is given the one that is stored, and may take 30 seconds. Without `isExpired`, an
+ * The way to renew a credential. `refresh` is given the one that is stored, and may take 30 seconds. Without
+ * `isExpired`, an
  * `OAuthToken` is renewed when it has less than a minute left, and an `ApiKey` never.
  */
 export interface Refresh<E, R> {
@@ -80,9 +82,9 @@ export interface Service {
   /** A credential, `undefined` if there is none. Fails with `WrongKey` if it was sealed with another key, or changed. */
   readonly get: (namespace: string, name: string) => Effect.Effect<Credential | undefined, StoreError>
   /**
-   * A credential that is valid: the one that is stored, or a new one, if it is expired. One refresh goes on at a time, in
-   * all processes that share the storage; who asks meanwhile gets its result. If it fails, what was stored stays. Fails
-   * with `NotFound`, with what `refresh` fails with, and with `TimedOut`.
+   * A credential that is valid: the one that is stored, or a new one, if it is expired. One refresh runs at a time, in
+   * all processes that share the storage; whoever asks meanwhile gets its result. If it fails, what was stored stays.
+   * Fails with `NotFound`, with what `refresh` fails with, and with `TimedOut`.
    */
   readonly refreshed: <E, R>(
     namespace: string,
@@ -97,7 +99,7 @@ export interface Service {
 
 /**
  * The store of credentials. Namespaces and names are any text of 1 to 256 characters without control characters. Never
- * give a model a tool that reads from it: tools use credentials, and don't tell them.
+ * give a model a tool that reads from it: tools use credentials, and don't reveal them.
  */
 export class CredentialStore extends Context.Service<CredentialStore, Service>()("effect-deepagents/CredentialStore") {}
 
@@ -122,11 +124,11 @@ const decodeLease = Schema.decodeUnknownResult(LeaseText)
 
 const corrupt: Fault = { reason: "Corrupt", problem: "it is no credential of this version of effect-deepagents" }
 
-/** What a credential is bound to. */
+/** The data that a sealed credential is bound to. */
 const additional = (namespace: string, name: string): Uint8Array =>
   new TextEncoder().encode(JSON.stringify(["effect-deepagents/credential", 1, namespace, name]))
 
-/** What was refreshed may be the only token that is valid: storing it is tried again for about three seconds. */
+/** The refreshed token may be the only one that is valid: storing it is tried again for about three seconds. */
 const persistent = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
   Effect.retry(effect, {
     schedule: Schedule.exponential("50 millis").pipe(Schedule.upTo({ times: 6 })),
@@ -154,7 +156,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
       if (problem !== undefined) return yield* Effect.fail<Reason>({ _tag: "InvalidName", problem })
     })
 
-    // No cause goes on from here: what can't be encoded or decoded may be told in it.
+    // No cause is passed on from here: it may quote what can't be encoded or decoded.
     const seal = Effect.fnUntraced(function* (
       namespace: string,
       name: string,
@@ -230,7 +232,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
         return (yield* told(existing(namespace, name))).credential
       })
 
-      // What comes after a refresh is not interrupted: the old token may be void by then.
+      // The steps after a refresh are not interrupted: the old token may be void by then.
       const alone = Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {
           const since = yield* Clock.currentTimeMillis

@@ -37,8 +37,8 @@ import { type Fault, Storage } from "./Storage.ts"
 import { make as failure, type Reason, type StoreError } from "./StoreError.ts"
 
 /**
- * What may be stored: characters of a fact's text, of its category, and of its metadata as JSON; numbers of a vector; and
- * facts of a namespace. A search reads all facts of its namespace, so the last one bounds what it costs.
+ * Bounds of what is stored: characters of a fact's text, of its category, and of its metadata as JSON; numbers of a
+ * vector; and facts of a namespace. A search reads all facts of its namespace, so the last one bounds what it costs.
  */
 export const limits = {
   text: 4096,
@@ -68,7 +68,7 @@ export interface NewFact {
   readonly vector?: ReadonlyArray<number> | undefined
 }
 
-/** What to find: facts of one category, if it is given; at most `limit` of them (10; at most 100). */
+/** Selects facts to find: of one category, if it is given; at most `limit` of them (10; at most 100). */
 export interface Query {
   readonly category?: string | undefined
   readonly limit?: number | undefined
@@ -294,7 +294,7 @@ export const remember = Effect.fnUntraced(function* (
   fact: Omit<NewFact, "vector">
 ): Effect.fn.Return<Fact, StoreError | AiError, MemoryStore | EmbeddingModel> {
   const problem = factProblem(fact)
-  // What can't be stored is not sent to anybody.
+  // A fact that can't be stored is not sent to anybody.
   if (problem !== undefined) return yield* failure("remember", namespace, { _tag: "InvalidValue", problem })
   const model = yield* EmbeddingModel
   const { vector } = yield* model.embed(fact.text)

@@ -1,5 +1,5 @@
 /**
- * Where stores keep what they keep: tables of rows, in memory, in files, in SQLite or in Postgres.
+ * The storage under all stores: tables of rows, in memory, in files, in SQLite or in Postgres.
  *
  * All stores stand on this one small service: provide a layer of it, and the layers of the stores that you use. Another
  * database is another `Table`.
@@ -51,7 +51,9 @@ export const layerMemory: Layer.Layer<Storage> = Layer.effect(
   })
 )
 
-/** Where files are, and whether a write is on the disk when it returns (default `false`); see {@link layerFile}. */
+/**
+ * The directory of files, and whether a write is on the disk when it returns (default `false`); see {@link layerFile}.
+ */
 export interface FileOptions {
   readonly folder: string
   readonly fsync?: boolean | undefined

@@ -1,5 +1,5 @@
 /**
- * What can go wrong with a store of memories, traces or credentials.
+ * Failures of a store of memories, traces or credentials.
  */
 import * as Schema from "effect/Schema"
 import type { Fault } from "./internal/table.ts"
@@ -74,5 +74,5 @@ export const make = (operation: string, subject: string, reason: Reason | Fault)
         ...(reason.cause === undefined ? {} : { cause: reason.cause })
       })
 
-/** Whether a value is a {@link StoreError}. */
+/** Reports whether a value is a {@link StoreError}. */
 export const isStoreError = (value: unknown): value is StoreError => value instanceof StoreError

@@ -16,7 +16,7 @@
  * }).pipe(Effect.provide(Layer.provide(TraceStore.layer, Storage.layerMemory)))
  * ```
  *
- * `Telemetry` (in `effect-deepagents/middleware`) sends spans while a run goes on; a trace is what stays of it.
+ * `Telemetry` (in `effect-deepagents/middleware`) sends spans while a run is going; a trace is kept of it.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -62,7 +62,7 @@ export interface EventQuery {
   readonly until?: number | undefined
 }
 
-/** Part of what was asked for. `next` goes on with it; `undefined` at the end. */
+/** Part of what was asked for. `next` is the cursor of the next part; `undefined` at the end. */
 export interface Page<out A, out Next> {
   readonly items: ReadonlyArray<A>
   readonly next: Next | undefined
@@ -105,7 +105,7 @@ const digits = 16
 const seqKey = (seq: number): string => `${seq}`.padStart(digits, "0")
 const runKey = ({ at, runId }: Run): string => `${seqKey(Math.max(0, Math.trunc(at)))} ${runId}`
 
-/** Where a run is listed: with all, with those of its agent, with those of its thread. */
+/** The lists that a run is in: of all, with those of its agent, with those of its thread. */
 const listsOf = (run: Run | undefined): ReadonlyArray<Row & { readonly list: string }> => {
   if (run === undefined) return []
   const { agent, threadId } = run

@@ -9,7 +9,7 @@ import type { PlatformError } from "effect/PlatformError"
 
 /** A file as far as it was read. */
 export interface Log<Outcome> {
-  /** Which file it is, as `identityOf` has it; empty before it was found. */
+  /** Identifies the file, by `identityOf`; empty before it was found. */
   identity: string
   /** The bytes that were read, up to the end of a line. */
   size: number
@@ -55,7 +55,7 @@ export const unless =
 export const identityOf = ({ birthtime, dev, ino }: FileSystem.File.Info): string =>
   `${dev} ${Option.getOrElse(ino, () => "")} ${Option.match(birthtime, { onNone: () => "", onSome: (date) => date.getTime() })}`
 
-/** Whether a file is the one that was read, and has all that was read of it. */
+/** Reports whether a file is the one that was read, and still has all that was read of it. */
 export const isSame = (log: Log<unknown>, info: FileSystem.File.Info): boolean =>
   identityOf(info) === log.identity && Number(info.size) >= log.size
 

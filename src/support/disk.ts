@@ -1,7 +1,10 @@
+/**
+ * Explains failures of a file system to a person.
+ */
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
 
-/** What the system says that a person can do something about, by its code. */
+/** Failures that a person can do something about, by the code of the system. */
 const known: { readonly [code: string]: string } = {
   ENOSPC: "the disk is full",
   EDQUOT: "the quota of the disk is used up",
@@ -14,10 +17,10 @@ const codeIn = (error: unknown): string | undefined => {
   return Predicate.hasProperty(error, "cause") ? codeIn(error.cause) : undefined
 }
 
-/** What a failure of a file system is, for a person. */
+/** Explains a failure of a file system. */
 export const problemOf = (error: PlatformError): string => {
   const code = codeIn(error) ?? /\bE[A-Z]{2,}\b/u.exec(error.message)?.[0]
-  const told = code === undefined ? undefined : known[code]
-  if (told !== undefined) return `${told} (${code}): ${error.message}`
+  const explained = code === undefined ? undefined : known[code]
+  if (explained !== undefined) return `${explained} (${code}): ${error.message}`
   return code === undefined || error.message.includes(code) ? error.message : `${error.message}: ${code}`
 }

@@ -68,7 +68,7 @@ export const resolve = (given: Json | undefined, root: JsonObject): JsonObject |
 export const membersOf = ({ anyOf, oneOf }: JsonObject): ReadonlyArray<Json> | undefined =>
   Array.isArray(anyOf) ? anyOf : Array.isArray(oneOf) ? oneOf : undefined
 
-/** Whether a schema names a type. */
+/** Reports whether a schema names a type. */
 export const allows = ({ type }: JsonObject, wanted: string): boolean =>
   type === wanted || (Array.isArray(type) && type.includes(wanted))
 
@@ -93,7 +93,7 @@ export const alternativesOf = (given: Json | undefined, root: JsonObject): Reado
   return found
 }
 
-/** Whether `null` is valid. A union of itself allows nothing by that. */
+/** Reports whether `null` is valid. A union of itself allows nothing by that. */
 export const allowsNull = (given: Json | undefined, root: JsonObject): boolean =>
   [...alternativesOf(given, root)].some((schema) => {
     if (allows(schema, "null")) return true

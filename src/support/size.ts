@@ -1,5 +1,5 @@
 /**
- * How much may be stored at once, in bytes of JSON. A client of Postgres reads no row of more than 16 MiB
+ * Bounds of what is stored at once, in bytes of JSON. A client of Postgres reads no row of more than 16 MiB
  * (`maxMessageSize`), and one that it can't read fails all that are read with it: so none is written, wherever threads
  * are kept, since they can be taken elsewhere.
  */
@@ -8,7 +8,7 @@ export const limit = 15 * 1024 * 1024
 /** Rows of more can't be read with what is around them. None is written; there may be some of earlier versions. */
 export const readable = 16 * 1024 * 1024 - 64 * 1024
 
-/** What all entries of one append may have together: Postgres takes a quarter of a gigabyte as one argument. */
+/** The bound of all entries of one append together: Postgres takes a quarter of a gigabyte as one argument. */
 export const batchLimit = 8 * limit
 
 /** No character has more bytes in JSON: one that must be escaped. */

@@ -2,7 +2,7 @@
  * Cuts of text that part no character in two.
  */
 
-/** Whether a text can be cut before the unit at `index` without parting the two halves of a character. */
+/** Reports whether a text can be cut before the unit at `index` without parting the two halves of a character. */
 const isBoundary = (text: string, index: number): boolean => {
   const before = text.charCodeAt(index - 1)
   const after = text.charCodeAt(index)

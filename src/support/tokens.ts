@@ -1,5 +1,5 @@
 /**
- * How many tokens texts, JSON and media have, estimated without a tokeniser.
+ * Counts the tokens of texts, JSON and media, estimated without a tokeniser.
  */
 
 const isLetter = (code: number): boolean => (code | 32) >= 97 && (code | 32) <= 122

@@ -5,7 +5,10 @@
 /** Everything that a model or a person may take for the end of a line. */
 const breaks = /\r\n|[\r\n\v\f\u0085\u2028\u2029]/g
 
-/** What nobody sees: control characters, and format characters that hide or turn text. Joiners belong to the script. */
+/**
+ * Characters that nobody sees: control characters, and format characters that hide or turn text. Joiners belong to the
+ * script.
+ */
 const unseen = /(?![\t\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}]/gu
 
 const plain = (text: string): string => text.replaceAll(breaks, "\n").replaceAll(unseen, "")

@@ -1,3 +1,6 @@
+/**
+ * Reads the checkpoint of a thread from its entries.
+ */
 import * as Effect from "effect/Effect"
 import type { Snapshot } from "../../core/AgentState.ts"
 import type { Checkpoint } from "../../core/Checkpoint.ts"

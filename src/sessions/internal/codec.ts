@@ -1,3 +1,6 @@
+/**
+ * Encodes and decodes the entries of threads.
+ */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Journal from "../../core/Journal.ts"

@@ -1,3 +1,6 @@
+/**
+ * Reads an exported thread.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"

@@ -1,3 +1,6 @@
+/**
+ * A thread in memory, as a value that changes are applied to.
+ */
 import { canonical, type JsonObject } from "../../core/Json.ts"
 import type { Entry, Hit, Label, NewEntry, Stored, Thread } from "../../core/SessionStore.ts"
 import type { Appended, HitCursor, ListCursor, ListQuery, NewThread, SearchQuery } from "./tables.ts"
@@ -6,7 +9,7 @@ import { excerpt, matches, searchable } from "./words.ts"
 /** An entry in memory. */
 interface Node extends Stored {
   readonly step: number
-  /** How many were appended to its thread before it. */
+  /** The number of entries that were appended to its thread before it. */
   readonly index: number
   readonly parent: Node | undefined
 }
@@ -99,7 +102,7 @@ export const find = (memory: Memory, id: string): Node | undefined => {
   return node
 }
 
-/** Why an append would be refused, `undefined` if it would not. */
+/** The reason why an append would be refused; `undefined` if it would not. */
 export const refusal = (
   memory: Memory,
   leaf: string | null,
@@ -193,11 +196,11 @@ const threadOrder = (left: ListCursor, right: ListCursor): number =>
 const hitOrder = (left: HitCursor, right: HitCursor): number =>
   threadOrder(left, right) || compare(left.entryId, right.entryId)
 
-/** Whether a hit comes behind a cursor. */
+/** Reports whether a hit comes behind a cursor. */
 export const isHitBehind = (hit: Hit, after: HitCursor | undefined): boolean =>
   after === undefined || hitOrder(after, hit) < 0
 
-/** Whether a thread is one of a list. */
+/** Reports whether a thread is one of a list. */
 export const isListed = (thread: Thread, { after, archived, where }: ListQuery): boolean =>
   thread.archived === archived &&
   (after === undefined || threadOrder(after, { at: thread.updatedAt, threadId: thread.threadId }) < 0) &&
@@ -214,7 +217,7 @@ export const firstThreads = (threads: Iterable<Thread>, limit: number): Readonly
     )
     .slice(0, limit)
 
-/** What is found in the entries that were appended to a thread. */
+/** The hits among the entries that were appended to a thread. */
 export const hits = (memory: Memory, query: SearchQuery): ReadonlyArray<Hit> => {
   if (memory.archived !== query.archived) return []
   if (query.threadId !== undefined && query.threadId !== memory.threadId) return []

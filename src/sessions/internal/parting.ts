@@ -1,10 +1,15 @@
+/**
+ * Finds the entry where two branches of a thread part.
+ */
 import * as Effect from "effect/Effect"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Service, Stored } from "../../core/SessionStore.ts"
 
 const limit = 1_000
 
-/** A way back from an entry, as far as it was gone. `entries` come newest first; `next` is where it goes on. */
+/**
+ * A way back from an entry, as far as it was read. `entries` come newest first; `next` is the entry to read on from.
+ */
 interface Way {
   readonly entries: Array<Stored>
   readonly ids: Set<string>
@@ -13,7 +18,7 @@ interface Way {
 
 const wayFrom = (id: string | null): Way => ({ entries: [], ids: new Set(), next: id })
 
-/** Goes on by a page. Gives what it came by. */
+/** Reads another page, and gives its entries. */
 const goOn = Effect.fnUntraced(function* (
   store: Service,
   threadId: string,
@@ -30,7 +35,10 @@ const goOn = Effect.fnUntraced(function* (
   return newest
 })
 
-/** What is on the path to one entry and not on the path to another, oldest first. It goes back no further than it must. */
+/**
+ * The entries on the path to one entry and not on the path to another, oldest first. Reads back no further than it
+ * must.
+ */
 export const leftBehind = Effect.fnUntraced(function* (
   store: Service,
   threadId: string,

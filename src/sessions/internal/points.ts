@@ -1,3 +1,6 @@
+/**
+ * Decides which entries of a thread a run may resume from.
+ */
 import * as Effect from "effect/Effect"
 import { callIds } from "../../core/Message.ts"
 import type { Stored } from "../../core/SessionStore.ts"
@@ -5,8 +8,8 @@ import type { Stored } from "../../core/SessionStore.ts"
 const window = 64
 
 /**
- * What is wrong with going on behind an entry, `undefined` if nothing: every call of the turn before it must have its
- * answer. It looks back as far as that turn, not at the whole path.
+ * The reason why no run can resume behind an entry, `undefined` if one can: every call of the turn before it must have
+ * its answer. Looks back as far as that turn, not at the whole path.
  */
 export const problemAt = Effect.fnUntraced(function* <E>(
   path: (from: string, limit: number) => Effect.Effect<ReadonlyArray<Stored>, E>,

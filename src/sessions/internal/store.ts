@@ -1,3 +1,6 @@
+/**
+ * The store of threads, on the tables of any place.
+ */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -74,7 +77,7 @@ export const make = (tables: Tables): Service => {
     }
   })
 
-  /** Where the thread stood when these entries were appended, if they are there already. */
+  /** The leaf after these entries, if they were appended before. */
   const already = Effect.fnUntraced(function* (
     threadId: string,
     behind: string | null,

@@ -1,10 +1,13 @@
+/**
+ * The operations that each place to store threads implements.
+ */
 import type * as Effect from "effect/Effect"
 import type { JsonObject } from "../../core/Json.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Hit, Label, NewEntry, Stored, Thread } from "../../core/SessionStore.ts"
 import type { Phrases } from "./words.ts"
 
-/** Why a table can't be read or written. */
+/** The reason why a table can't be read or written. */
 export interface Fault {
   readonly reason: Extract<SessionError["reason"], { readonly _tag: "Corrupt" | "Unavailable" }>
   readonly cause?: unknown
@@ -18,20 +21,20 @@ export interface NewThread {
 }
 
 /**
- * What became of an append. `Refused` has the thread as it is, `undefined` if it is gone; `taken` is an id that another
+ * The outcome of an append. `Refused` has the thread as it is, `undefined` if it is gone; `taken` is an id that another
  * entry has.
  */
 export type Appended =
   | { readonly _tag: "Done"; readonly step: number }
   | { readonly _tag: "Refused"; readonly thread: Thread | undefined; readonly taken?: string | undefined }
 
-/** Where a list goes on: behind this thread. */
+/** The thread behind which the next page of a list begins. */
 export interface ListCursor {
   readonly at: number
   readonly threadId: string
 }
 
-/** Where a search goes on: behind this entry. */
+/** The entry behind which the next page of a search begins. */
 export interface HitCursor extends ListCursor {
   readonly entryId: string
 }
@@ -42,12 +45,15 @@ interface Range<Cursor> {
   readonly after: Cursor | undefined
 }
 
+/** A page of the list of threads. */
 export type ListQuery = Range<ListCursor> & { readonly where: JsonObject }
+
+/** A page of the messages that have all phrases. */
 export type SearchQuery = Range<HitCursor> & { readonly phrases: Phrases; readonly threadId: string | undefined }
 
 /**
- * What a place to store threads must be able to do; everything else is the same for all of them (`store.ts`). Each of
- * these happens at once or not at all, whoever else is writing.
+ * Operations that a place to store threads implements; everything else is the same for all (`store.ts`). Each of these
+ * happens at once or not at all, whoever else is writing.
  *
  * An entry is visible in a thread if it was appended to it, or was visible in the thread that it was forked from when it
  * was forked.

@@ -1,3 +1,6 @@
+/**
+ * Writes messages as text for a model that summarises them.
+ */
 import type * as Message from "../../core/Message.ts"
 import { describeArguments } from "../../core/ToolCall.ts"
 import { cutMiddle } from "../../support/text.ts"
@@ -6,7 +9,7 @@ import { cutMiddle } from "../../support/text.ts"
 export const shorten = (text: string, limit: number): string =>
   cutMiddle(text, limit, (left) => `\n[… ${left} characters left out …]\n`).toWellFormed()
 
-/** How many characters of a message are told, at most; of one call of a tool. */
+/** The number of characters that are written of a message, at most; of one call of a tool. */
 const lengths = { said: 8_000, result: 2_000, call: 600 }
 const mostCalls = 20
 
@@ -15,8 +18,8 @@ const callsOf = (message: Message.AiMessage, limit: number): ReadonlyArray<strin
   const calls = message.toolCalls.map(({ arguments: args, name }) => `${name}: ${describeArguments(args)}`)
   const malformed = message.malformedToolCalls.map(({ name = "a tool", raw }) => `${name}: ${raw}`)
   const all = [...calls, ...malformed]
-  const told = all.slice(0, mostCalls).map((call) => shorten(call, limit))
-  return all.length > mostCalls ? [...told, `… and ${all.length - mostCalls} more`] : told
+  const written = all.slice(0, mostCalls).map((call) => shorten(call, limit))
+  return all.length > mostCalls ? [...written, `… and ${all.length - mostCalls} more`] : written
 }
 
 const saidIn = (message: Message.Message): string =>
@@ -37,8 +40,8 @@ const lineOf = (message: Message.Message, room: number): string => {
     }
     case "ai": {
       const called = callsOf(message, Math.min(lengths.call, Math.floor(room / 8)))
-      const told = shorten(said, lengthOf(lengths.said))
-      return JSON.stringify({ from: "assistant", said: told, ...(called.length === 0 ? {} : { called }) })
+      const words = shorten(said, lengthOf(lengths.said))
+      return JSON.stringify({ from: "assistant", said: words, ...(called.length === 0 ? {} : { called }) })
     }
     case "tool": {
       const about = { from: "tool", tool: message.toolName.slice(0, 80), ...(message.isError ? { isError: true } : {}) }
@@ -51,7 +54,7 @@ const lineOf = (message: Message.Message, room: number): string => {
 
 const encoder = new TextEncoder()
 
-/** How many of some sizes have room, from the first one on. */
+/** Counts the sizes that have room, from the first one on. */
 const fitting = (sizes: ReadonlyArray<number>, room: number): number => {
   let used = 0
   const over = sizes.findIndex((size) => {

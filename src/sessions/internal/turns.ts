@@ -1,3 +1,6 @@
+/**
+ * Queues the runs of this process on one thread.
+ */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
@@ -5,14 +8,14 @@ import { Held } from "../../core/Journal.ts"
 import { make as failure, type SessionError } from "../../core/SessionError.ts"
 import type { Service } from "../../core/SessionStore.ts"
 
-/** What becomes of a run while another one of this process is at work on its thread. */
+/** Decides about a run while another one of this process is at work on its thread. */
 export type Busy = "queue" | "refuse"
 
 /** The turn of a thread: one run at a time has it. */
 interface Turn {
   readonly lock: Semaphore.Semaphore
   holder: Holder | undefined
-  /** Who has it or waits for it. */
+  /** The runs that have it or wait for it. */
   users: number
 }
 
@@ -35,7 +38,7 @@ const turnsOf = (store: Service): Map<string, Turn> => {
   return known
 }
 
-/** Whether a turn comes to nobody before one of these runs ends. */
+/** Reports whether no run can get a turn before one of these ends. */
 const isHeldBy = (turn: Turn, held: ReadonlySet<unknown>, seen: Set<Turn> = new Set()): boolean => {
   if (seen.has(turn) || turn.holder === undefined) return false
   seen.add(turn)

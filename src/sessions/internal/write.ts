@@ -1,3 +1,6 @@
+/**
+ * Ids and retries of writes to a thread.
+ */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { makeId } from "../../core/Message.ts"

@@ -1,10 +1,13 @@
+/**
+ * Reads and writes keys by the keychain of the operating system.
+ */
 import * as Effect from "effect/Effect"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 
-/** What a command came to. */
+/** The result of a command. */
 interface Ended {
   readonly code: number
   readonly stdout: Redacted.Redacted
@@ -97,7 +100,7 @@ export const getOrPut = Effect.fnUntraced(function* (service: string, make: Effe
     }
     if (before.code === 0) return before.stdout
     yield* run(store(yield* make))
-    // What counts is what is there: another process may have been first.
+    // The key that is there counts: another process may have been first.
     const after = yield* run(find)
     if (after?.code === 0) return after.stdout
     return yield* Effect.fail(`the keychain does not keep a new key. ${advice}`)

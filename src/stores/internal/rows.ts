@@ -41,7 +41,7 @@ export const clear = <A>(rows: Rows<A>): void => {
   rows.keys = []
 }
 
-/** How many keys come before one, or are it. */
+/** Counts the keys that come before one, or are it. */
 const upTo = (keys: ReadonlyArray<string>, key: string): number => {
   let low = 0
   let high = keys.length

@@ -1,3 +1,6 @@
+/**
+ * A tracer that collects the spans of a run.
+ */
 import * as Match from "effect/Match"
 import { entriesToAttributes, type KeyValue } from "effect/observability/OtlpResource"
 import type * as AgentEvent from "../../core/AgentEvent.ts"
@@ -99,8 +102,8 @@ export const make = (hash: string) => {
   }
 
   const note = (open: Open | undefined, name: string, at: number, attributes: Attributes): void => {
-    const told = entriesToAttributes(Object.entries(attributes))
-    open?.span.events.push({ name, timeUnixNano: nanos(at), attributes: told, droppedAttributesCount: 0 })
+    const known = entriesToAttributes(Object.entries(attributes))
+    open?.span.events.push({ name, timeUnixNano: nanos(at), attributes: known, droppedAttributesCount: 0 })
   }
 
   const fail = (open: Open | undefined, at: number, type: string, attributes: Attributes = {}): void =>

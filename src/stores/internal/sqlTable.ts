@@ -1,3 +1,6 @@
+/**
+ * A table of rows in a SQL database.
+ */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Migrator from "effect/sql/Migrator"
@@ -5,7 +8,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fault, Row, Table } from "./table.ts"
 
-/** What is in the database, version by version. A version is never changed, only followed by another one. */
+/** The schema of the database, version by version. A version is never changed, only followed by another one. */
 const migrations = {
   "1_rows": Effect.flatMap(SqlClient.SqlClient, (sql) => {
     // Both compare by code points; Postgres would follow the rules of some language otherwise.

@@ -7,7 +7,7 @@ export interface Row {
   readonly value: string
 }
 
-/** What is wrong with a storage: `Unavailable` may pass, `Corrupt` doesn't. */
+/** A failure of a storage: `Unavailable` may pass, `Corrupt` doesn't. */
 export interface Fault {
   readonly reason: "Corrupt" | "Unavailable"
   readonly problem: string

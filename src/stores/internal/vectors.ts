@@ -1,3 +1,6 @@
+/**
+ * Encodes vectors, and compares them.
+ */
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 
@@ -32,7 +35,7 @@ export const decode = (text: string): Float32Array | undefined => {
   return vector
 }
 
-/** How alike two vectors of length 1 are, from -1 to 1; `undefined` if they are not of one space. */
+/** The likeness of two vectors of length 1, from -1 to 1; `undefined` if they are not of one space. */
 export const similarity = (left: Float32Array, right: Float32Array): number | undefined => {
   if (left.length !== right.length) return undefined
   let sum = 0

@@ -41,7 +41,7 @@ export const unavailable = (error: PlatformError): Fault => ({
 export const faulty = <A, R>(effect: Effect.Effect<A, Fault | PlatformError, R>): Effect.Effect<A, Fault, R> =>
   Effect.mapError(effect, (error) => ("_tag" in error ? unavailable(error) : error))
 
-/** Where logs are. */
+/** The place of logs. */
 export interface Place {
   readonly fs: FileSystem.FileSystem
   readonly path: Path.Path

@@ -8,7 +8,7 @@ import { fileNameOf } from "../../../support/hash.ts"
 export const fileOf = (threadId: string): Effect.Effect<string> =>
   Effect.map(fileNameOf(threadId), (name) => `${name}.jsonl`)
 
-/** Where the file goes when its thread is removed, but others were forked from it. */
+/** The name that a file gets when its thread is removed, but others were forked from it. */
 export const baseOf = (file: string, by: string): string => `${file}.${by}.base`
 
 export const isThread = (file: string): boolean => /^[a-z0-9-]*\.[0-9a-f]{64}\.jsonl$/u.test(file)

@@ -1,3 +1,6 @@
+/**
+ * The lines of a JSONL file: decoded, and applied to a thread.
+ */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Journal from "../../../core/Journal.ts"
@@ -12,7 +15,7 @@ const record = <Tag extends string, const Fields extends Schema.Struct.Fields>(t
 
 const Id = Schema.NullOr(Schema.String)
 
-/** What happened to a thread. `Repaired` says that what can't be read before it was reported. */
+/** A change of a thread. `Repaired`: lines before it that can't be read were reported. */
 const Change = Schema.Union([
   record("Create", {
     threadId: Schema.String,
@@ -40,7 +43,7 @@ export type Create = Extract<Change, { readonly _tag: "Create" }>
 
 const decodeChange = Schema.decodeUnknownResult(Change)
 
-/** What a line is: a change, what a crash left of one, or something that nobody wrote like that. */
+/** The reading of a line: a change, the rest that a crash left of one, or something that nobody wrote like that. */
 export type Line = { readonly change: Change } | { readonly torn: true } | { readonly problem: string }
 
 const problemOf = (value: unknown): string =>
@@ -65,10 +68,10 @@ export const decode = (line: string): Line => {
   return change !== undefined && Result.isSuccess(change) ? { change: change.success } : { problem: problemOf(value) }
 }
 
-/** What every record begins with. */
+/** The beginning of every record. */
 const beginning = '{"v":'
 
-/** Whether bytes that are no whole line can be the beginning of a record. */
+/** Reports whether bytes that are no whole line can be the beginning of a record. */
 export const mayBegin = (bytes: Uint8Array): boolean => {
   const text = new TextDecoder().decode(bytes.subarray(0, beginning.length))
   return beginning.startsWith(text)
@@ -76,7 +79,9 @@ export const mayBegin = (bytes: Uint8Array): boolean => {
 
 export const encode = (change: Change): string => JSON.stringify({ v: codec.version, ...change })
 
-/** What a record did to the thread: nothing, when somebody else was first. `Broken`: what it builds on is not there. */
+/**
+ * The effect of a record on the thread: none, when somebody else was first. `Broken`: it builds on what is not there.
+ */
 export type Effected = "Done" | "Void" | "Broken"
 
 /** Does to a thread what a record says. */

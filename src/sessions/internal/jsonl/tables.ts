@@ -1,3 +1,6 @@
+/**
+ * The tables of threads in JSONL files.
+ */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import { makeId } from "../../../core/Message.ts"
@@ -25,7 +28,7 @@ const isOpen = (log: Logs.Log): log is Open => log.memory !== undefined && log.c
 export const make = Effect.fnUntraced(function* (place: Logs.Place) {
   const { folder, fs, fsync, path } = place
   const locks = yield* Effect.replicateEffect(Semaphore.make(1), stripes)
-  // A fork is not made while what it goes on from is removed.
+  // No fork is made while its source is removed.
   const structure = yield* Semaphore.make(1)
   const logs = new Map<string, Logs.Log>()
 
@@ -49,7 +52,7 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
       return lock === undefined ? effect : lock.withPermits(1)(effect)
     }
 
-  /** What a fork goes on from is only read, as it is, with no lock: nothing of it that counts ever changes. */
+  /** The source of a fork is only read, without a lock: nothing of it that counts ever changes. */
   const resolve: Logs.Resolve = Effect.fnUntraced(function* ({ by, count, threadId }) {
     const file = yield* fileOf(threadId)
     const known = logs.get(file)
@@ -127,7 +130,7 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
   const names = (wanted: (file: string) => boolean) =>
     Logs.faulty(Effect.map(fs.readDirectory(folder), (files) => files.filter(wanted).sort()))
 
-  /** All threads, one after the other. One that can't be read is told of, and left out. */
+  /** All threads, one after the other. One that can't be read is reported, and left out. */
   const each = Effect.fnUntraced(function* <A>(body: (log: Open) => ReadonlyArray<A>) {
     const found: Array<A> = []
     for (const file of yield* names(isThread)) {

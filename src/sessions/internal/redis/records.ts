@@ -1,3 +1,6 @@
+/**
+ * Encodes and decodes threads and entries in Redis.
+ */
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -10,7 +13,7 @@ export const mark = (id: string | null): string => (id === null ? "-" : `+${id}`
 const unmark = (value: string | undefined): string | null =>
   value === undefined || value === "" || value === "-" ? null : value.slice(1)
 
-/** What a script gave: texts, where absent ones are empty. */
+/** The reply of a script: texts, where absent ones are empty. */
 export const texts = (reply: unknown): ReadonlyArray<string> =>
   Array.isArray(reply)
     ? reply.map((part: unknown) => (Predicate.isString(part) || Predicate.isNumber(part) ? String(part) : ""))
@@ -35,7 +38,7 @@ export const toThread = (fields: ReadonlyArray<string>): Result.Result<Thread, s
   }))
 }
 
-/** What a client writes of an entry: a line of what it is, and its JSON. */
+/** An entry as a client writes it: a line of its properties, and its JSON. */
 export const toPart = ({ at, entry, id, parentId }: Stored): string =>
   `${JSON.stringify([id, parentId, at, entry._tag])}\n${codec.toJson(entry)}`
 

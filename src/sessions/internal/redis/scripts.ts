@@ -1,7 +1,10 @@
+/**
+ * The Lua scripts that read and write threads in Redis.
+ */
 import * as Redis from "effect/persistence/Redis"
 
 /**
- * What every script begins with. All keys begin with `KEYS[1]`:
+ * The beginning of every script. All keys begin with `KEYS[1]`:
  *
  * - `ids`: ids of threads, and the number of each
  * - `listed:0`, `listed:1`: ids of threads and of archived ones, what changed last first

@@ -1,3 +1,6 @@
+/**
+ * Finds messages in Redis, which has no index of them.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { text as messageText } from "../../../core/Message.ts"
@@ -9,13 +12,13 @@ import { excerpt, matches } from "../words.ts"
 import { texts, toRecordOf, toStored } from "./records.ts"
 import * as scripts from "./scripts.ts"
 
-/** How many entries are read at once. */
+/** The number of entries that are read at once. */
 const batch = 200
 
-/** How many threads are looked up at once. */
+/** The number of threads that are looked up at once. */
 const threads = 100
 
-/** What a record has of what is looked for. An entry that can't be read is found by nobody. */
+/** The hit that a record is, if any. An entry that can't be read is never found. */
 const hitsOf = (threadId: string, record: string, { after, phrases }: SearchQuery): ReadonlyArray<Hit> => {
   const known = Result.getOrUndefined(toRecordOf(record))
   const stored = known?.tag === "Message" ? Result.getOrUndefined(toStored(known)) : undefined

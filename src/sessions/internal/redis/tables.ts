@@ -1,3 +1,6 @@
+/**
+ * The tables of threads in Redis.
+ */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Redis, RedisError } from "effect/persistence/Redis"
@@ -12,7 +15,7 @@ import { lists, mark, texts, toPart, toRecord, toRecordOf, toStored, toThread } 
 import * as scripts from "./scripts.ts"
 import { makeSearch } from "./search.ts"
 
-/** How many entries go to the server or come from it by one script, which nothing else runs beside. */
+/** The number of entries that one script sends or receives: the server runs nothing else beside it. */
 const batch = 500
 
 const messageOf = ({ cause }: RedisError): string =>
@@ -52,7 +55,7 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
         : Effect.map(decoded([toThread(fields)]), ([thread]): Thread | undefined => thread)
     })
 
-  /** What a script that appends came to. */
+  /** Reads the reply of a script that appends. */
   const settle = (threadId: string, reply: unknown): Effect.Effect<Appended, Fault> => {
     const [step = "", taken] = texts(reply)
     return step !== ""

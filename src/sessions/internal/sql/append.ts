@@ -1,3 +1,6 @@
+/**
+ * Appends entries by one SQL statement.
+ */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Row } from "effect/sql/SqlConnection"
@@ -18,7 +21,10 @@ export interface Batch {
   readonly at: number
 }
 
-/** Where the thread stands then, or why nothing was stored: an id that is taken, or (`undefined`) another state. */
+/**
+ * The new step of the thread, or the reason why nothing was stored: an id that is taken, or (`undefined`) another
+ * state.
+ */
 export type Outcome = number | { readonly taken: string | undefined }
 
 /** Appends in one statement, which is one round trip. */
@@ -26,7 +32,7 @@ export type Append = (batch: Batch) => Effect.Effect<Outcome, Fault>
 
 const other: Exclude<Outcome, number> = { taken: undefined }
 
-/** An id that is taken violates an index; which one it is, is looked up by who has to tell it. */
+/** An id that is taken violates an index; whoever has to report it looks up which one. */
 const refusal = (error: SqlError): Effect.Effect<Outcome, Fault> =>
   error.reason._tag === "UniqueViolation" ? Effect.succeed(other) : Effect.fail(toFault(error))
 
@@ -48,7 +54,7 @@ export const appendPostgres =
     })
   }
 
-/** How many entries one statement of SQLite takes. */
+/** The number of entries that one statement of SQLite takes. */
 const most = 500
 
 const place = {

@@ -1,3 +1,6 @@
+/**
+ * Runs statements and transactions, and names their failures.
+ */
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -32,7 +35,7 @@ const said = (cause: unknown): string | undefined =>
     ? cause.message
     : undefined
 
-/** What a failure of the database is to a store. */
+/** Maps a failure of the database to one of a store. */
 export const toFault = (error: SqlError): Fault => {
   if (isTooLarge(error)) {
     const problem =
@@ -59,8 +62,8 @@ export const first = (statement: Statement<Row>): Effect.Effect<Row | undefined,
   Effect.map(rows(statement), (found) => found[0])
 
 /**
- * What is done in it is done at once or not at all. A connection that is lost can't be rolled back either: the client
- * makes defects of that failure and of what came before it.
+ * Runs an effect at once or not at all. A connection that is lost can't be rolled back either: the client makes defects
+ * of that failure and of what came before it.
  */
 export const transaction =
   (sql: SqlClient) =>
@@ -68,7 +71,7 @@ export const transaction =
     Effect.catchCause(sql.withTransaction(body), (cause): Effect.Effect<never, Exclude<E, SqlError> | Fault> => {
       const failure = Cause.findError(cause)
       if (Result.isSuccess(failure)) {
-        // What is no SqlError is one of the others.
+        // A failure that is no SqlError is one of the others.
         return Effect.fail(
           isSqlError(failure.success) ? toFault(failure.success) : (failure.success as Exclude<E, SqlError>)
         )
@@ -78,11 +81,11 @@ export const transaction =
       return lost === undefined ? Effect.failCause(failure.failure) : Effect.fail(toFault(lost))
     })
 
-/** What rows are read as; the first one that can't be read fails. */
+/** Decodes rows; fails with the first one that can't be decoded. */
 export const decoded = <A>(results: ReadonlyArray<Result.Result<A, string>>): Effect.Effect<ReadonlyArray<A>, Fault> =>
   Effect.mapError(Effect.fromResult(Result.all(results)), corrupt)
 
-/** How many rows are inserted by one statement. */
+/** The number of rows that one statement inserts. */
 const batch = 500
 
 /** Inserts rows, which all have the same columns. */

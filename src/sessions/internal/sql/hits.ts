@@ -1,3 +1,6 @@
+/**
+ * Reads messages that were found from the rows of a SQL database.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Row } from "effect/sql/SqlConnection"
@@ -8,7 +11,7 @@ import type { Fault, SearchQuery, Tables } from "../tables.ts"
 import { excerpt, type Phrases, searchable } from "../words.ts"
 import { text, toStored } from "./rows.ts"
 
-/** How a database finds messages. */
+/** The search of a database for messages. */
 export interface Search {
   readonly search: Tables["search"]
   /** Messages of a thread were inserted that nothing else tells of. */
@@ -26,7 +29,7 @@ export const wordsOf = (row: Row): ReadonlyArray<string> | undefined => {
   return content === undefined ? undefined : words(content)
 }
 
-/** What a row shows of a message that was found; none if `isFound` says that it has not what was looked for. */
+/** Reads the hit of a row; none if `isFound` denies that the message has what was looked for. */
 export const toHit = (
   row: Row,
   { phrases }: SearchQuery,

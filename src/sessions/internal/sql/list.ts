@@ -1,3 +1,6 @@
+/**
+ * Lists threads by SQL.
+ */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { canonical } from "../../../core/Json.ts"

@@ -1,8 +1,8 @@
-/** What is known of a table that grows fast is out of date: what goes by an index must not become a scan. */
+/** Statistics of a table that grows fast are out of date: a search by an index must not become a scan. */
 const byIndex = "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"
 
 /**
- * What is in a Postgres database, version by version: each a list of statements. A version is never changed, only
+ * The schema of a Postgres database, version by version: each a list of statements. A version is never changed, only
  * followed by another one. Ids are compared byte by byte, as everywhere else.
  */
 export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [

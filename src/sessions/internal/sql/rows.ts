@@ -1,3 +1,6 @@
+/**
+ * Decodes the rows of a SQL database.
+ */
 import * as Result from "effect/Result"
 import type { Row } from "effect/sql/SqlConnection"
 import type { Entry, Stored, Thread } from "../../../core/SessionStore.ts"

@@ -1,3 +1,6 @@
+/**
+ * Finds messages by the full-text index of Postgres.
+ */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Hit } from "../../../core/SessionStore.ts"
@@ -9,7 +12,7 @@ import { decoded, first, rows, transaction } from "./client.ts"
 import { type Search, toHit, untilDone, wordsOf } from "./hits.ts"
 import { entryColumns, nullable, number, text } from "./rows.ts"
 
-/** How many messages are put into the index in one go. */
+/** The number of messages that are put into the index in one go. */
 const batch = 200
 
 /** Of a longer word, the index has its beginning: a lexeme has 2,046 bytes at most. */

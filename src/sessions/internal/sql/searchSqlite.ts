@@ -1,3 +1,6 @@
+/**
+ * Finds messages by the full-text index of SQLite.
+ */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { key } from "../ids.ts"
@@ -6,7 +9,7 @@ import { decoded, first, insertAll, rows, transaction } from "./client.ts"
 import { type Search, toHit, untilDone, wordsOf } from "./hits.ts"
 import { entryColumns, number } from "./rows.ts"
 
-/** How many messages are put into the index in one go. */
+/** The number of messages that are put into the index in one go. */
 const batch = 500
 
 /** The phrases in FTS5's language. Words have no quotes in them. */

@@ -1,6 +1,6 @@
 /**
- * What is in an SQLite file, version by version: each a list of statements. A version is never changed, only followed by
- * another one.
+ * The schema of an SQLite file, version by version: each a list of statements. A version is never changed, only
+ * followed by another one.
  */
 export const sqliteVersions: ReadonlyArray<ReadonlyArray<string>> = [
   [

@@ -1,3 +1,6 @@
+/**
+ * Connects `effect/sql` to an SQLite file.
+ */
 import { closeSync, openSync } from "node:fs"
 import { resolve } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -71,7 +74,7 @@ const stream = (
   )
 }
 
-/** What `effect/sql` asks of a connection, on an open database. */
+/** The connection that `effect/sql` asks for, on an open database. */
 const fromDatabase = (database: DatabaseSync): SqliteConnection => {
   const cached = makeCache(database)
   return {

@@ -1,3 +1,6 @@
+/**
+ * Classifies the errors of SQLite.
+ */
 import * as Predicate from "effect/Predicate"
 import { classifySqliteError, ConnectionError, SqlError, SqlSyntaxError, UniqueViolation } from "effect/sql/SqlError"
 
@@ -16,7 +19,7 @@ export const isBusy = (cause: unknown): boolean => {
   return (code & 0xff) === codes.busy && code !== codes.staleSnapshot
 }
 
-/** A number that JavaScript's numbers can't hold. */
+/** A number beyond the safe range of JavaScript's. */
 export const isOutOfRange = (cause: unknown): boolean =>
   Predicate.hasProperty(cause, "code") && cause.code === "ERR_OUT_OF_RANGE"
 

@@ -1,9 +1,12 @@
+/**
+ * Prepares and runs the statements of an SQLite database.
+ */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from "node:sqlite"
 import * as Result from "effect/Result"
 import type { SqlError } from "effect/sql/SqlError"
 import { invalidValue, isOutOfRange, manyStatements, toSqlError } from "./errors.ts"
 
-/** How many statements are kept prepared. */
+/** The number of statements that are kept prepared. */
 const capacity = 256
 
 /** A prepared statement. `isReader`: to run it twice is the same as to run it once. */
@@ -66,7 +69,7 @@ const toInputs = (params: ReadonlyArray<unknown>): Result.Result<ReadonlyArray<S
   return Result.succeed(inputs)
 }
 
-/** Whole numbers are numbers where those can hold them, and bigints elsewhere. */
+/** Whole numbers are numbers within their safe range, and bigints elsewhere. */
 const narrow = <A extends Row>(row: A): A => {
   // Named or in order, a row has nothing but SQLite's values under its keys.
   const cells = row as Record<string, SQLOutputValue>
@@ -102,7 +105,7 @@ export const run = (
     const rows: ReadonlyArray<Row> = statement.all(...inputs.success)
     return safe ? rows : rows.map(narrow)
   }
-  // What changes something must run once: its numbers are asked for in the way that can't fail.
+  // A statement that changes something must run once: its numbers are asked for in the way that can't fail.
   if (safe || !isReader) return attempt(exact)
   const rows = attempt((): ReadonlyArray<Row> => {
     useBigInts(prepared, false)
@@ -124,7 +127,7 @@ export const runValues = (
   return rows as Result.Result<ReadonlyArray<ReadonlyArray<SQLOutputValue>>, SqlError>
 }
 
-/** What SQLite says of a statement that gives no rows, and the rows of one that does. */
+/** The changes of a statement that gives no rows, and the rows of one that does. */
 export const runRaw = (
   prepared: Prepared,
   params: ReadonlyArray<unknown>,

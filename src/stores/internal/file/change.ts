@@ -1,3 +1,6 @@
+/**
+ * The lines of a file of rows: decoded, and applied to rows.
+ */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Rows from "../rows.ts"
@@ -12,8 +15,9 @@ export interface Entry {
 }
 
 /**
- * What happened to a space, in the order of lines. `Set` holds if the first row is as the change `where` left it (`null`:
- * not there); a row without a value is removed. Behind `Seal`, nothing holds: the file is followed by another one.
+ * The changes of a space, in the order of lines. `Set` counts if the first row is as the change `where` left it
+ * (`null`: not there); a row without a value is removed. Behind `Seal`, nothing counts: the file is followed by another
+ * one.
  */
 const Change = Schema.Union([
   Schema.TaggedStruct("Set", {
@@ -43,7 +47,7 @@ export const encodeFile = (space: string, rows: Rows.Rows<Entry>): string => {
   return `${[JSON.stringify(head), ...lines].join("\n")}\n`
 }
 
-/** Does to rows what a change says; `false` if it did not hold. */
+/** Does to rows what a change says; `false` if it does not count. */
 export const apply = (rows: Rows.Rows<Entry>, change: Exclude<Change, { readonly _tag: "Seal" }>): boolean => {
   if (change._tag === "Clear") {
     Rows.clear(rows)

@@ -1,10 +1,11 @@
 /**
  * A space in a folder: numbered files of lines, of which the highest one counts.
  *
- * Processes need no lock. A line is written in one go at the end of the file, and what it came to is read from the file:
- * of two changes that exclude each other, the first line holds. To write the file anew, a process seals it by a line,
- * behind which nothing holds, and whoever finds it sealed makes the next file of what was there, under its final name in
- * one step. The file that was followed becomes an empty one: its name is never given again, and what was removed is gone.
+ * Processes need no lock. A line is written in one go at the end of the file, and what it came to is read from the
+ * file: of two changes that exclude each other, the first line counts. To write the file anew, a process seals it by a
+ * line, behind which nothing counts, and whoever finds it sealed makes the next file of what was there, under its final
+ * name in one step. The file that was followed becomes an empty one: its name is never given again, and what was
+ * removed is gone.
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -16,7 +17,7 @@ import * as Rows from "../rows.ts"
 import type { Fault } from "../table.ts"
 import { apply, type Change, decode, encode, encodeFile, type Entry } from "./change.ts"
 
-/** Where a space is. */
+/** The place of a space. */
 export interface Place {
   readonly fs: FileSystem.FileSystem
   readonly path: Path.Path
@@ -162,7 +163,7 @@ const write = Effect.fnUntraced(function* (place: Place, log: Log, change: Chang
   if (!AppendLog.isSame(log, yield* file.stat)) return undefined
   log.outcomes.set(change.by, undefined)
   yield* AppendLog.append(file, log, encode(change), place.fsync)
-  // What is read is this very file, even if its name is another one's by this time.
+  // Reads this very file, even if its name is another one's by this time.
   yield* follow(file, log)
   return log.outcomes.get(change.by)
 }, Effect.scoped)
