@@ -29,7 +29,7 @@ import { isCodec, isStandard } from "./internal/standard.ts"
 import type { JsonObject } from "./Json.ts"
 import type { StandardSchema } from "./StandardSchema.ts"
 import { fromUnknown, type ToolError } from "./ToolError.ts"
-import { fromResult, type ToolOutput } from "./ToolOutput.ts"
+import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
 
 /**
  * The effects of a tool on the world (MCP's hints): it only reads; it may destroy; doing it twice is doing it once; it
@@ -54,7 +54,34 @@ export interface Prepared<out R> {
   readonly arguments: JsonObject
   readonly execute: Effect.Effect<ToolOutput, ToolError, R>
   readonly needsApproval?: Effect.Effect<boolean, never, R> | undefined
+  /** Finds out what came of this call, where a run was cut off in it. */
+  readonly reconcile?: Effect.Effect<Reconciled, ToolError, R> | undefined
 }
+
+/**
+ * The word of a tool on a call of its own that a crash cut off: it was done, with this output; it never began; it may be
+ * done again, begun or not; or that is not known here either.
+ */
+export type Reconciled =
+  | { readonly _tag: "Completed"; readonly output: ToolOutput }
+  | { readonly _tag: "NeverBegan" }
+  | { readonly _tag: "Repeatable" }
+  | { readonly _tag: "Unknown" }
+
+/** The call was done: the model reads this output. */
+export const completed = (output: ToolOutput | string): Reconciled => ({
+  _tag: "Completed",
+  output: typeof output === "string" ? makeOutput(output) : output
+})
+
+/** The call never began: it runs now. */
+export const neverBegan: Reconciled = { _tag: "NeverBegan" }
+
+/** The call may have begun, and does no harm when it runs again: it does. */
+export const repeatable: Reconciled = { _tag: "Repeatable" }
+
+/** Nobody knows: the run decides as for a tool that can't say (`unknownOutcome` of `Agent.resume`). */
+export const unknown: Reconciled = { _tag: "Unknown" }
 
 /**
  * A tool that needs `R` to run. `parameters` is a JSON Schema of an object; `outputLimit` is in characters of text and
@@ -111,6 +138,9 @@ type Answers = boolean | Effect.Effect<boolean, never, unknown>
 export type Made<R, Always, Answer> = [Always | Answer] extends [never]
   ? Tool<R>
   : NeedingApproval<R | (Answer extends Effect.Effect<boolean, never, infer R2> ? R2 : never)>
+
+/** A type as it was given: where a tool is wanted of any kind, nothing is inferred for it from there. */
+type Given<T> = T extends infer Own ? Own : never
 
 /** Parameters by their names. */
 type Fields = { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown> }
@@ -188,7 +218,8 @@ const assemble = <A, E, R, Always, Answer>(
   options: Options,
   decoder: Decoder<A>,
   execute: (args: A) => Effect.Effect<ToolOutput | string, E, R>,
-  need: NeedsApproval<A> | undefined
+  need: NeedsApproval<A> | undefined,
+  reconcile: ((args: A) => Effect.Effect<Reconciled, unknown, R>) | undefined
 ): Made<R, Always, Answer> => {
   const tool: Tool<R> = {
     name,
@@ -205,6 +236,13 @@ const assemble = <A, E, R, Always, Answer>(
         onSuccess: (decoded) => ({
           arguments: decoded.json,
           needsApproval: typeof need === "function" ? question(name, need, decoded.value) : undefined,
+          reconcile:
+            reconcile === undefined
+              ? undefined
+              : Effect.mapError(
+                  Effect.suspend(() => reconcile(decoded.value)),
+                  fromUnknown
+                ),
           execute: Effect.matchEffect(
             Effect.suspend((): Effect.Effect<unknown, E, R> => {
               const work = execute(decoded.value)
@@ -245,42 +283,59 @@ const decoderOf = (parameters: Parameters): Decoder<unknown> => {
  * With `needsApproval`, no call of it runs before somebody decided on it, whichever agent has the tool: the `Approvals`
  * service while the run waits, or, where a middleware can suspend the run, whoever resumes it. A rule of approvals for
  * the tool takes the place of the question.
+ *
+ * `reconcile` is asked when a run resumes behind a crash that cut off a call of the tool, before the call is reported as
+ * one of which nobody knows whether it took effect: it looks the call up where it would have had its effect (by an
+ * idempotency key, an order number). It is not asked of tools that only read, or are idempotent: these run again.
  */
 export const make = <
   const P extends Parameters,
   E = never,
   R = never,
   Always extends true = never,
-  Answer extends Answers = never
+  Answer extends Answers = never,
+  R2 = never
 >(
   name: string,
   options: Options & {
     readonly parameters: P
     readonly execute: (args: Arguments<P>) => Effect.Effect<ToolOutput | string, E, R>
     readonly needsApproval?: Always | ((args: Arguments<P>) => Answer) | undefined
+    readonly reconcile?: ((args: Arguments<P>) => Effect.Effect<Reconciled, unknown, R2>) | undefined
   }
-): Made<R, Always, Answer> =>
-  assemble(
+): Made<R | Given<R2>, Always, Answer> =>
+  assemble<Arguments<P>, E, R | R2, Always, Answer>(
     name,
     options,
     decoderOf(options.parameters) as Decoder<Arguments<P>>,
     options.execute,
-    options.needsApproval
-  )
+    options.needsApproval,
+    options.reconcile
+    // What is given is what it is.
+  ) as Made<R | Given<R2>, Always, Answer>
 
 /**
  * Makes a tool from a JSON Schema, for tools that are only known at run time (MCP, OpenAPI). Arguments are checked
  * against the schema as far as it can be interpreted, and arrive as JSON. `needsApproval` is as for `make`.
  */
-export const dynamic = <E = never, R = never, Always extends true = never, Answer extends Answers = never>(
+export const dynamic = <E = never, R = never, Always extends true = never, Answer extends Answers = never, R2 = never>(
   name: string,
   options: Options & {
     readonly parameters: JsonObject
     readonly execute: (args: JsonObject) => Effect.Effect<ToolOutput | string, E, R>
     readonly needsApproval?: Always | ((args: JsonObject) => Answer) | undefined
+    readonly reconcile?: ((args: JsonObject) => Effect.Effect<Reconciled, unknown, R2>) | undefined
   }
-): Made<R, Always, Answer> =>
-  assemble(name, options, fromJsonSchema(options.parameters), options.execute, options.needsApproval)
+): Made<R | Given<R2>, Always, Answer> =>
+  assemble<JsonObject, E, R | R2, Always, Answer>(
+    name,
+    options,
+    fromJsonSchema(options.parameters),
+    options.execute,
+    options.needsApproval,
+    options.reconcile
+    // What is given is what it is.
+  ) as Made<R | Given<R2>, Always, Answer>
 
 /** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked. */
 export const run = <R>(tool: Tool<R>, args: JsonObject): Effect.Effect<ToolOutput, ToolError, R> =>

@@ -377,3 +377,13 @@ expectTypeOf(
 // What is written in declarations and hovers has names.
 expectTypeOf(AgentEvent.AgentEvent).toEqualTypeOf<Schema.Codec<AgentEvent.AgentEvent, Json.JsonObject>>()
 expectTypeOf(Message.Message).toEqualTypeOf<Schema.Codec<Message.Message, Json.JsonObject>>()
+
+// Finding out what came of a call may need services of its own.
+expectTypeOf(
+  Tool.make("x", {
+    description: "",
+    parameters: {},
+    reconcile: () => Audit.use((audit) => Effect.as(audit.note, Tool.unknown)),
+    execute: () => Orders.use(() => Effect.succeed("x"))
+  })
+).toEqualTypeOf<Tool.Tool<Orders | Audit>>()

@@ -54,7 +54,7 @@ const history: fc.Arbitrary<History> = fc
     exchanges: fc.array(exchange, { minLength: 1, maxLength: 8 }),
     input: fc.oneof(
       fc.constant("And now?"),
-      text.filter((value) => value !== "")
+      text.filter((value) => value.trim() !== "")
     )
   })
   .map(({ exchanges, input, leading }) => {

@@ -44,7 +44,7 @@ export const refresh = Effect.fnUntraced(function* (live: Live) {
   }
   const before = new Map(Object.entries(yield* live.run.state.get(promised)))
   const now = new Map<string, string>()
-  for (const tool of more) now.set(tool.name, yield* digestOf(tool))
+  for (const tool of more) now.set(tool.name, digestOf(tool))
   const changed = [...now].flatMap(([name, digest]) => ((before.get(name) ?? digest) === digest ? [] : [`"${name}"`]))
   live.given = given
   live.toolset = extend(fixed, more)

@@ -60,10 +60,10 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
       else if (meant._tag === "Allow") {
         if (meant.decided === true) isDecided(call)
       } else {
-        const { isNew, request } = yield* requestOf(live, one, meant)
+        const { isNew, request } = requestOf(live, one, meant)
         const decision = isNew ? undefined : decisionOn(live.suspension, request)
         const { approvals } = live
-        if (decision !== undefined && !(yield* isAsPromised(request, tool))) {
+        if (decision !== undefined && !isAsPromised(request, tool)) {
           refuse(call, changedTool)
           yield* voided(live, request)
           yield* live.run.warn(
@@ -152,11 +152,11 @@ const changedTool =
 const tooOften = "The arguments of this call were changed again and again, so it was not executed."
 
 /** The request about a call: the one that was made before, unless it is about other arguments, or too old. */
-const requestOf = Effect.fnUntraced(function* (
+const requestOf = (
   live: Live,
   { prepared, tool }: Asked,
   gate: Suspend
-): Effect.fn.Return<{ readonly request: Request; readonly isNew: boolean }> {
+): { readonly request: Request; readonly isNew: boolean } => {
   const now = live.origin.clock.currentTimeMillisUnsafe()
   const known = requestFor(live.suspension, live.run.path, prepared.id, prepared.arguments)
   if (known !== undefined && (known.expiresAt === undefined || known.expiresAt > now)) {
@@ -177,14 +177,14 @@ const requestOf = Effect.fnUntraced(function* (
       allow: allow ?? every,
       at: now,
       ...(expiresAt === undefined ? {} : { expiresAt }),
-      toolDigest: yield* digestOf(tool)
+      toolDigest: digestOf(tool)
     }
   }
-})
+}
 
 /** Checks that a tool is what it was when somebody was asked about a call of it. Old requests do not know. */
-const isAsPromised = ({ toolDigest }: Request, tool: Tool<unknown>): Effect.Effect<boolean> =>
-  toolDigest === undefined ? Effect.succeed(true) : Effect.map(digestOf(tool), (digest) => digest === toolDigest)
+const isAsPromised = ({ toolDigest }: Request, tool: Tool<unknown>): boolean =>
+  toolDigest === undefined || digestOf(tool) === toolDigest
 
 const announce = (live: Live, request: Request): Effect.Effect<void> => {
   note(live, { _tag: "Request", request })

@@ -1,14 +1,15 @@
 /**
  * The gates that the calls of a round pass, in their order: after a crash, those of middleware, those of tools.
  */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { unknownOutcome } from "../internal/history.ts"
 import { requestFor } from "../internal/suspension.ts"
 import { canonical, type JsonObject } from "../Json.ts"
 import { allow, answer, type AskingGate, type PreparedCall, refuse, suspend } from "../Middleware.ts"
-import type { Tool } from "../Tool.ts"
+import { type Reconciled, type Tool, unknown } from "../Tool.ts"
 import { describeArguments } from "../ToolCall.ts"
-import { type Call, needsDecision } from "./calls.ts"
+import { type Call, inContext, needsDecision } from "./calls.ts"
 import type { Live } from "./live.ts"
 
 /** A call that a gate is asked about. */
@@ -23,22 +24,50 @@ const isRepeatable = ({ annotations }: Tool<unknown>): boolean =>
   annotations.readOnly === true || annotations.idempotent === true
 
 /** The gate before all others in a round that was cut off by a crash. */
-const afterCrash = (live: Live, asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<AskingGate>> =>
-  Effect.forEach(asked, ({ call, prepared, tool }): Effect.Effect<AskingGate> => {
-    const { unknownOutcome: look } = live
-    if (isRepeatable(tool)) return Effect.succeed(allow)
-    const wasAsked = requestFor(live.suspension, live.run.path, call.id, prepared.arguments) !== undefined
-    if ((look === "ask" || wasAsked) && live.compiled.suspends) {
-      return Effect.succeed(
-        suspend(`"${prepared.name}" may have taken effect before the run was cut off. Run it again?`)
-      )
-    }
-    return Effect.map(typeof look === "function" ? look(prepared) : Effect.undefined, (output) => {
-      // The model is told its outcome.
-      call.left = undefined
-      return output === undefined ? refuse(unknownOutcome) : answer(output)
-    })
+const afterCrash = (
+  live: Live,
+  asked: ReadonlyArray<Asked>
+): Effect.Effect<ReadonlyArray<AskingGate>, never, unknown> =>
+  Effect.forEach(asked, (one) =>
+    isRepeatable(one.tool)
+      ? Effect.succeed(allow)
+      : Effect.flatMap(reconciled(live, one.call), (word) => {
+          if (word._tag === "Unknown") return ofUnknownOutcome(live, one)
+          if (word._tag !== "Repeatable") one.call.left = undefined
+          return Effect.succeed(word._tag === "Completed" ? answer(word.output) : allow)
+        })
+  )
+
+/** Asks a tool what came of a call of its own. One that can't say, or breaks down, does not know. */
+const reconciled = (live: Live, call: Call): Effect.Effect<Reconciled, never, unknown> => {
+  const reconcile = call.prepared?.reconcile
+  if (reconcile === undefined) return Effect.succeed(unknown)
+  return Effect.catchCause(inContext(live, call, reconcile), (cause) =>
+    Cause.hasInterrupts(cause)
+      ? Effect.interrupt
+      : Effect.as(
+          Effect.logError(
+            `reconcile of the tool "${call.name}" failed, so the outcome of its call is not known`,
+            cause
+          ),
+          unknown
+        )
+  )
+}
+
+/** The gate of a call whose outcome nobody knows. */
+const ofUnknownOutcome = (live: Live, { call, prepared }: Asked): Effect.Effect<AskingGate> => {
+  const { unknownOutcome: look } = live
+  const wasAsked = requestFor(live.suspension, live.run.path, call.id, prepared.arguments) !== undefined
+  if ((look === "ask" || wasAsked) && live.compiled.suspends) {
+    return Effect.succeed(suspend(`"${prepared.name}" may have taken effect before the run was cut off. Run it again?`))
+  }
+  return Effect.map(typeof look === "function" ? look(prepared) : Effect.undefined, (output) => {
+    // The model is told its outcome.
+    call.left = undefined
+    return output === undefined ? refuse(unknownOutcome) : answer(output)
   })
+}
 
 /** A gate, with what it let pass. The one after a crash is asked once, about calls whose outcome is not known. */
 export interface Gatekeeper {

@@ -1,8 +1,8 @@
 /**
  * Tools by name, and what each promises.
  */
-import * as Effect from "effect/Effect"
 import { normaliseName } from "../../support/names.ts"
+import { sha256Sync } from "../../support/sha256.ts"
 import { cut } from "../../support/text.ts"
 import type { ToolDefinition } from "../ChatModel.ts"
 import { canonical, fromUnknown } from "../Json.ts"
@@ -75,13 +75,11 @@ const digests = new WeakMap<Tool<unknown>, string>()
  * What a tool promises, as 16 bytes of SHA-256: its description, its parameters and its annotations, which gates decide
  * by. Whoever gives the tool writes these texts, so that a weaker sum could be met on purpose.
  */
-export const digestOf = Effect.fnUntraced(function* (tool: Tool<unknown>) {
+export const digestOf = (tool: Tool<unknown>): string => {
   const known = digests.get(tool)
   if (known !== undefined) return known
   const { annotations, description, parameters } = tool
-  const text = canonical({ description, parameters, annotations: fromUnknown(annotations) })
-  const hash = yield* Effect.promise(() => globalThis.crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)))
-  const digest = Array.from(new Uint8Array(hash, 0, 16), (byte) => byte.toString(16).padStart(2, "0")).join("")
+  const digest = sha256Sync(canonical({ description, parameters, annotations: fromUnknown(annotations) })).slice(0, 32)
   digests.set(tool, digest)
   return digest
-})
+}

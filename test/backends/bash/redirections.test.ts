@@ -129,8 +129,8 @@ describe("redirections", () => {
           ["sleep 5", undefined]
         ]
         for (const [command, detail] of late) {
-          const error = yield* Effect.flip(run(command, { timeout: "300 millis" }))
-          expect([command, error.reason, error.detail]).toEqual([command, { _tag: "TimedOut", limit: 300 }, detail])
+          const error = yield* Effect.flip(run(command, { timeout: "1 second" }))
+          expect([command, error.reason, error.detail]).toEqual([command, { _tag: "TimedOut", limit: 1_000 }, detail])
         }
         expect((yield* run("echo fine")).output).toBe("fine\n")
       }).pipe(Effect.provide(shell)),

@@ -282,7 +282,7 @@ describe("no untrue word about a call", () => {
           }),
           { numRuns: scaled(1_000) }
         )
-        assert.isAbove(words, scaled(100_000))
+        assert.isAbove(words, scaled(80_000))
       }),
     120_000
   )
