@@ -1,10 +1,10 @@
 /**
- * Holds the two tables of docs/architecture.md against what is there: the folders of src/ with their rings and import
- * paths, and the rings as .dependency-cruiser.mjs enforces them.
+ * Compares the tables of docs/architecture.md with what is there: the folders of src/ with their rings and import paths,
+ * the rings and rules of .dependency-cruiser.mjs, and the modules of support and core.
  */
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync } from "node:fs"
-import { dirname } from "node:path"
+import { basename, dirname } from "node:path"
 import manifest from "../package.json" with { type: "json" }
 
 const { default: cruiser }: { readonly default: { readonly forbidden: ReadonlyArray<{ readonly name: string }> } } =
@@ -12,7 +12,7 @@ const { default: cruiser }: { readonly default: { readonly forbidden: ReadonlyAr
 
 const page = readFileSync("docs/architecture.md", "utf8")
 
-const rows = (name: string): ReadonlyArray<ReadonlyArray<string>> =>
+const cells = (name: string): ReadonlyArray<ReadonlyArray<string>> =>
   (page.split(`<!-- ${name}:start -->`)[1]?.split(`<!-- ${name}:end -->`)[0] ?? "")
     .split("\n")
     .filter((line) => line.startsWith("|"))
@@ -21,8 +21,10 @@ const rows = (name: string): ReadonlyArray<ReadonlyArray<string>> =>
       line
         .split("|")
         .slice(1, -1)
-        .map((cell) => cell.trim().replaceAll("`", ""))
+        .map((cell) => cell.trim())
     )
+
+const rows = (name: string) => cells(name).map((row) => row.map((cell) => cell.replaceAll("`", "")))
 
 const sorted = (values: Iterable<string>) => [...new Set(values)].toSorted((left, right) => left.localeCompare(right))
 
@@ -57,5 +59,22 @@ assert.deepEqual(
 assert.deepEqual(rings.flat(), enforced, "docs/architecture.md names other rings than .dependency-cruiser.mjs")
 for (const { folder, ring } of listed) {
   assert.ok(rings[Number(ring)]?.includes(folder.split("/")[1] ?? ""), `${folder} is not on ring ${ring}`)
+}
+
+const columns = { rules: 0, support: 0, core: 1, "core/loop": 0, "core/internal": 0 }
+const named = (table: keyof typeof columns): ReadonlyArray<string> =>
+  sorted(
+    cells(table).flatMap((row) => [...(row[columns[table]] ?? "").matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name))
+  )
+const modules = (folder: string): ReadonlyArray<string> =>
+  sorted(readdirSync(`src/${folder}`).flatMap((file) => (file.endsWith(".ts") ? [basename(file, ".ts")] : [])))
+
+assert.deepEqual(
+  named("rules"),
+  sorted(cruiser.forbidden.map(({ name }) => name.replace(/^inward-only-.*/, "inward-only-<folder>"))),
+  "docs/architecture.md lists other rules than .dependency-cruiser.mjs"
+)
+for (const folder of ["support", "core", "core/loop", "core/internal"] as const) {
+  assert.deepEqual(named(folder), modules(folder), `docs/architecture.md lists other modules than src/${folder} has`)
 }
 console.log(`architecture: ${listed.length} folders on ${rings.length} rings, as docs/architecture.md says`)
