@@ -40,22 +40,22 @@ import * as Backend from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import * as Files from "./internal/local/files.ts"
+import type { Options } from "./internal/local/options.ts"
 
-export type { Options } from "./internal/local/files.ts"
+export type { Options }
 
 /**
  * Makes the service. Fails with `NotFound` or `NotDirectory` if the root is no folder, with `Unsupported` on Windows
  * (where its guarantees are not checked; use WSL).
  */
-export const make = (options: Files.Options): Effect.Effect<Backend.Service, BackendError> =>
+export const make = (options: Options): Effect.Effect<Backend.Service, BackendError> =>
   Effect.map(Files.make(options), ({ service }) => service)
 
 /** The files of a folder: {@link make} as a layer. */
-export const layer = (options: Files.Options): Layer.Layer<Backend.Backend, BackendError> =>
-  Backend.layer(make(options))
+export const layer = (options: Options): Layer.Layer<Backend.Backend, BackendError> => Backend.layer(make(options))
 
 /** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
-  options: Configured<Files.Options>
+  options: Configured<Options>
 ): Layer.Layer<Backend.Backend, BackendError | Config.ConfigError> =>
-  Backend.layer(Effect.flatMap(fromConfigured<Files.Options>(options), make))
+  Backend.layer(Effect.flatMap(fromConfigured<Options>(options), make))
