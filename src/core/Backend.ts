@@ -40,7 +40,7 @@ export interface Listing {
   readonly truncated?: Truncation | undefined
 }
 
-/** Why a result is not complete: as many as were asked for, or the time was up. */
+/** The reason that a result is not complete: it has as many as were asked for, or the time was up. */
 export type Truncation = "limit" | "time"
 
 /**
@@ -216,10 +216,10 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<Transfer<Written>>>
   readonly download: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Transfer<Uint8Array>>>
   /**
-   * Where paths lead when every link is followed, in the order of the request: as far as there is something, the rest
-   * is kept as it is; `undefined` for one that leads out of the root, or in circles. Names come as they are stored,
-   * where the backend folds case. Rules for paths are held against both. A backend without it has no links and folds
-   * nothing.
+   * The places that paths lead to when every link is followed, in the order of the request: as far as there is
+   * something, the rest is kept as it is; `undefined` for one that leads out of the root, or in circles. Names come as
+   * they are stored, where the backend folds case. Rules for paths are held against both. A backend without it has no
+   * links and folds nothing.
    */
   readonly realPaths?:
     | ((paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string | undefined>, BackendError>)

@@ -14,8 +14,8 @@ import { dual } from "effect/Function"
 import * as Schema from "effect/Schema"
 
 /**
- * Why an operation failed. Nothing was changed by it, unless the reason is `TimedOut` or `Unavailable` and the
- * operation was not on a single file.
+ * The reason that an operation failed. Nothing was changed by it, unless the reason is `TimedOut` or `Unavailable` and
+ * the operation was not on a single file.
  *
  * - `NotFound`, `AlreadyExists`, `IsDirectory`, `NotDirectory`: what is at the path is not what the operation needs
  * - `InvalidPath`, `InvalidPattern`: the path (the glob, the regular expression) can't be meant

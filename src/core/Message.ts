@@ -26,7 +26,7 @@ const common = {
   providerData: Schema.optionalKey(JsonObject)
 }
 
-/** Why a model's turn ended. `interrupted` marks a partial answer that was kept. */
+/** The reason that a model's turn ended. `interrupted` marks a partial answer that was kept. */
 export const TurnStop = Schema.Literals([
   "stop",
   "toolCalls",

@@ -238,7 +238,7 @@ const mark = <M extends object>(parts: M): M & { readonly [TypeId]: typeof TypeI
 
 type AnyParts<G extends AskingGate = Gate> = Parts<unknown, unknown, G>
 
-/** What one hook fails with, beside what everybody knows who is around it. */
+/** The failures of one hook, beside those that every hook around it knows. */
 type HookError<Name, Hook> = Hook extends (...args: never) => Effect.Effect<infer _A, infer E, infer _R>
   ? Name extends "wrapToolCall"
     ? Exclude<E, ToolError>
@@ -257,7 +257,7 @@ type HookServices<Name, Hook> = Hook extends (...args: never) => Effect.Effect<i
       ? ToolServices<Hook>
       : never
 
-/** What hooks fail with, and what they need: the union over all of them. */
+/** The failures of all hooks, and their needs: the union over all of them. */
 type ErrorOf<M> = { [Name in keyof M]: HookError<Name, M[Name]> }[keyof M]
 type ServicesOf<M> = { [Name in keyof M]: HookServices<Name, M[Name]> }[keyof M]
 

@@ -16,7 +16,7 @@ import type * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 
 /**
- * Why a model call failed.
+ * The failure of a model call, with its reason.
  *
  * - `RateLimited`, `Overloaded`, `Timeout`, `Transport`: retryable; `retryAfter` is what the provider asked for
  * - `Authentication`, `Permission`, `QuotaExhausted`: somebody must act

@@ -30,7 +30,7 @@ export const rounds =
   (run) =>
     Effect.succeed(run.round >= count)
 
-/** When the last round called a tool of that name. */
+/** Holds when the last round called a tool of that name. */
 export const toolCalled =
   (name: string): StopWhen =>
   (run) =>
@@ -39,13 +39,13 @@ export const toolCalled =
       return last !== undefined && last.toolCalls.some((call) => call.name === name)
     })
 
-/** When a slot of the state is as wanted. */
+/** Holds when a slot of the state is as wanted. */
 export const stateIs =
   <A>(slot: Slot<A>, predicate: (value: A) => boolean): StopWhen =>
   (run) =>
     Effect.map(run.state.get(slot), predicate)
 
-/** When both hold. The second is asked only where the first does. */
+/** Holds when both do. The second is asked only where the first does. */
 export const and: {
   <E2, R2>(that: StopWhen<E2, R2>): <E, R>(self: StopWhen<E, R>) => StopWhen<E | E2, R | R2>
   <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2>
@@ -56,7 +56,7 @@ export const and: {
       Effect.flatMap(self(run), (holds) => (holds ? that(run) : Effect.succeed(false)))
 )
 
-/** When either holds. The second is asked only where the first does not. */
+/** Holds when either does. The second is asked only where the first does not. */
 export const or: {
   <E2, R2>(that: StopWhen<E2, R2>): <E, R>(self: StopWhen<E, R>) => StopWhen<E | E2, R | R2>
   <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2>
@@ -67,7 +67,7 @@ export const or: {
       Effect.flatMap(self(run), (holds) => (holds ? Effect.succeed(true) : that(run)))
 )
 
-/** When it does not hold. */
+/** Holds when the condition does not. */
 export const not =
   <E, R>(self: StopWhen<E, R>): StopWhen<E, R> =>
   (run) =>

@@ -59,8 +59,8 @@ export interface Prepared<out R> {
 }
 
 /**
- * The word of a tool on a call of its own that a crash cut off: it was done, with this output; it never began; it may be
- * done again, begun or not; or that is not known here either.
+ * The word of a tool on a call of its own that a crash cut off: it was done, with this output; it never began; it may
+ * be done again, begun or not; or that is not known here either.
  */
 export type Reconciled =
   | { readonly _tag: "Completed"; readonly output: ToolOutput }
@@ -284,8 +284,8 @@ const decoderOf = (parameters: Parameters): Decoder<unknown> => {
  * service while the run waits, or, where a middleware can suspend the run, whoever resumes it. A rule of approvals for
  * the tool takes the place of the question.
  *
- * `reconcile` is asked when a run resumes behind a crash that cut off a call of the tool, before the call is reported as
- * one of which nobody knows whether it took effect: it looks the call up where it would have had its effect (by an
+ * `reconcile` is asked when a run resumes behind a crash that cut off a call of the tool, before the call is reported
+ * as one of which nobody knows whether it took effect: it looks the call up where it would have had its effect (by an
  * idempotency key, an order number). It is not asked of tools that only read, or are idempotent: these run again.
  */
 export const make = <

@@ -74,7 +74,7 @@ export interface Options {
   readonly maxIdleTime?: Duration.Input | undefined
 }
 
-/** When the waits of an outcome are over. */
+/** The times at which the waits of an outcome are over. */
 const waitsOf = (outcome: Outcome<unknown>) =>
   outcome.pending.flatMap((request) => {
     const at = Wait.until(request)

@@ -40,8 +40,8 @@ const secondsOf = (args: Request["arguments"]): number => {
 }
 
 /**
- * When the wait of a request is over (milliseconds since the epoch); `undefined` for a request that is about something
- * else.
+ * The time at which the wait of a request is over (milliseconds since the epoch); `undefined` for a request that is
+ * about something else.
  */
 export const until = (request: Request): number | undefined =>
   request.toolName === toolName ? request.at + secondsOf(request.arguments) * 1_000 : undefined

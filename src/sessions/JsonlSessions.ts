@@ -30,8 +30,8 @@ import * as Tables from "./internal/jsonl/tables.ts"
 import { make } from "./internal/store.ts"
 
 /**
- * `folder` is made if it is not there. With `fsync`, an append is on the disk when it returns, and survives a power cut;
- * without (the default), it survives the end of the process only.
+ * `folder` is made if it is not there. With `fsync`, an append is on the disk when it returns, and survives a power
+ * cut; without (the default), it survives the end of the process only.
  */
 export interface Options {
   readonly folder: string

@@ -1,10 +1,11 @@
 /**
  * Threads in Redis, by Effect's `Redis` service: for many machines that need no SQL.
  *
- * Every change is one Lua script, so it happens at once or not at all, and an append is one round trip. What survives the
- * end of the server is what the server is told to keep: with `appendonly yes` and `appendfsync always`, all that was
- * acknowledged; with `appendfsync everysec` (Redis' usual), all but the last second; without `appendonly`, what the last
- * snapshot had. Redis 6.2 or later. Keep `maxmemory-policy` at `noeviction`: any other lets Redis remove parts of threads.
+ * Every change is one Lua script, so it happens at once or not at all, and an append is one round trip. What survives
+ * the end of the server is what the server is told to keep: with `appendonly yes` and `appendfsync always`, all that
+ * was acknowledged; with `appendfsync everysec` (Redis' usual), all but the last second; without `appendonly`, what the
+ * last snapshot had. Redis 6.2 or later. Keep `maxmemory-policy` at `noeviction`: any other lets Redis remove parts of
+ * threads.
  *
  * Lists read the threads that they pass, and searches the messages; take SQL where people search a lot.
  *

@@ -46,8 +46,8 @@ const opened = Effect.fnUntraced(function* (store: Service, threadId: string) {
 })
 
 /**
- * `busy` says what becomes of a run while another one of this process is at work on its thread, by whatever chat, handler
- * or tool: it waits (`queue`, the default), or fails with `Busy` (`refuse`), before it asks or stores anything.
+ * `busy` says what becomes of a run while another one of this process is at work on its thread, by whatever chat,
+ * handler or tool: it waits (`queue`, the default), or fails with `Busy` (`refuse`), before it asks or stores anything.
  */
 export interface JournalOptions {
   readonly busy?: "queue" | "refuse" | undefined
@@ -76,9 +76,9 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
 })
 
 /**
- * Makes runs with a `threadId` write to the store, and begin with what the thread has come to. A thread that is not there
- * is made; one that is archived fails with `Archived`. One run of this process at a time is at work on a thread: a second
- * one waits for it. While the store is `Unavailable`, each operation is tried again for about three seconds.
+ * Makes runs with a `threadId` write to the store, and begin with what the thread has come to. A thread that is not
+ * there is made; one that is archived fails with `Archived`. One run of this process at a time is at work on a thread:
+ * a second one waits for it. While the store is `Unavailable`, each operation is tried again for about three seconds.
  */
 export const journal: Layer.Layer<Journal, never, SessionStore> = Layer.effect(
   Journal,

@@ -1,13 +1,13 @@
 /**
  * SQL on an SQLite file: a client of `effect/sql` over `node:sqlite`.
  *
- * Whatever takes a `SqlClient` runs on it: sessions, stores, `effect/cluster`, `effect/eventlog`, migrations, queries of
- * your own. The file is in WAL mode: readers never wait for writers. Its lock is waited for up to ten seconds, without
- * stopping the process, so that any number of processes can share a file on a local disk. A file that is not there is
- * made, for its owner only (mode 0600).
+ * Whatever takes a `SqlClient` runs on it: sessions, stores, `effect/cluster`, `effect/eventlog`, migrations, queries
+ * of your own. The file is in WAL mode: readers never wait for writers. Its lock is waited for up to ten seconds,
+ * without stopping the process, so that any number of processes can share a file on a local disk. A file that is not
+ * there is made, for its owner only (mode 0600).
  *
- * One statement runs at a time, and a transaction has the connection to itself; a transaction inside of another one is a
- * savepoint. A stream of rows outside of a transaction has a connection of its own, so that other statements can run
+ * One statement runs at a time, and a transaction has the connection to itself; a transaction inside of another one is
+ * a savepoint. A stream of rows outside of a transaction has a connection of its own, so that other statements can run
  * while it is read. Whole numbers that JavaScript's numbers can't hold are bigints; with `SqlClient.SafeIntegers`, all
  * are.
  *
@@ -39,9 +39,9 @@ import { inMemory, open } from "./internal/sqlite/connection.ts"
 
 /**
  * `file` is made if it is not there; its folder is not. `":memory:"` is a database that is gone with its scope.
- * `synchronous` says what a power cut may take: with `"normal"` (the default), the transactions of the last moment, each
- * wholly; with `"full"`, nothing that was acknowledged. `transformQueryNames` and `transformResultNames` change names of
- * columns on their way, as with Effect's other clients.
+ * `synchronous` says what a power cut may take: with `"normal"` (the default), the transactions of the last moment,
+ * each wholly; with `"full"`, nothing that was acknowledged. `transformQueryNames` and `transformResultNames` change
+ * names of columns on their way, as with Effect's other clients.
  */
 export interface Options {
   readonly file: string

@@ -1,10 +1,10 @@
 /**
  * Threads in one SQLite file: the store to begin with, for one machine and any number of its processes.
  *
- * It is {@link SqlSessions} on a {@link SqliteClient} of its own. An append is one transaction, durable when it returns:
- * it survives `kill -9`. What survives a power cut depends on `synchronous`: with `"normal"`, the appends of the last
- * moment may be missing, all or none of each; with `"full"`, nothing that was acknowledged is. Put the file on a local
- * disk: network file systems have no reliable locks.
+ * It is {@link SqlSessions} on a {@link SqliteClient} of its own. An append is one transaction, durable when it
+ * returns: it survives `kill -9`. What survives a power cut depends on `synchronous`: with `"normal"`, the appends of
+ * the last moment may be missing, all or none of each; with `"full"`, nothing that was acknowledged is. Put the file on
+ * a local disk: network file systems have no reliable locks.
  *
  * ```ts
  * import { Effect, Layer } from "effect"

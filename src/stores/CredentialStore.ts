@@ -79,7 +79,9 @@ export interface Refresh<E, R> {
 export interface Service {
   /** Stores a credential, in place of the one that is there. */
   readonly set: (namespace: string, name: string, credential: Credential) => Effect.Effect<void, StoreError>
-  /** A credential, `undefined` if there is none. Fails with `WrongKey` if it was sealed with another key, or changed. */
+  /**
+   * A credential, `undefined` if there is none. Fails with `WrongKey` if it was sealed with another key, or changed.
+   */
   readonly get: (namespace: string, name: string) => Effect.Effect<Credential | undefined, StoreError>
   /**
    * A credential that is valid: the one that is stored, or a new one, if it is expired. One refresh runs at a time, in

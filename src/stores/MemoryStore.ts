@@ -1,6 +1,6 @@
 /**
- * Long-term memory: facts that an agent keeps from conversation to conversation, in namespaces that know nothing of each
- * other, found by their words or by their meaning.
+ * Long-term memory: facts that an agent keeps from conversation to conversation, in namespaces that know nothing of
+ * each other, found by their words or by their meaning.
  *
  * ```ts
  * import { Effect, Layer } from "effect"

@@ -61,8 +61,8 @@ export interface FileOptions {
 
 /**
  * In files, for one machine and any number of its processes: a folder for each space, with a file of JSON lines, which
- * nobody but their owner can read (modes 0700 and 0600). A write is there wholly or not at all; what was removed is gone
- * from the disk. A space is held in memory while it is used: for more than some thousand rows in one, take SQLite.
+ * nobody but their owner can read (modes 0700 and 0600). A write is there wholly or not at all; what was removed is
+ * gone from the disk. A space is held in memory while it is used: for more than some thousand rows in one, take SQLite.
  *
  * `folder` is made if it is not there; it must be on a local disk. With `fsync`, what returned survives a power cut;
  * without (the default), the end of the process only.
@@ -85,8 +85,8 @@ export const layerFileConfig = (
   Layer.unwrap(Effect.map(fromConfigured<FileOptions>(options), layerFile))
 
 /**
- * In the database of a `SqlClient`, SQLite or Postgres: one table, `effect_deepagents_rows`, which is made when the layer
- * is built. Fails with `Unavailable` if it can't be.
+ * In the database of a `SqlClient`, SQLite or Postgres: one table, `effect_deepagents_rows`, which is made when the
+ * layer is built. Fails with `Unavailable` if it can't be.
  */
 export const layerSql: Layer.Layer<Storage, StoreError, SqlClient> = Layer.effect(
   Storage,

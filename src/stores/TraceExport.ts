@@ -38,9 +38,9 @@ export type { Span } from "./internal/spans.ts"
 const batch = 1000
 
 /**
- * A run and its sub-agents as spans: `invoke_agent`, `chat` and `execute_tool`, named as `Telemetry` names them. What was
- * said is not in them. Ids are made of the run's id, so a run that is sent twice is the same trace. A run that is not
- * recorded fails with `NotFound`.
+ * A run and its sub-agents as spans: `invoke_agent`, `chat` and `execute_tool`, named as `Telemetry` names them. What
+ * was said is not in them. Ids are made of the run's id, so a run that is sent twice is the same trace. A run that is
+ * not recorded fails with `NotFound`.
  */
 export const spans = Effect.fnUntraced(function* (
   runId: string

@@ -71,8 +71,9 @@ export interface Page<out A, out Next> {
 /** See {@link TraceStore}. */
 export interface Service {
   /**
-   * Appends events to the trace of a run. An event of the same `seq` takes the place of the one that is there. One
-   * that lies too deep to be written (an event that you made), or has more than 15 MiB, fails with `InvalidValue`, and none is stored.
+   * Appends events to the trace of a run. An event of the same `seq` takes the place of the one that is there. One that
+   * lies too deep to be written (an event that you made), or has more than 15 MiB, fails with `InvalidValue`, and none
+   * is stored.
    */
   readonly append: (runId: string, events: ReadonlyArray<AgentEvent.AgentEvent>) => Effect.Effect<void, StoreError>
   /**
@@ -254,9 +255,9 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
 const deltas: ReadonlySet<string> = new Set(["TextDelta", "ReasoningDelta", "ToolCallDelta"])
 
 /**
- * Records what goes through a stream of events, as the trace of the run of its first event: an event is stored before it
- * is passed on. The pieces of answers and calls (`TextDelta`, `ReasoningDelta`, `ToolCallDelta`) are left out, since they
- * come again as a whole, unless `deltas` is set. When the store fails, so does the stream, with `StoreError`.
+ * Records what goes through a stream of events, as the trace of the run of its first event: an event is stored before
+ * it is passed on. The pieces of answers and calls (`TextDelta`, `ReasoningDelta`, `ToolCallDelta`) are left out, since
+ * they come again as a whole, unless `deltas` is set. When the store fails, so does the stream, with `StoreError`.
  */
 export const record =
   (options?: { readonly deltas?: boolean | undefined }) =>

@@ -1,6 +1,6 @@
 /**
- * Files of lines that only grow. Several processes read and append to one without a lock: a line is written in one go at
- * the end, and what became of it is read from the file, where the first of two lines that exclude each other counts.
+ * Files of lines that only grow. Several processes read and append to one without a lock: a line is written in one go
+ * at the end, and what became of it is read from the file, where the first of two lines that exclude each other counts.
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -36,8 +36,8 @@ const newline = 0x0a
 const chunk = 1024 * 1024
 
 /**
- * Ends a line that was found without an end, so that it can't spoil the next one. No whole line ends with the mark, so a
- * line that can't be read and has none was damaged after it was written.
+ * Ends a line that was found without an end, so that it can't spoil the next one. No whole line ends with the mark, so
+ * a line that can't be read and has none was damaged after it was written.
  */
 export const tornMark = "#"
 
@@ -70,7 +70,9 @@ const linesOf = function* (log: Log<unknown>, bytes: Uint8Array): Generator<read
   }
 }
 
-/** Reads the lines that came since, and the `rest` behind them; `undefined` if the file is not the one that was read. */
+/**
+ * Reads the lines that came since, and the `rest` behind them; `undefined` if the file is not the one that was read.
+ */
 export const follow = Effect.fnUntraced(function* (file: FileSystem.File, log: Log<unknown>) {
   const info = yield* file.stat
   if (!isSame(log, info)) return undefined

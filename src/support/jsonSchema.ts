@@ -1,5 +1,6 @@
 /**
- * Reads JSON Schemas that others wrote: references, unions, and whether `null` is allowed. Circles and depth are bounded.
+ * Reads JSON Schemas that others wrote: references, unions, and whether `null` is allowed. Circles and depth are
+ * bounded.
  */
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"

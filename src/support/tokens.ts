@@ -70,7 +70,9 @@ interface Media {
     | { readonly kind: "url" | "fileId" }
 }
 
-/** Estimates an image or a file. Text that comes as a file is its length; of a document nobody knows without reading it. */
+/**
+ * Estimates an image or a file. Text that comes as a file is its length; of a document nobody knows without reading it.
+ */
 export const mediaTokens = (block: Media): number => {
   if (block.type === "image") return imageTokens
   if (block.source.kind !== "base64") return fileTokens

@@ -58,8 +58,8 @@ export const events = <O, E, R>(
   Effect.map(collect(agent, input, options), (collected) => collected.events)
 
 /**
- * Lists what is wrong with the pairing of tool calls and tool messages, one line a problem: none, when each call is answered
- * once, by its id, in call order, before anything else is said.
+ * Lists what is wrong with the pairing of tool calls and tool messages, one line a problem: none, when each call is
+ * answered once, by its id, in call order, before anything else is said.
  */
 export const pairingProblems = (messages: ReadonlyArray<Message>): ReadonlyArray<string> => {
   const problems: Array<string> = []

@@ -5,9 +5,10 @@
  * parameters); ids that differ from run to run do not count. The n-th of several identical requests gets the n-th
  * recording. A request that was not recorded fails with a `ModelError` that names the file and what differs.
  *
- * Whatever looks like a key (API keys, bearer tokens, passwords in URLs …) is never written, neither of the request nor of
- * the turn; a replayed turn has `[redacted]` in its place. `redact` takes out more; it must be a function that changes
- * nothing if applied twice, and it is also the place to take out what differs in every run (dates, temporary folders).
+ * Whatever looks like a key (API keys, bearer tokens, passwords in URLs …) is never written, neither of the request nor
+ * of the turn; a replayed turn has `[redacted]` in its place. `redact` takes out more; it must be a function that
+ * changes nothing if applied twice, and it is also the place to take out what differs in every run (dates, temporary
+ * folders).
  *
  * ```ts
  * import { Layer } from "effect"

@@ -36,8 +36,8 @@ import { treeRules } from "./conformance/session/checkTrees.ts"
 export { type Absent, absent, NotConformant }
 
 /**
- * A store under test. `place` is made anew for each check, and empty. A layer that `survives` has what was stored at its
- * place when it is built again. `fillDisk` lets no write succeed any more until the layer is built again.
+ * A store under test. `place` is made anew for each check, and empty. A layer that `survives` has what was stored at
+ * its place when it is built again. `fillDisk` lets no write succeed any more until the layer is built again.
  */
 export interface Subject<P, E, R> {
   readonly place: Effect.Effect<P, E, R | Scope.Scope>

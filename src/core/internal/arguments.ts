@@ -18,8 +18,8 @@ import { jsonSchemaOf } from "./jsonSchema.ts"
 import * as standard from "./standard.ts"
 
 /**
- * Decodes the arguments of a tool call. `json` is what was decoded in the end: the arguments, perhaps coerced. `problem`
- * is what keeps any call from being decoded.
+ * Decodes the arguments of a tool call. `json` is what was decoded in the end: the arguments, perhaps coerced.
+ * `problem` is what keeps any call from being decoded.
  */
 export interface Decoder<out A> {
   readonly jsonSchema: JsonObject

@@ -65,7 +65,9 @@ const within = (schema: JsonObject, value: Json, root: JsonObject, depth: number
   )
 }
 
-/** Puts one value into the list that is expected, and into as many as lie in each other: never into a list of itself. */
+/**
+ * Puts one value into the list that is expected, and into as many as lie in each other: never into a list of itself.
+ */
 const listed = (schema: JsonObject, value: Json, root: JsonObject, depth: number): Json => {
   const items = single(resolve(schema["items"], root), root)
   const isEndless = items === schema || depth > maxDepth

@@ -13,8 +13,8 @@ const beside = (schema: JsonObject, root: JsonObject): ReadonlyArray<Json> => {
 }
 
 /**
- * Whether a JSON Schema leads back to itself without a step into the value (`A` is `A` or a string): a decoder of it
- * never comes to an end.
+ * Tells whether a JSON Schema leads back to itself without a step into the value (`A` is `A` or a string): a decoder of
+ * it never comes to an end.
  */
 export const isEndless = (root: JsonObject): boolean => {
   const done = new Set<JsonObject>()

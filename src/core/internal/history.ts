@@ -8,7 +8,7 @@ import type { Suspension } from "./suspension.ts"
 interface Unanswered {
   readonly id: string
   readonly name: string
-  /** Whether it could not be read, and so never ran. */
+  /** Set for a call that could not be read, and so never ran. */
   readonly isMalformed?: true | undefined
 }
 

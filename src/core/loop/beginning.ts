@@ -47,10 +47,10 @@ export interface Beginning {
   /** The turn to resume, and its calls that are open. */
   readonly turn: Message.AiMessage | undefined
   readonly open: Reopened["open"]
-  /** What an earlier run left of them. */
+  /** The traces that an earlier run left of them. */
   readonly left: ReadonlyMap<string, OpenCall["left"]>
   readonly suspension: Suspension | null
-  /** What waits no more, if the state says that something did. */
+  /** The requests that wait no more, if the state says that something did. */
   readonly voids: ReadonlyArray<Request> | undefined
 }
 

@@ -18,7 +18,7 @@ import { emit, type Live, type OpenCall } from "./live.ts"
 /** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
 export interface Call extends OpenCall {
   readonly tool: Tool<unknown> | undefined
-  /** Whether it has its answer without being run, and is not told of. */
+  /** Set for a call that has its answer without being run, and is not reported. */
   readonly wasDone?: boolean | undefined
   prepared: Prepared<unknown> | undefined
 }

@@ -28,7 +28,7 @@ export interface Place {
   readonly hub: Hub
   readonly control: Control | undefined
   readonly parent: Live | undefined
-  /** Whether it is the first thing of a fiber that can't be interrupted until it is under way. */
+  /** Set for a run that is the first thing of a fiber that can't be interrupted until it is under way. */
   readonly isFresh?: boolean | undefined
   /** Is called with the run as soon as it exists. */
   readonly onLive?: ((live: Live) => void) | undefined

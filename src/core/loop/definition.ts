@@ -27,7 +27,7 @@ export interface Definition {
   readonly prompt: string | Effect.Effect<string, unknown, unknown>
   readonly tools: ReadonlyArray<Tool<unknown>>
   readonly middleware: ReadonlyArray<Middleware<unknown, unknown>>
-  /** What a run that outlives the call which began it takes along from its parents. */
+  /** The middleware that a run which outlives its call takes along from its parents. */
   readonly inherited: ReadonlyArray<Middleware<unknown, unknown>>
   readonly output: Output | undefined
   readonly maxRounds: number
@@ -55,7 +55,7 @@ export interface Compiled {
   readonly afterAgent: ReadonlyArray<Hook<"afterAgent">>
   readonly beforeModel: ReadonlyArray<Hook<"beforeModel">>
   readonly afterModel: ReadonlyArray<Hook<"afterModel">>
-  /** Whether a run may end for want of a decision. */
+  /** Set where a run may end for want of a decision. */
   readonly suspends: boolean
   readonly gates: ReadonlyArray<{ readonly gate: Hook<"gateToolCalls">; readonly suspends: boolean }>
   readonly wrapModelCall: ReadonlyArray<Hook<"wrapModelCall">>

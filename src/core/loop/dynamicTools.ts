@@ -9,7 +9,7 @@ import type { Live } from "./live.ts"
 import { withAnswerTool } from "./output.ts"
 import { digestOf, extend, problemOf } from "./toolset.ts"
 
-/** What tools that come and go promised when the run last saw them, by name. */
+/** The digests of tools that come and go, by name, as the run last saw them. */
 const promised = AgentState.slot("tools", {
   schema: Schema.Record(Schema.String, Schema.String),
   initial: {}
@@ -22,8 +22,8 @@ const listed = (problems: ReadonlyArray<string>): string =>
   problems.slice(0, most).join("; ") + (problems.length > most ? `; and ${problems.length - most} more` : "")
 
 /**
- * Asks for the tools that there are now. The arrays of last time say that nothing changed. A tool whose name is taken is
- * left out: nobody can end or capture a run by what a tool is called.
+ * Asks for the tools that there are now. The arrays of last time say that nothing changed. A tool whose name is taken
+ * is left out: nobody can end or capture a run by what a tool is called.
  */
 export const refresh = Effect.fnUntraced(function* (live: Live) {
   const { definition, dynamicTools, toolset: fixed } = live.compiled

@@ -23,9 +23,9 @@ interface Reader {
 }
 
 /**
- * Where the events of a tree of runs come together. An event is first put in and then waited for, so interrupting the
- * wait neither loses it nor lets another pass it: the order of `seq` is the order of every reader, without gaps. A
- * reader is at most `capacity` events behind, and one more for each fiber that waits.
+ * The place where the events of a tree of runs come together. An event is first put in and then waited for, so
+ * interrupting the wait neither loses it nor lets another pass it: the order of `seq` is the order of every reader,
+ * without gaps. A reader is at most `capacity` events behind, and one more for each fiber that waits.
  *
  * A reader is woken when the run next waits for something, and takes all that was said until then: a queue would wake
  * it by way of the event loop, which costs more than the events. Nothing is made for a run that nobody watches:
@@ -36,7 +36,7 @@ export interface Hub {
   seq: number
   readers: ReadonlyArray<Reader>
   waiting: Array<() => void>
-  /** Whether the last event is in: what a fiber that outlives the run says is said to nobody. */
+  /** Set when the last event is in: what a fiber that outlives the run says is said to nobody. */
   isOver: boolean
   ended: Exit.Exit<unknown, unknown> | undefined
 }

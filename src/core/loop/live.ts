@@ -34,17 +34,17 @@ export interface OpenCall {
   readonly id: string
   readonly name: string
   /**
-   * What an earlier run left of it: it waits inside (a sub-agent of its own does), or nobody knows whether it took
-   * effect.
+   * The trace that an earlier run left of it: it waits inside (a sub-agent of its own does), or nobody knows whether it
+   * took effect.
    */
   left: "waiting" | "unknown" | undefined
   started: boolean
-  /** Whether its answer is in the history: the end of a run answers those that are left. */
+  /** Set when its answer is in the history: the end of a run answers those that are left. */
   answered: boolean
   outcome: { readonly output: ToolOutput } | { readonly error: ToolError } | undefined
   /** The sub-agents that it ran, in their order: how far they came, made when it is asked for. */
   readonly children: Array<() => Child>
-  /** What one of them waits for. */
+  /** The requests that one of them waits for. */
   suspended: ReadonlyArray<Request> | undefined
 }
 
@@ -61,7 +61,7 @@ export interface Origin {
   readonly path: ReadonlyArray<string>
   readonly hub: Hub.Hub
   readonly clock: Clock.Clock
-  /** Whether the run is being wound up: nothing waits for slow readers any more. */
+  /** Set while the run is wound up: nothing waits for slow readers any more. */
   ending: boolean
 }
 
@@ -89,7 +89,7 @@ export interface Live extends From {
   readonly approvals: Approvals["Service"] | undefined
   readonly nextTurn: ModelSession["nextTurn"]
   systemPrompt: string
-  /** What the model is offered, with the tool that takes its answer. */
+  /** The tools that the model is offered, with the one that takes its answer. */
   tools: ReadonlyArray<ToolDefinition>
   toolset: Toolset
   /** The arrays that middleware gave last of tools that come and go. */
@@ -101,7 +101,7 @@ export interface Live extends From {
   readonly firstNew: number
   /** The ids of all calls of this conversation. */
   readonly callIds: Set<string>
-  /** What was streamed of a turn that is not done. */
+  /** The text that was streamed of a turn that is not done. */
   partial: { text: string; reasoning: string } | undefined
   /** The calls of a round that are not all in the history yet. */
   batch: ReadonlyArray<OpenCall>
@@ -110,16 +110,16 @@ export interface Live extends From {
   /** The journal of the whole tree. */
   readonly recorder: Recorder | undefined
   readonly log: MessageLog | undefined
-  /** How many messages the log has. */
+  /** The number of messages that the log has. */
   logged: number
 
   /** The turn of a checkpoint that this run resumes, and what is left of its calls, by their ids. */
   resumed: { readonly turn: AiMessage; readonly left: ReadonlyMap<string, OpenCall["left"]> } | undefined
-  /** What the run was suspended for when it began. */
+  /** The reason that the run was suspended for when it began. */
   suspension: Suspension | null
   /** The sub-agents that its open calls resume. */
   resumable: { readonly [callId: string]: ReadonlyArray<Child> }
-  /** What was decided, for the whole tree. */
+  /** The decisions for the whole tree. */
   readonly decisions: ReadonlyArray<Decision>
   readonly unknownOutcome: UnknownOutcome
 }

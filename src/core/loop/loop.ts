@@ -40,7 +40,7 @@ type Step =
 interface Memory {
   /** Rounds since the last input. */
   round: number
-  /** How often a wrong answer was sent back, and how often in a row the model repeated its last round. */
+  /** The number of wrong answers that were sent back, and of rounds in a row that repeated the last. */
   repairs: number
   repeats: number
   last: LastRound

@@ -101,7 +101,7 @@ export const requestSchema = (live: Live): JsonObject | undefined => {
 }
 
 /**
- * What the last request of a run asks: no tools but the one that takes the answer. The notice is the last message of
+ * The last request of a run: no tools but the one that takes the answer. The notice is the last message of
  * the request and not of the history; the system prompt stays as it was, so that a provider's cache still fits.
  */
 export const finalRequest = (live: Live): Pick<ModelRequest, "tools" | "toolChoice" | "messages"> => {

@@ -24,7 +24,7 @@ export interface Shared {
 export interface StateStore extends Store {
   readonly shared: Shared
   readonly snapshot: () => Snapshot
-  /** What is the agent's own: without what the whole tree works on. */
+  /** The agent's own slots, without those that the whole tree works on. */
   readonly ownSnapshot: () => Snapshot
 }
 

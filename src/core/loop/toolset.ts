@@ -13,7 +13,7 @@ export interface Toolset {
   readonly tools: ReadonlyMap<string, Tool<unknown>>
   readonly folded: ReadonlyMap<string, string | undefined>
   readonly definitions: ReadonlyArray<ToolDefinition>
-  /** Whether one of them may need a decision of its own accord. */
+  /** Set if one of them may need a decision of its own accord. */
   readonly asks: boolean
 }
 
@@ -58,7 +58,7 @@ export const extend = (fixed: Toolset, more: ReadonlyArray<Tool<unknown>>): Tool
 
 const nameRule = /^[A-Za-z0-9_-]{1,64}$/
 
-/** What keeps models from taking a tool, whatever else there is. */
+/** The reason that models don't take a tool, whatever else there is. */
 export const problemOf = (tool: Tool<unknown>): string | undefined => {
   if (!nameRule.test(tool.name)) {
     return `the tool name ${JSON.stringify(cut(tool.name, 80))} is not one that models accept (1 to 64 of A-Z a-z 0-9 _ -)`
@@ -72,8 +72,8 @@ export const problemOf = (tool: Tool<unknown>): string | undefined => {
 const digests = new WeakMap<Tool<unknown>, string>()
 
 /**
- * What a tool promises, as 16 bytes of SHA-256: its description, its parameters and its annotations, which gates decide
- * by. Whoever gives the tool writes these texts, so that a weaker sum could be met on purpose.
+ * The promise of a tool, as 16 bytes of SHA-256: its description, its parameters and its annotations, which gates
+ * decide by. Whoever gives the tool writes these texts, so that a weaker sum could be met on purpose.
  */
 export const digestOf = (tool: Tool<unknown>): string => {
   const known = digests.get(tool)

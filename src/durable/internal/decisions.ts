@@ -10,7 +10,7 @@ import type { WorkflowEngine, WorkflowInstance } from "effect/workflow/WorkflowE
 import { approve, Decision, type Request } from "../../core/Approval.ts"
 import * as Wait from "../Wait.ts"
 
-/** Where the decision on a request is put. The first one counts. */
+/** The place of the decision on a request. The first one counts. */
 export const deferredFor = (requestId: string) => DurableDeferred.make(`decision/${requestId}`, { success: Decision })
 
 /** The end of a request without a decision, and its time: a wait is over, or a decision would come too late. */

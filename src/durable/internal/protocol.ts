@@ -25,7 +25,7 @@ import type { Codecs } from "./codecs.ts"
 /** The cluster could not take a message, or its storage is not available. */
 export type ClusterFailure = MailboxFull | AlreadyProcessingMessage | PersistenceError | EntityNotAssignedToRunner
 
-/** When a message is due; at once, if it says nothing. */
+/** The time at which a message is due; at once, if it says nothing. */
 const due = (at: number | undefined): DateTime.DateTime => DateTime.makeUnsafe(at ?? 0)
 
 /**

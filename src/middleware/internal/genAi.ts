@@ -67,7 +67,7 @@ const finishReasons: { readonly [Stop in TurnStop]: string } = {
   interrupted: "error"
 }
 
-/** Why a turn ended. */
+/** The reason that a turn ended. */
 export const finishReason = (message: AiMessage): string => finishReasons[message.stopReason]
 
 /** Attributes of the usage of a run or a call, if that is known. */

@@ -11,8 +11,8 @@ import type { Leaf, Service, Stored } from "../../core/SessionStore.ts"
 import * as Usage from "../../core/Usage.ts"
 
 /**
- * A thread as it was at one moment: where it stood, what it had come to, and the outcome of its last run (`RunSettled`), if
- * nothing was written after it.
+ * A thread as it was at one moment: where it stood, what it had come to, and the outcome of its last run
+ * (`RunSettled`), if nothing was written after it.
  */
 export interface Loaded {
   readonly leaf: Leaf

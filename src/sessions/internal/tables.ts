@@ -55,8 +55,8 @@ export type SearchQuery = Range<HitCursor> & { readonly phrases: Phrases; readon
  * Operations that a place to store threads implements; everything else is the same for all (`store.ts`). Each of these
  * happens at once or not at all, whoever else is writing.
  *
- * An entry is visible in a thread if it was appended to it, or was visible in the thread that it was forked from when it
- * was forked.
+ * An entry is visible in a thread if it was appended to it, or was visible in the thread that it was forked from when
+ * it was forked.
  */
 export interface Tables {
   /** `false`: there is one already. Entries come parents first; `leaf` is one of them. */

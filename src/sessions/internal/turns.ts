@@ -48,8 +48,8 @@ const isHeldBy = (turn: Turn, held: ReadonlySet<unknown>, seen: Set<Turn> = new 
 const isHolder = (one: unknown): one is Holder => typeof one === "object" && one !== null && "waits" in one
 
 /**
- * Takes the turn of a thread until the scope is closed. A run that is inside of one that has it, or of one that waits for
- * this one, would wait for ever: it fails with `Busy`.
+ * Takes the turn of a thread until the scope is closed. A run that is inside of one that has it, or of one that waits
+ * for this one, would wait for ever: it fails with `Busy`.
  */
 export const take = (store: Service, threadId: string, busy: Busy): Effect.Effect<unknown, SessionError, Scope.Scope> =>
   Effect.uninterruptibleMask((restore) =>

@@ -14,8 +14,8 @@ export const persistent = <A>(effect: Effect.Effect<A, SessionError>): Effect.Ef
   Effect.retry(effect, { schedule: briefly, while: (error) => error.reason._tag === "Unavailable" })
 
 /**
- * An id that no other entry has, after those that were made before it: what comes last is kept together by stores. It is
- * random whatever `IdGenerator` says, since it must differ from those of runs in other processes (UUID, version 7).
+ * An id that no other entry has, after those that were made before it: what comes last is kept together by stores. It
+ * is random whatever `IdGenerator` says, since it must differ from those of runs in other processes (UUID, version 7).
  */
 export const makeEntryId = (at: number): string => {
   const time = at.toString(16).padStart(12, "0").slice(-12)

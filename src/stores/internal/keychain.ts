@@ -14,7 +14,10 @@ interface Ended {
   readonly stderr: string
 }
 
-/** A program that keeps secrets. Secrets go through its input and output, never through its arguments: all can read those. */
+/**
+ * A program that keeps secrets. Secrets go through its input and output, never through its arguments: all can read
+ * those.
+ */
 interface Keychain {
   readonly find: ChildProcess.StandardCommand
   readonly store: (secret: Redacted.Redacted) => ChildProcess.StandardCommand

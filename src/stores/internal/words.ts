@@ -10,8 +10,8 @@ export const found = (text: string, wanted: ReadonlyArray<string>): ReadonlyArra
 }
 
 /**
- * Sorts hits, the best first: the fewer texts have a word, the more it counts. `of` is how many were searched. Hits that
- * are equally good stay in order.
+ * Sorts hits, the best first: the fewer texts have a word, the more it counts. `of` is how many were searched. Hits
+ * that are equally good stay in order.
  */
 export const ranked = <A>(
   hits: ReadonlyArray<{ readonly item: A; readonly found: ReadonlyArray<number> }>,

@@ -1,5 +1,5 @@
 /**
- * How checks say which rule does not hold.
+ * Assertions of checks: a failure names the rule that does not hold.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

@@ -71,8 +71,8 @@ export interface BadCall {
 }
 
 /**
- * A call in a turn. `id` defaults to `call-1`, `call-2` …, counted over the whole script. One that the provider executes
- * itself is streamed only: it is not among the calls of the message. One with `raw` is malformed.
+ * A call in a turn. `id` defaults to `call-1`, `call-2` …, counted over the whole script. One that the provider
+ * executes itself is streamed only: it is not among the calls of the message. One with `raw` is malformed.
  */
 export type Call = GoodCall | BadCall
 

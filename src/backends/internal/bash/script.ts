@@ -142,7 +142,7 @@ const isSimple = ({ statements }: ScriptNode): boolean => {
   return others.length === 0 && more.length === 0 && (command === undefined || command.type === "SimpleCommand")
 }
 
-/** What `exec` redirects is not to be redirected for each command. */
+/** Streams that `exec` redirects are not to be redirected for each command. */
 const redirectsAll = /\bexec\b/
 
 /** Such a shell must be told what is there before it is opened. */

@@ -1,5 +1,5 @@
 /**
- * Which backend of a composite a path belongs to, and how its paths are spelled on either side.
+ * The backend of a composite that a path belongs to, and the spelling of its paths on either side.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"

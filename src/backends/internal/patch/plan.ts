@@ -21,7 +21,7 @@ export type Step =
   | { readonly _tag: "Move"; readonly from: string; readonly to: string; readonly before: Loaded }
   | { readonly _tag: "Remove"; readonly path: string; readonly before: Loaded }
 
-/** Why a patch can't be done. */
+/** The reason that a patch can't be done. */
 export type Failure = InvalidPatch | BackendError.BackendError
 
 const utf8 = new TextEncoder()

@@ -20,8 +20,8 @@ export interface Need {
   /** The operation is on a link itself, not only on what it leads to. */
   readonly entry?: boolean | undefined
   /**
-   * What is looked for below a directory, which need not be allowed itself if something below it could be. Nobody is
-   * asked about `names`.
+   * The subject of a search below a directory, which need not be allowed itself if something below it could be. Nobody
+   * is asked about `names`.
    */
   readonly looking?: "names" | "contents" | undefined
 }
@@ -35,7 +35,7 @@ export interface Subject {
 
 /** The outcome of the gate. */
 export interface Pass {
-  /** Why a subject may not go on, in the order of the subjects; nothing if it may. */
+  /** The reasons to refuse subjects, in their order; nothing for one that is allowed. */
   readonly refusals: ReadonlyArray<BackendError.BackendError | undefined>
   /** The accesses that were asked about and approved. */
   readonly approved: ReadonlyArray<Access>
@@ -89,7 +89,7 @@ const detailOf = ({ below, need: { operation } }: Finding): string =>
     ? `rules don't allow to ${operation} everything that could be below this directory; go on with single files`
     : `rules don't allow to ${operation} here`
 
-/** Why a subject may not go on. What is said of a path that is denied does not depend on what is there. */
+/** The reason to refuse a subject. For a path that is denied, it does not depend on what is there. */
 const refusalOf = (
   operation: Operation,
   subject: Subject,

@@ -1,5 +1,5 @@
 /**
- * Which rule decides about a path, and which could decide about something below it.
+ * The rule that decides about a path, and those that could decide about something below it.
  */
 import * as Result from "effect/Result"
 import type * as Sandbox from "../../../core/Sandbox.ts"

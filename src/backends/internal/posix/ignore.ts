@@ -1,6 +1,6 @@
 import * as Path from "../files/path.ts"
 /**
- * Which paths a search gives, by the ignore files that were found on the way to them.
+ * The paths that a search gives, by the ignore files that were found on the way to them.
  */
 import * as Ignore from "../glob/ignore.ts"
 

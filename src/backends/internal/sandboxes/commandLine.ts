@@ -5,7 +5,7 @@ import * as BackendError from "../../../core/BackendError.ts"
 
 const variable = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** Why a command with these variables can't be run in a folder; `undefined` if nothing is wrong with it. */
+/** The reason that a command with these variables can't be run in a folder; `undefined` if nothing is wrong with it. */
 export const refusalOf = (
   folder: string,
   command: string,

@@ -1,5 +1,5 @@
 /**
- * Why a text to replace is not in a file: what is there that differs from it in little, and in what.
+ * Diagnoses of a text to replace that is not in a file: the nearest text that is there, and how it differs.
  *
  * All of it takes time proportional to the file, whatever is in it.
  */

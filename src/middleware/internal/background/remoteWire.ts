@@ -67,7 +67,7 @@ export const askedOf = ({ interrupts }: typeof ThreadAnswer.Type): string | unde
   return visible(shown).slice(0, maxAsked)
 }
 
-/** Why a run failed, as far as the server says. */
+/** The reason that a run failed, as far as the server says. */
 export const errorOf = ({ error, status }: typeof RunAnswer.Type): string => {
   const inside = isObject(error) ? error["message"] : error
   const why = typeof inside === "string" && inside !== "" ? `: ${visible(inside).slice(0, maxAsked)}` : "."

@@ -19,7 +19,7 @@ import {
 } from "./situation.ts"
 import { locate, type View, viewOf } from "./view.ts"
 
-/** Why there is a compaction: the trigger was reached, somebody asked for one, or the provider took no more. */
+/** The reason for a compaction: the trigger was reached, somebody asked for one, or the provider took no more. */
 export type Reason = "due" | "asked" | "overflow"
 
 /**

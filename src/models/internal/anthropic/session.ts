@@ -23,7 +23,7 @@ import type { Body } from "./wire.ts"
 /** Sends a request and gives the events of the answer, parsed as JSON and not checked. */
 export type Send = (body: Body, betas: ReadonlyArray<string>, signal: AbortSignal) => Promise<AsyncIterable<unknown>>
 
-/** What a session is made of. `secrets` must not be in any error; `idle` is how long to wait for
+/** The parts of a session. `secrets` must not be in any error; `idle` is how long to wait for
  * an event (milliseconds); `priced` puts a price on usage. */
 export interface Setup {
   readonly provider: string

@@ -44,7 +44,7 @@ export const fromUsage = (usage: Usage.Usage | undefined): AiResponse.FinishPart
   }
 }
 
-/** How a turn ended. Where the provider does not say, what it sent says it; a turn
+/** The end of a turn. Where the provider does not say, what it sent says it; a turn
  * that ended in an error gets here with an error of its own. */
 export const toStop = (
   reason: AiResponse.FinishReason,

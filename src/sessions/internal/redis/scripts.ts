@@ -11,8 +11,8 @@ import * as Redis from "effect/persistence/Redis"
  * - `said`: numbers of threads by their newest entry
  * - `t:<number>`: a thread; `e:`, `i:`, `l:` its own entries, the places of their ids, the places of its labels
  *
- * Ids that may be absent are `-`, or `+` and the id. The place of an entry is `<number>:<index>`. A record is the place of
- * the parent, the step, and what the client wrote. Nothing is written before all is checked.
+ * Ids that may be absent are `-`, or `+` and the id. The place of an entry is `<number>:<index>`. A record is the place
+ * of the parent, the step, and what the client wrote. Nothing is written before all is checked.
  */
 const shared = `
 local P = KEYS[1]

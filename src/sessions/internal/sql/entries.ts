@@ -22,8 +22,8 @@ export const makeEntries = (sql: SqlClient) => {
   const columns = sql.literal(entryColumns)
   const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
   /**
-   * The threads that a thread sees entries of, and the last one of each. What it is joined with comes second: SQLite would
-   * go through all entries otherwise.
+   * The threads that a thread sees entries of, and the last one of each. What it is joined with comes second: SQLite
+   * would go through all entries otherwise.
    */
   const line = (threadId: string) => sql`line (thread, last) AS (
     SELECT key, 9007199254740991 FROM session_threads WHERE id = ${key(threadId)}

@@ -75,7 +75,7 @@ export const make = (sql: SqlClient): Tables => {
       ...(taken === undefined ? {} : { taken })
     }))
 
-  /** Which of the ids is one of an entry that the thread sees. */
+  /** The ids that are of entries that the thread sees. */
   const takenOf = Effect.fnUntraced(function* (threadId: string, entries: ReadonlyArray<NewEntry>) {
     for (const { id } of entries) if ((yield* visible(threadId, id)) !== undefined) return id
     return undefined

@@ -84,8 +84,8 @@ const publish = Effect.fnUntraced(function* (place: Place, generation: number, r
 })
 
 /**
- * Empties the file that was followed by this one, and removes what is older, or was begun for nothing. It is done before
- * a file is used, so there is never more than one to be emptied.
+ * Empties the file that was followed by this one, and removes what is older, or was begun for nothing. It is done
+ * before a file is used, so there is never more than one to be emptied.
  */
 const retire = Effect.fnUntraced(function* (place: Place, names: ReadonlyArray<string>, last: number) {
   const { fs } = place

@@ -130,7 +130,9 @@ const step = Effect.fnUntraced(function* (backend: Backend.Service, fake: Fake, 
   }
 })
 
-/** Does the same on a backend that is empty and on the reference, and compares each result, and what is there at last. */
+/**
+ * Does the same on a backend that is empty and on the reference, and compares each result, and what is there at last.
+ */
 export const agrees = (
   backend: Backend.Service,
   requests: ReadonlyArray<Request>

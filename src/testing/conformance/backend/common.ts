@@ -1,5 +1,5 @@
 /**
- * What checks of backends share: files in and out, and rules by name.
+ * Parts that checks of backends share: files in and out, and rules by name.
  */
 import * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"

@@ -12,7 +12,7 @@ import { segments } from "./paths.ts"
 const compileNames = (names: ReadonlyArray<string>): Glob.Glob =>
   Glob.make((names.at(-1) === "**" ? [...names, "*"] : names).join("/"), { dot: true })
 
-/** Whether a `[` is left that no `]` closes. */
+/** Tells whether a `[` is left that no `]` closes. */
 const isOpen = (pattern: string): boolean =>
   pattern.replaceAll(/\\.|\[[!^]?(?:\\.|\[:\w+:\]|[^\\])(?:\\.|\[:\w+:\]|[^\]\\])*\]/gs, "").includes("[")
 

@@ -47,8 +47,8 @@ export type Deny<out H> = (folder: string) => Effect.Effect<void, never, H | Sco
 export type FillDisk<out H> = () => Effect.Effect<void, never, H | Scope.Scope>
 
 /**
- * The number of files that the checks of a large folder make: 20,000 if that takes seconds. They are uploaded, unless `plant` can
- * make them faster behind the back of the backend, by their paths in it.
+ * The number of files that the checks of a large folder make: 20,000 if that takes seconds. They are uploaded, unless
+ * `plant` can make them faster behind the back of the backend, by their paths in it.
  */
 export interface ManyFiles<out H> {
   readonly count: number

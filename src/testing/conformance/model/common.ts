@@ -1,5 +1,5 @@
 /**
- * What checks of chat models share: scenarios, requests and turns.
+ * Parts that checks of chat models share: scenarios, requests and turns.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

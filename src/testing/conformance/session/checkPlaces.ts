@@ -1,5 +1,6 @@
 /**
- * Checks of what outlives the store: everything that was acknowledged, and nothing that was refused; on a full disk, too.
+ * Checks of what outlives the store: everything that was acknowledged, and nothing that was refused; on a full disk,
+ * too.
  */
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"

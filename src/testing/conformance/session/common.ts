@@ -1,5 +1,5 @@
 /**
- * What checks of session stores share: entries, and ways to read them back.
+ * Parts that checks of session stores share: entries, and ways to read them back.
  */
 import * as Effect from "effect/Effect"
 import type { Entry } from "../../../core/Journal.ts"
