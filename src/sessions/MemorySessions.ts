@@ -41,7 +41,7 @@ const tables = (): Tables => {
       }),
     append: (threadId, leaf, entries, at, behind) =>
       within(threadId, gone, (memory) => Memory.append(memory, leaf, entries, at, behind)),
-    hang: (threadId, id, label, at) => within(threadId, gone, (memory) => Memory.hang(memory, id, label, at)),
+    addLabel: (threadId, id, label, at) => within(threadId, gone, (memory) => Memory.addLabel(memory, id, label, at)),
     move: (threadId, from, to, at) => within(threadId, false, (memory) => Memory.move(memory, from, to, at)),
     update: (threadId, change, at) =>
       within(threadId, false, (memory) => {

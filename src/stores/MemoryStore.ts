@@ -32,6 +32,7 @@ import { nameProblem } from "../support/names.ts"
 import { span } from "../support/span.ts"
 import { words } from "../support/words.ts"
 import * as Vectors from "./internal/vectors.ts"
+import { within as named } from "./internal/within.ts"
 import * as Words from "./internal/words.ts"
 import { type Fault, Storage } from "./Storage.ts"
 import { make as failure, type Reason, type StoreError } from "./StoreError.ts"
@@ -146,6 +147,8 @@ const factProblem = ({ category = "general", metadata = {}, text, vector }: NewF
   return vector !== undefined && Vectors.unit(vector) === undefined ? vectorProblem : undefined
 }
 
+const within = named(256)
+
 /** The store, on the storage that you provide. */
 export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
   MemoryStore,
@@ -153,14 +156,6 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
     const storage = yield* Storage
     const facts = storage.table("facts")
     const vectors = storage.table("vectors")
-
-    const within =
-      (operation: string, namespace: string) =>
-      <A>(effect: Effect.Effect<A, Reason | Fault>): Effect.Effect<A, StoreError> => {
-        const problem = nameProblem(namespace, 256)
-        const checked = problem === undefined ? effect : Effect.fail<Reason>({ _tag: "InvalidName", problem })
-        return Effect.mapError(checked, (reason) => failure(operation, namespace, reason))
-      }
 
     const read = (value: string): Effect.Effect<Fact, Fault> =>
       Effect.mapError(Effect.fromResult(decodeFact(value)), (): Fault => ({

@@ -29,8 +29,9 @@ import * as AgentEvent from "../core/AgentEvent.ts"
 import { nameProblem } from "../support/names.ts"
 import { limit, sizeOfText } from "../support/size.ts"
 import { span } from "../support/span.ts"
+import { within as named } from "./internal/within.ts"
 import { type Fault, type Row, Storage } from "./Storage.ts"
-import { make as failure, type Reason, type StoreError } from "./StoreError.ts"
+import type { Reason, StoreError } from "./StoreError.ts"
 
 /** Schema of a {@link Run}. */
 export const Run = Schema.Struct({
@@ -171,11 +172,8 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
 
     const within =
       (operation: string, name: string) =>
-      <A>(effect: Effect.Effect<A, Reason | Fault>): Effect.Effect<A, StoreError> => {
-        const problem = nameProblem(name, 512)
-        const checked = problem === undefined ? effect : Effect.fail<Reason>({ _tag: "InvalidName", problem })
-        return span(`TraceStore.${operation}`)(Effect.mapError(checked, (reason) => failure(operation, name, reason)))
-      }
+      <A>(effect: Effect.Effect<A, Reason | Fault>): Effect.Effect<A, StoreError> =>
+        span(`TraceStore.${operation}`)(named(512)(operation, name)(effect))
 
     const append = Effect.fnUntraced(function* (
       runId: string,

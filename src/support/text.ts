@@ -1,5 +1,5 @@
 /**
- * Cuts of text that part no character in two.
+ * Cuts texts so that no character is parted, and orders them.
  */
 
 /** Reports whether a text can be cut before the unit at `index` without parting the two halves of a character. */
@@ -32,4 +32,14 @@ export const cutMiddle = (text: string, limit: number, note: (left: number) => s
   const head = boundaryBefore(text, Math.ceil((limit * 2) / 3))
   const tail = boundaryAfter(text, text.length - Math.floor(limit / 3))
   return `${text.slice(0, head)}${note(tail - head)}${text.slice(tail)}`
+}
+
+/** Compares texts by code points, as databases do: surrogates come behind everything else. */
+export const compareText = (left: string, right: string): number => {
+  const end = Math.min(left.length, right.length)
+  let index = 0
+  while (index < end && left[index] === right[index]) index++
+  if (index === end) return left.length - right.length
+  const rank = (unit: number) => (unit >= 0xd800 && unit <= 0xdfff ? unit + 0x1_0000 : unit)
+  return rank(left.charCodeAt(index)) - rank(right.charCodeAt(index))
 }

@@ -3,6 +3,7 @@
  */
 import { canonical, type JsonObject } from "../../core/Json.ts"
 import type { Entry, Hit, Label, NewEntry, Stored, Thread } from "../../core/SessionStore.ts"
+import { compareText } from "../../support/text.ts"
 import type { Appended, HitCursor, ListCursor, ListQuery, NewThread, SearchQuery } from "./tables.ts"
 import { excerpt, matches, searchable } from "./words.ts"
 
@@ -131,7 +132,7 @@ export const append = (
 }
 
 /** Adds a label beside the path to the leaf. */
-export const hang = (memory: Memory, id: string, label: Label, at: number): Appended => {
+export const addLabel = (memory: Memory, id: string, label: Label, at: number): Appended => {
   if (memory.archived) return { _tag: "Refused", thread: info(memory) }
   if (find(memory, id) !== undefined) return { _tag: "Refused", thread: info(memory), taken: id }
   const { step } = place(memory, id, find(memory, label.target ?? ""), at, label)
@@ -180,21 +181,11 @@ const visible = (memory: Memory): ReadonlyArray<Stored> => {
 export const labels = (memory: Memory): ReadonlyArray<Label> =>
   visible(memory).flatMap(({ entry }) => (entry._tag === "Label" ? [entry] : []))
 
-/** By code points, as databases do: surrogates come behind everything else. */
-const compare = (left: string, right: string): number => {
-  const end = Math.min(left.length, right.length)
-  let index = 0
-  while (index < end && left[index] === right[index]) index++
-  if (index === end) return left.length - right.length
-  const rank = (unit: number) => (unit >= 0xd800 && unit <= 0xdfff ? unit + 0x1_0000 : unit)
-  return rank(left.charCodeAt(index)) - rank(right.charCodeAt(index))
-}
-
 const threadOrder = (left: ListCursor, right: ListCursor): number =>
-  right.at - left.at || compare(left.threadId, right.threadId)
+  right.at - left.at || compareText(left.threadId, right.threadId)
 
 const hitOrder = (left: HitCursor, right: HitCursor): number =>
-  threadOrder(left, right) || compare(left.entryId, right.entryId)
+  threadOrder(left, right) || compareText(left.entryId, right.entryId)
 
 /** Reports whether a hit comes behind a cursor. */
 export const isHitBehind = (hit: Hit, after: HitCursor | undefined): boolean =>

@@ -40,28 +40,95 @@ const fromCursor = (cursor: string, length: number): ReadonlyArray<string> | und
     : undefined
 }
 
+/** Names the operation and the thread of what fails in the tables. */
+const guarded =
+  (operation: string, threadId: string) =>
+  <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>
+    Effect.mapError(effect, ({ cause, reason }) => failure(operation, threadId, reason, cause))
+
+/** The id that was given for a new thread, or another one. */
+const newId = Effect.fnUntraced(function* (operation: string, given: string | undefined) {
+  const threadId = given ?? (yield* IdGenerator.IdGenerator)()
+  const problem = threadIdProblem(threadId)
+  if (problem !== undefined) return yield* failure(operation, threadId, { _tag: "InvalidId", problem })
+  return threadId
+})
+
+const metadataOf = (operation: string, threadId: string, metadata: JsonObject) =>
+  Effect.mapError(Effect.fromResult(codec.checkMetadata(metadata)), (problem) =>
+    failure(operation, threadId, { _tag: "InvalidEntry", entry: "metadata", problem })
+  )
+
+/** The leaf after these entries, if they were appended before. */
+const already = Effect.fnUntraced(function* (
+  tables: Tables,
+  threadId: string,
+  behind: string | null,
+  entries: ReadonlyArray<NewEntry>
+) {
+  const last = entries.at(-1)
+  if (last === undefined) return undefined
+  const there = yield* tables.entry(threadId, last.id)
+  if (there === undefined) return undefined
+  const path = yield* tables.path(threadId, last.id, entries.length)
+  const isSame =
+    path.at(-1)?.parentId === behind &&
+    entries.every((entry, index) => {
+      const stored = path[entries.length - 1 - index]
+      return stored?.id === entry.id && sameEntry(stored.entry, entry.entry)
+    })
+  return isSame ? { id: last.id, step: there.step } : undefined
+})
+
+/** Checks entries that are to be appended. */
+const checked = (threadId: string, entries: ReadonlyArray<NewEntry>): Effect.Effect<Array<NewEntry>, SessionError> => {
+  const ids = new Set<string>()
+  const valid: Array<NewEntry> = []
+  let total = 0
+  for (const { entry, id } of entries) {
+    const result = codec.check(entry)
+    const problem =
+      entryIdProblem(id) ??
+      (ids.has(id) ? "its id is there twice" : Result.isFailure(result) ? result.failure : undefined)
+    if (problem !== undefined || Result.isFailure(result)) {
+      const reason = { _tag: "InvalidEntry", entry: id, problem: problem ?? "" } as const
+      return Effect.fail(failure("append", threadId, reason))
+    }
+    const bytes = sizeOf(result.success)
+    if (bytes > limit) {
+      return Effect.fail(failure("append", threadId, { _tag: "TooLarge", what: `entry ${id}`, bytes, limit }))
+    }
+    total += bytes
+    ids.add(id)
+    valid.push({ id, entry: result.success })
+  }
+  const together = total <= batchLimit ? total : sizeOf(valid, batchLimit)
+  if (together <= batchLimit) return Effect.succeed(valid)
+  const what = `the ${valid.length} entries together`
+  return Effect.fail(failure("append", threadId, { _tag: "TooLarge", what, bytes: together, limit: batchLimit }))
+}
+
+/** Reads the parts of a cursor. */
+const after = Effect.fnUntraced(function* (operation: string, cursor: string | undefined, length: number) {
+  if (cursor === undefined) return undefined
+  const parts = fromCursor(cursor, length)
+  if (parts !== undefined) return parts
+  const reason = { _tag: "InvalidPoint", entry: cursor, problem: "it is no cursor of such a list" } as const
+  return yield* failure(operation, "", reason)
+})
+
+/** A page of what was found, where one more than the limit was asked for. */
+const paged = <A>(found: ReadonlyArray<A>, limit: number, cursorOf: (last: A) => ReadonlyArray<string | number>) => {
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
+  return { items, next: found.length > limit && last !== undefined ? toCursor(cursorOf(last)) : null }
+}
+
 /** A store of threads on tables: all that is the same wherever threads are kept. */
 export const make = (tables: Tables): Service => {
-  const guarded =
-    (operation: string, threadId: string) =>
-    <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>
-      Effect.mapError(effect, ({ cause, reason }) => failure(operation, threadId, reason, cause))
-
   const threadOf = (operation: string, threadId: string): Effect.Effect<Thread, SessionError> =>
     Effect.flatMap(guarded(operation, threadId)(tables.find(threadId)), (thread) =>
       thread === undefined ? Effect.fail(failure(operation, threadId, { _tag: "NotFound" })) : Effect.succeed(thread)
-    )
-
-  const newId = Effect.fnUntraced(function* (operation: string, given: string | undefined) {
-    const threadId = given ?? (yield* IdGenerator.IdGenerator)()
-    const problem = threadIdProblem(threadId)
-    if (problem !== undefined) return yield* failure(operation, threadId, { _tag: "InvalidId", problem })
-    return threadId
-  })
-
-  const metadataOf = (operation: string, threadId: string, metadata: JsonObject) =>
-    Effect.mapError(Effect.fromResult(codec.checkMetadata(metadata)), (problem) =>
-      failure(operation, threadId, { _tag: "InvalidEntry", entry: "metadata", problem })
     )
 
   const pointOf = Effect.fnUntraced(function* (operation: string, threadId: string, entryId: string | null) {
@@ -76,56 +143,6 @@ export const make = (tables: Tables): Service => {
       return yield* failure(operation, threadId, { _tag: "InvalidPoint", entry: entryId, problem })
     }
   })
-
-  /** The leaf after these entries, if they were appended before. */
-  const already = Effect.fnUntraced(function* (
-    threadId: string,
-    behind: string | null,
-    entries: ReadonlyArray<NewEntry>
-  ) {
-    const last = entries.at(-1)
-    if (last === undefined) return undefined
-    const there = yield* tables.entry(threadId, last.id)
-    if (there === undefined) return undefined
-    const path = yield* tables.path(threadId, last.id, entries.length)
-    const isSame =
-      path.at(-1)?.parentId === behind &&
-      entries.every((entry, index) => {
-        const stored = path[entries.length - 1 - index]
-        return stored?.id === entry.id && sameEntry(stored.entry, entry.entry)
-      })
-    return isSame ? { id: last.id, step: there.step } : undefined
-  })
-
-  const checked = (
-    threadId: string,
-    entries: ReadonlyArray<NewEntry>
-  ): Effect.Effect<Array<NewEntry>, SessionError> => {
-    const ids = new Set<string>()
-    const valid: Array<NewEntry> = []
-    let total = 0
-    for (const { entry, id } of entries) {
-      const result = codec.check(entry)
-      const problem =
-        entryIdProblem(id) ??
-        (ids.has(id) ? "its id is there twice" : Result.isFailure(result) ? result.failure : undefined)
-      if (problem !== undefined || Result.isFailure(result)) {
-        const reason = { _tag: "InvalidEntry", entry: id, problem: problem ?? "" } as const
-        return Effect.fail(failure("append", threadId, reason))
-      }
-      const bytes = sizeOf(result.success)
-      if (bytes > limit) {
-        return Effect.fail(failure("append", threadId, { _tag: "TooLarge", what: `entry ${id}`, bytes, limit }))
-      }
-      total += bytes
-      ids.add(id)
-      valid.push({ id, entry: result.success })
-    }
-    const together = total <= batchLimit ? total : sizeOf(valid, batchLimit)
-    if (together <= batchLimit) return Effect.succeed(valid)
-    const what = `the ${valid.length} entries together`
-    return Effect.fail(failure("append", threadId, { _tag: "TooLarge", what, bytes: together, limit: batchLimit }))
-  }
 
   const append: Service["append"] = Effect.fnUntraced(function* (threadId, { behind: given, entries, leaf }) {
     const behind = given === undefined ? leaf : given
@@ -143,7 +160,7 @@ export const make = (tables: Tables): Service => {
     if ("step" in appended) return { id: last?.id ?? null, step: appended.step }
     const { thread } = appended
     if (thread === undefined) return yield* failure("append", threadId, { _tag: "NotFound" })
-    const done: Leaf | undefined = yield* guard(already(threadId, behind, valid))
+    const done: Leaf | undefined = yield* guard(already(tables, threadId, behind, valid))
     if (done !== undefined) return done
     if (thread.archived) return yield* failure("append", threadId, { _tag: "Archived" })
     if (thread.leaf.id !== leaf) {
@@ -164,14 +181,6 @@ export const make = (tables: Tables): Service => {
   ) {
     const isDone = yield* guarded(operation, threadId)(tables.update(threadId, change, yield* Clock.currentTimeMillis))
     if (!isDone) return yield* failure(operation, threadId, { _tag: "NotFound" })
-  })
-
-  const after = Effect.fnUntraced(function* (operation: string, cursor: string | undefined, length: number) {
-    if (cursor === undefined) return undefined
-    const parts = fromCursor(cursor, length)
-    if (parts !== undefined) return parts
-    const reason = { _tag: "InvalidPoint", entry: cursor, problem: "it is no cursor of such a list" } as const
-    return yield* failure(operation, "", reason)
   })
 
   const create: Service["create"] = Effect.fnUntraced(function* (options) {
@@ -252,7 +261,7 @@ export const make = (tables: Tables): Service => {
         return yield* failure("label", threadId, reason)
       }
       const at = yield* Clock.currentTimeMillis
-      const outcome = yield* guard(tables.hang(threadId, makeId(), { _tag: "Label", name, target }, at))
+      const outcome = yield* guard(tables.addLabel(threadId, makeId(), { _tag: "Label", name, target }, at))
       if (outcome._tag === "Refused") {
         return yield* failure("label", threadId, { _tag: outcome.thread === undefined ? "NotFound" : "Archived" })
       }
@@ -276,10 +285,7 @@ export const make = (tables: Tables): Service => {
       const archived = options?.archived ?? false
       const where = options?.where ?? {}
       const found = yield* guarded("list", "")(tables.list({ archived, limit: limit + 1, after: cursor, where }))
-      const items = found.slice(0, limit)
-      const last = items.at(-1)
-      const isMore = found.length > limit && last !== undefined
-      return { items, next: isMore ? toCursor([last.updatedAt, last.threadId]) : null }
+      return paged(found, limit, (last) => [last.updatedAt, last.threadId])
     }, span("SessionStore.list")),
 
     search: Effect.fnUntraced(function* (text, options) {
@@ -301,10 +307,7 @@ export const make = (tables: Tables): Service => {
           threadId: options?.threadId
         })
       )
-      const items = found.slice(0, limit)
-      const last = items.at(-1)
-      const isMore = found.length > limit && last !== undefined
-      return { items, next: isMore ? toCursor([last.at, last.threadId, last.entryId]) : null }
+      return paged(found, limit, (last) => [last.at, last.threadId, last.entryId])
     }, span("SessionStore.search")),
 
     archive: (threadId) => span("SessionStore.archive")(update("archive", threadId, { archived: true })),

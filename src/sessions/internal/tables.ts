@@ -82,7 +82,7 @@ export interface Tables {
     behind: string | null
   ) => Effect.Effect<Appended, Fault>
   /** Adds a label beside the path to the leaf. */
-  readonly hang: (threadId: string, id: string, label: Label, at: number) => Effect.Effect<Appended, Fault>
+  readonly addLabel: (threadId: string, id: string, label: Label, at: number) => Effect.Effect<Appended, Fault>
   /** `false`: the leaf is another one, or the thread is archived or gone. `to` is visible. */
   readonly move: (threadId: string, from: string | null, to: string | null, at: number) => Effect.Effect<boolean, Fault>
   /** `false`: it is gone. */

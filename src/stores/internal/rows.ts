@@ -1,3 +1,8 @@
+/**
+ * Rows in memory, in the order of their keys.
+ */
+import { compareText } from "../../support/text.ts"
+
 /** Rows by key that are read in the order of their keys. */
 export interface Rows<A> {
   readonly map: Map<string, A>
@@ -13,20 +18,10 @@ export interface Slice {
 
 export const empty = <A>(): Rows<A> => ({ map: new Map(), keys: [] })
 
-/** By code points, as databases do: surrogates come behind everything else. */
-const compare = (left: string, right: string): number => {
-  const end = Math.min(left.length, right.length)
-  let index = 0
-  while (index < end && left[index] === right[index]) index++
-  if (index === end) return left.length - right.length
-  const rank = (unit: number) => (unit >= 0xd800 && unit <= 0xdfff ? unit + 0x1_0000 : unit)
-  return rank(left.charCodeAt(index)) - rank(right.charCodeAt(index))
-}
-
 export const set = <A>(rows: Rows<A>, key: string, value: A): void => {
   if (!rows.map.has(key) && rows.keys !== undefined) {
     const last = rows.keys.at(-1)
-    if (last === undefined || compare(last, key) < 0) rows.keys.push(key)
+    if (last === undefined || compareText(last, key) < 0) rows.keys.push(key)
     else rows.keys = undefined
   }
   rows.map.set(key, value)
@@ -47,7 +42,7 @@ const upTo = (keys: ReadonlyArray<string>, key: string): number => {
   let high = keys.length
   while (low < high) {
     const middle = (low + high) >> 1
-    if (compare(keys[middle] ?? "", key) <= 0) low = middle + 1
+    if (compareText(keys[middle] ?? "", key) <= 0) low = middle + 1
     else high = middle
   }
   return low
@@ -55,7 +50,7 @@ const upTo = (keys: ReadonlyArray<string>, key: string): number => {
 
 /** Keys behind one, in their order or backwards. */
 export const keysOf = <A>(rows: Rows<A>, { after, limit, reverse }: Slice): ReadonlyArray<string> => {
-  rows.keys ??= [...rows.map.keys()].sort(compare)
+  rows.keys ??= [...rows.map.keys()].sort(compareText)
   const { keys } = rows
   if (reverse !== true) {
     const from = after === undefined ? 0 : upTo(keys, after)

@@ -95,7 +95,7 @@ export const apply = (memory: Memory.Memory, change: Exclude<Change, Create>): E
       return isThere(leaf) ? "Void" : "Broken"
     }
     case "Hang":
-      return Memory.hang(memory, change.id, change.label, change.at)._tag === "Done" ? "Done" : "Void"
+      return Memory.addLabel(memory, change.id, change.label, change.at)._tag === "Done" ? "Done" : "Void"
     case "Move":
       if ((memory.leaf?.id ?? null) !== change.from) return "Void"
       if (change.to !== null && Memory.find(memory, change.to) === undefined) return "Broken"

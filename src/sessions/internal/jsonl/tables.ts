@@ -210,7 +210,7 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
         return changed(log, change, (memory) => Memory.find(memory, last)?.step ?? 0)
       }),
 
-    hang: (threadId, id, label, at) =>
+    addLabel: (threadId, id, label, at) =>
       within(threadId, gone, (log) =>
         changed(log, { _tag: "Hang", by: makeId(), at, id, label }, (memory) => Memory.find(memory, id)?.step ?? 0)
       ),

@@ -173,7 +173,7 @@ return { tostring(step) }
 `)
 
 /** Id, target, time, id of the label, and what the client writes of it. */
-export const hang = script(`
+export const addLabel = script(`
 local k = keyOf(ARGV[1])
 if not k then return {} end
 local t = call('HMGET', thread(k), 'archived', 'count')

@@ -143,9 +143,9 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
       )
     },
 
-    hang: (threadId, id, label, at) => {
+    addLabel: (threadId, id, label, at) => {
       const part = toPart({ id, parentId: label.target, at, entry: label })
-      return Effect.flatMap(run(scripts.hang, key(threadId), mark(label.target), at, id, part), (reply) =>
+      return Effect.flatMap(run(scripts.addLabel, key(threadId), mark(label.target), at, id, part), (reply) =>
         settle(threadId, reply)
       )
     },

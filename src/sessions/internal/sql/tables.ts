@@ -33,7 +33,7 @@ export const make = (sql: SqlClient): Tables => {
     )
 
   /** A thread that nobody else changes until the transaction ends. */
-  const hold = (threadId: string) =>
+  const lock = (threadId: string) =>
     first(sql`SELECT key, leaf, leaf_id, step, archived FROM session_threads WHERE id = ${key(threadId)} ${locked}`)
 
   const describe = (thread: number, metadata: JsonObject): Effect.Effect<void, Fault> => {
@@ -144,7 +144,7 @@ export const make = (sql: SqlClient): Tables => {
     fork: (source, entryId, { at, metadata, threadId }) =>
       atOnce(
         Effect.gen(function* () {
-          const row = yield* hold(source)
+          const row = yield* lock(source)
           if (row === undefined) return "Gone"
           const entry = entryId === null ? undefined : yield* visible(source, entryId)
           if (entryId !== null && entry === undefined) return "Gone"
@@ -176,11 +176,11 @@ export const make = (sql: SqlClient): Tables => {
           : settle(threadId, entries, outcome)
       ),
 
-    hang: (threadId, id, label, at) =>
+    addLabel: (threadId, id, label, at) =>
       Effect.flatMap(
         atOnce(
           Effect.gen(function* (): Effect.fn.Return<Outcome, Fault> {
-            const row = yield* hold(threadId)
+            const row = yield* lock(threadId)
             if (row === undefined || number(row, "archived") === 1) return { taken: undefined }
             if ((yield* visible(threadId, id)) !== undefined) return { taken: id }
             const thread = number(row, "key")
@@ -203,7 +203,7 @@ export const make = (sql: SqlClient): Tables => {
     move: (threadId, from, to, at) =>
       atOnce(
         Effect.gen(function* () {
-          const row = yield* hold(threadId)
+          const row = yield* lock(threadId)
           if (row === undefined || number(row, "archived") === 1 || nullable(row, "leaf_id") !== from) return false
           const entry = to === null ? undefined : yield* visible(threadId, to)
           if (to !== null && entry === undefined) return false
@@ -234,7 +234,7 @@ export const make = (sql: SqlClient): Tables => {
     remove: (threadId) =>
       atOnce(
         Effect.gen(function* () {
-          const row = yield* hold(threadId)
+          const row = yield* lock(threadId)
           if (row === undefined) return false
           const thread = number(row, "key")
           if ((yield* forksOf(thread)) === undefined) {
