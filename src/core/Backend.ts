@@ -30,14 +30,14 @@ import * as Spans from "./internal/spans.ts"
 export interface Entry {
   readonly path: string
   readonly kind: "file" | "directory" | "link"
-  readonly size?: number | undefined
-  readonly modifiedAt?: number | undefined
+  readonly size?: number
+  readonly modifiedAt?: number
 }
 
 /** Some of what there is; `truncated` says why it is not all, and is not there if it is. */
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
-  readonly truncated?: Truncation | undefined
+  readonly truncated?: Truncation
 }
 
 /** The reason that a result is not complete: it has as many as were asked for, or the time was up. */
@@ -67,8 +67,8 @@ export interface TextFile {
   readonly startLine: number
   readonly endLine: number
   readonly totalLines: number
-  readonly nextColumn?: number | undefined
-  readonly crlf?: boolean | undefined
+  readonly nextColumn?: number
+  readonly crlf?: boolean
   readonly size: number
   readonly version: string
 }
@@ -142,7 +142,7 @@ export interface GrepFile {
 /** The matches of a search, by path. Binary files are not looked into; neither are links followed. */
 export interface GrepResult {
   readonly files: ReadonlyArray<GrepFile>
-  readonly truncated?: Truncation | undefined
+  readonly truncated?: Truncation
 }
 
 /**

@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
+import { defined } from "../../../support/defined.ts"
 import * as Path from "../files/path.ts"
 
 /** Of these paths of a backend, those whose files count. */
@@ -29,7 +30,7 @@ const listings: Kind<Backend.Listing> = {
   size: ({ entries }) => entries.length,
   cut: ({ entries }, limit) => ({ entries: entries.slice(0, limit) }),
   truncated: ({ truncated }) => truncated,
-  mark: ({ entries }, truncated) => (truncated === undefined ? { entries } : { entries, truncated }),
+  mark: ({ entries }, truncated) => defined({ entries, truncated }),
   keep: (listing, paths) => ({ ...listing, entries: listing.entries.filter(({ path }) => paths.has(path)) }),
   paths: ({ entries }) => entries.map(({ path }) => path),
   merge: (results) => ({
@@ -55,7 +56,7 @@ const grepResults = (mode: Backend.GrepQuery["mode"]): Kind<Backend.GrepResult> 
       return { files: some }
     },
     truncated: ({ truncated }) => truncated,
-    mark: ({ files }, truncated) => (truncated === undefined ? { files } : { files, truncated }),
+    mark: ({ files }, truncated) => defined({ files, truncated }),
     keep: (result, paths) => ({ ...result, files: result.files.filter(({ path }) => paths.has(path)) }),
     paths: ({ files }) => files.map(({ path }) => path),
     merge: (results) => ({

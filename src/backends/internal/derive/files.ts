@@ -6,6 +6,7 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
+import { defined } from "../../../support/defined.ts"
 import { decodeText, mimeTypeOf, sniffLength } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
 import { applyEdits } from "../text/edit.ts"
@@ -31,12 +32,8 @@ import { digest, versionOf } from "./version.ts"
 /** A file of more bytes than this is not read as a whole for a window of it, if it can be had in pieces. */
 const wholeUpTo = 1024 * 1024
 
-export const entryOf = (path: string, { kind, modifiedAt, size }: Stat | Child): Backend.Entry => ({
-  path,
-  kind,
-  size: kind === "file" ? size : undefined,
-  modifiedAt
-})
+export const entryOf = (path: string, { kind, modifiedAt, size }: Stat | Child): Backend.Entry =>
+  defined({ path, kind, size: kind === "file" ? size : undefined, modifiedAt })
 
 export const ls =
   (source: Source): Backend.Service["ls"] =>

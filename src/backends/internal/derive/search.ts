@@ -6,6 +6,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type * as Backend from "../../../core/Backend.ts"
+import { defined } from "../../../support/defined.ts"
 import { boundaryBefore } from "../../../support/text.ts"
 import * as Path from "../files/path.ts"
 import { descend, unlessHidden, type Visit, walk } from "../files/walk.ts"
@@ -198,7 +199,7 @@ export const grep =
         )
         yield* within(grepTime, progress, search)
         const truncated = found.isTruncated() ? "limit" : progress.truncated
-        return { files: found.files, truncated }
+        return defined({ files: found.files, truncated })
       })
     )
 
@@ -227,6 +228,6 @@ export const glob =
           return true
         })
         yield* within(globTime, progress, search)
-        return { entries, truncated: progress.truncated }
+        return defined({ entries, truncated: progress.truncated })
       })
     )

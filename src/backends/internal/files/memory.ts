@@ -56,12 +56,7 @@ export const primitives = (tree: Tree<File>, { commit, make }: Changes): Primiti
           Array.from(node.children, ([name, child]): Child => {
             if ("children" in child) return { name, kind: "directory" }
             const { modifiedAt, size } = child.file
-            return {
-              name,
-              kind: "file",
-              ...(size === undefined ? {} : { size }),
-              ...(modifiedAt === undefined ? {} : { modifiedAt })
-            }
+            return { name, kind: "file", size, modifiedAt }
           })
         )
       }),

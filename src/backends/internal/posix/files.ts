@@ -6,6 +6,7 @@ import * as Result from "effect/Result"
 import type * as Semaphore from "effect/Semaphore"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
+import { defined } from "../../../support/defined.ts"
 import type { Locks } from "../files/locks.ts"
 import { decodeText, isBinary, mimeTypeOf, sniffLength } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
@@ -76,13 +77,13 @@ const windowOfPart = (part: string, window: Backend.Window | undefined, total: n
   if (made.kind === "binary") return undefined
   const { nextColumn, text } = made.window
   const lines = made.window.endLine - made.window.startLine + 1
-  return {
+  return defined({
     text,
     startLine: offset,
     endLine: offset + (offset > total ? 0 : lines) - 1,
     totalLines: total,
-    ...(nextColumn === undefined ? {} : { nextColumn: nextColumn + column - missing })
-  }
+    nextColumn: nextColumn === undefined ? undefined : nextColumn + column - missing
+  })
 }
 
 const read =

@@ -7,6 +7,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
+import { defined } from "../../../support/defined.ts"
 import * as Path from "../files/path.ts"
 import * as Turns from "../files/turns.ts"
 import { compileFilter, compileGlob, type Glob } from "../glob/glob.ts"
@@ -132,10 +133,10 @@ export const glob =
         const { paths, truncated } = yield* find(source, subject, query)
         const most = limitOf(limit)
         const why = truncated ?? (paths.length > most ? "limit" : undefined)
-        return {
+        return defined({
           entries: paths.slice(0, most).map((one) => ({ path: one, kind: "file" as const })),
-          ...(why === undefined ? {} : { truncated: why })
-        }
+          truncated: why
+        })
       })
     )
 
@@ -192,6 +193,6 @@ export const grep =
         const ended = yield* Effect.timeoutOption(search, grepTime * 1000)
         if (Option.isNone(ended)) why = "time"
         const truncated = result.isTruncated() ? "limit" : why
-        return { files: result.files, ...(truncated === undefined ? {} : { truncated }) }
+        return defined({ files: result.files, truncated })
       })
     )

@@ -2,6 +2,7 @@
  * The content of a window: takes the text of a file from its first line on, and keeps no more than was asked for.
  */
 import type { Window } from "../../../core/Backend.ts"
+import { defined } from "../../../support/defined.ts"
 import { boundaryAfter } from "../../../support/text.ts"
 import { cr, lf } from "../text/endings.ts"
 import { takeBytes, utf8Length } from "../text/utf8.ts"
@@ -18,8 +19,8 @@ export interface TextWindow {
   readonly startLine: number
   readonly endLine: number
   readonly totalLines: number
-  readonly nextColumn?: number | undefined
-  readonly crlf?: boolean | undefined
+  readonly nextColumn?: number
+  readonly crlf?: boolean
 }
 
 /** A whole number within bounds, whatever was given. */
@@ -121,14 +122,14 @@ export const makeCollector = ({ column, limit, offset }: Bounds): Collector => {
     },
     end: (total, crlf) => {
       if (open && !full) close()
-      return {
+      return defined({
         text: lines.join("\n"),
         startLine: offset,
         endLine: offset + lines.length - 1,
         totalLines: total,
-        ...(nextColumn === undefined ? {} : { nextColumn }),
-        ...(crlf ? { crlf } : {})
-      }
+        nextColumn,
+        crlf: crlf || undefined
+      })
     }
   }
 }

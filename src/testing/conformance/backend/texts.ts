@@ -4,6 +4,7 @@
 import * as Result from "effect/Result"
 import type { Replacement, Window } from "../../../core/Backend.ts"
 import type { Reason } from "../../../core/BackendError.ts"
+import { defined } from "../../../support/defined.ts"
 import { byteLength } from "./paths.ts"
 
 const sniffed = 8192
@@ -79,13 +80,13 @@ export const windowOf = (text: string, window: Window) => {
     if (part.length < rest.length) nextColumn = skipped + part.length
     if (part.length < rest.length || room <= 0) break
   }
-  return {
+  return defined({
     text: shown.join("\n"),
     startLine,
     endLine: startLine + shown.length - 1,
     totalLines: lines.length,
     nextColumn
-  }
+  })
 }
 
 /** The lines, counted from 1, of positions that are in order. */
