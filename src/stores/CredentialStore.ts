@@ -130,6 +130,60 @@ const corrupt: Fault = { reason: "Corrupt", problem: "it is no credential of thi
 const additional = (namespace: string, name: string): Uint8Array =>
   new TextEncoder().encode(JSON.stringify(["effect-deepagents/credential", 1, namespace, name]))
 
+/** The key of a store, and the algorithm that takes it. */
+interface Cipher {
+  readonly aead: Aead.Aead["Service"]
+  readonly key: CredentialKey["Service"]
+}
+
+// No cause is passed on from here: it may quote what can't be encoded or decoded.
+const sealWith = ({ aead, key }: Cipher) =>
+  Effect.fnUntraced(function* (
+    namespace: string,
+    name: string,
+    credential: Credential
+  ): Effect.fn.Return<string, Reason> {
+    const text = Result.getOrUndefined(encodeCredential(credential))
+    if (text === undefined || text.length > mostCharacters) {
+      const problem = `a credential is an ApiKey or an OAuthToken of at most ${mostCharacters} characters of JSON`
+      return yield* Effect.fail<Reason>({ _tag: "InvalidValue", problem })
+    }
+    const nonce = SecureRandom.randomBytesUnsafe(Aead.aes256Gcm.nonceLength)
+    const sealed = yield* Effect.mapError(
+      aead.encrypt(key, new TextEncoder().encode(text), { nonce, aad: additional(namespace, name) }),
+      (): Reason => ({ _tag: "NoKey", problem: "it can't be used for AES-256-GCM here" })
+    )
+    return JSON.stringify({ v: 1, nonce: Base64.encode(nonce), sealed: Base64.encode(sealed) })
+  })
+
+const openWith = ({ aead, key }: Cipher) =>
+  Effect.fnUntraced(function* (
+    namespace: string,
+    name: string,
+    value: string
+  ): Effect.fn.Return<Credential, Reason | Fault> {
+    const found = Result.getOrUndefined(decodeSealed(value))
+    const nonce = Result.getOrUndefined(Base64.decode(found?.nonce ?? ""))
+    const sealed = Result.getOrUndefined(Base64.decode(found?.sealed ?? ""))
+    if (found === undefined || nonce === undefined || sealed === undefined) return yield* Effect.fail(corrupt)
+    const bytes = yield* Effect.mapError(
+      aead.decrypt(key, sealed, { nonce, aad: additional(namespace, name) }),
+      (): Reason => ({ _tag: "WrongKey" })
+    )
+    const credential = Result.getOrUndefined(decodeCredential(new TextDecoder().decode(bytes)))
+    return credential === undefined ? yield* Effect.fail(corrupt) : credential
+  })
+
+const failWith =
+  (operation: string, namespace: string, name: string) =>
+  (reason: Reason | Fault): StoreError =>
+    failure(operation, `${namespace} ${name}`, reason)
+
+const checked = Effect.fnUntraced(function* (namespace: string, name: string) {
+  const problem = nameProblem(namespace, 256) ?? nameProblem(name, 256)
+  if (problem !== undefined) return yield* Effect.fail<Reason>({ _tag: "InvalidName", problem })
+})
+
 /** The refreshed token may be the only one that is valid: storing it is tried again for about three seconds. */
 const persistent = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
   Effect.retry(effect, {
@@ -142,57 +196,12 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
   CredentialStore,
   Effect.gen(function* () {
     const storage = yield* Storage
-    const key = yield* CredentialKey
-    const aead = yield* Aead.Aead
+    const cipher = { aead: yield* Aead.Aead, key: yield* CredentialKey }
+    const seal = sealWith(cipher)
+    const open = openWith(cipher)
     const credentials = storage.table("credentials")
     const leases = storage.table("leases")
     const locks = yield* RcMap.make({ lookup: (_: string) => Semaphore.make(1) })
-
-    const failWith =
-      (operation: string, namespace: string, name: string) =>
-      (reason: Reason | Fault): StoreError =>
-        failure(operation, `${namespace} ${name}`, reason)
-
-    const checked = Effect.fnUntraced(function* (namespace: string, name: string) {
-      const problem = nameProblem(namespace, 256) ?? nameProblem(name, 256)
-      if (problem !== undefined) return yield* Effect.fail<Reason>({ _tag: "InvalidName", problem })
-    })
-
-    // No cause is passed on from here: it may quote what can't be encoded or decoded.
-    const seal = Effect.fnUntraced(function* (
-      namespace: string,
-      name: string,
-      credential: Credential
-    ): Effect.fn.Return<string, Reason> {
-      const text = Result.getOrUndefined(encodeCredential(credential))
-      if (text === undefined || text.length > mostCharacters) {
-        const problem = `a credential is an ApiKey or an OAuthToken of at most ${mostCharacters} characters of JSON`
-        return yield* Effect.fail<Reason>({ _tag: "InvalidValue", problem })
-      }
-      const nonce = SecureRandom.randomBytesUnsafe(Aead.aes256Gcm.nonceLength)
-      const sealed = yield* Effect.mapError(
-        aead.encrypt(key, new TextEncoder().encode(text), { nonce, aad: additional(namespace, name) }),
-        (): Reason => ({ _tag: "NoKey", problem: "it can't be used for AES-256-GCM here" })
-      )
-      return JSON.stringify({ v: 1, nonce: Base64.encode(nonce), sealed: Base64.encode(sealed) })
-    })
-
-    const open = Effect.fnUntraced(function* (
-      namespace: string,
-      name: string,
-      value: string
-    ): Effect.fn.Return<Credential, Reason | Fault> {
-      const found = Result.getOrUndefined(decodeSealed(value))
-      const nonce = Result.getOrUndefined(Base64.decode(found?.nonce ?? ""))
-      const sealed = Result.getOrUndefined(Base64.decode(found?.sealed ?? ""))
-      if (found === undefined || nonce === undefined || sealed === undefined) return yield* Effect.fail(corrupt)
-      const bytes = yield* Effect.mapError(
-        aead.decrypt(key, sealed, { nonce, aad: additional(namespace, name) }),
-        (): Reason => ({ _tag: "WrongKey" })
-      )
-      const credential = Result.getOrUndefined(decodeCredential(new TextDecoder().decode(bytes)))
-      return credential === undefined ? yield* Effect.fail(corrupt) : credential
-    })
 
     /** A credential, and the text that it is stored as. */
     const read = Effect.fnUntraced(function* (namespace: string, name: string) {
@@ -216,7 +225,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
 
     const refreshed: Service["refreshed"] = (namespace, name, { isExpired, refresh }) => {
       const fail = failWith("refresh", namespace, name)
-      const told = Effect.mapError(fail)
+      const reported = Effect.mapError(fail)
       const isOld = Effect.fnUntraced(function* (credential: Credential) {
         if (isExpired !== undefined) return isExpired(credential)
         const now = yield* Clock.currentTimeMillis
@@ -227,11 +236,11 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
         found: { readonly value: string; readonly credential: Credential },
         asked: Effect.Effect<Credential, E | StoreError, R>
       ) {
-        const sealed = yield* told(seal(namespace, name, yield* asked))
-        const isStored = yield* told(persistent(credentials.swap(namespace, name, found.value, sealed)))
+        const sealed = yield* reported(seal(namespace, name, yield* asked))
+        const isStored = yield* reported(persistent(credentials.swap(namespace, name, found.value, sealed)))
         if (!isStored)
           yield* Effect.logDebug("A credential was replaced while it was refreshed; what was set last counts")
-        return (yield* told(existing(namespace, name))).credential
+        return (yield* reported(existing(namespace, name))).credential
       })
 
       // The steps after a refresh are not interrupted: the old token may be void by then.
@@ -239,9 +248,9 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
         Effect.gen(function* () {
           const since = yield* Clock.currentTimeMillis
           for (;;) {
-            const found = yield* told(existing(namespace, name))
+            const found = yield* reported(existing(namespace, name))
             if (!(yield* isOld(found.credential))) return found.credential
-            const mine = yield* told(lease(namespace, name))
+            const mine = yield* reported(lease(namespace, name))
             if (mine === undefined) {
               if ((yield* Clock.currentTimeMillis) - since > patienceMillis) {
                 return yield* fail({ _tag: "TimedOut", millis: patienceMillis })
@@ -257,7 +266,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
               }
             )
             // Whoever had the lease before may have refreshed it since it was read.
-            const again = Effect.flatMap(told(existing(namespace, name)), (latest) =>
+            const again = Effect.flatMap(reported(existing(namespace, name)), (latest) =>
               latest.value === found.value ? renewed(found, restore(asked)) : Effect.undefined
             )
             const done = yield* Effect.ensuring(again, Effect.ignore(leases.swap(namespace, name, mine, undefined)))
@@ -267,7 +276,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
       )
 
       return Effect.andThen(
-        told(checked(namespace, name)),
+        reported(checked(namespace, name)),
         Effect.scoped(
           Effect.flatMap(RcMap.get(locks, JSON.stringify([namespace, name])), (lock) => lock.withPermits(1)(alone))
         )
