@@ -1,11 +1,27 @@
 /**
- * Type-checks every ```ts block of README.md and docs/ against the sources. Each block is a module of its own; a block
+ * Checks that every public export is documented, with its category and since when it is there, and type-checks every ```ts block of README.md and docs/ against the sources. Each block is a module of its own; a block
  * that is no TypeScript, or must not be checked, has another language tag (```text).
  */
 import { spawnSync } from "node:child_process"
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { codeBlocks } from "./markdown.ts"
+
+const exported =
+  /((?:\/\*\*(?:(?!\*\/)[^])*\*\/\n)?)^export (?:declare )?(?:const|function|class|interface|type) (\w+)/gm
+
+/** Exports without a docstring or its tags. A type beside the value of its name has the value's. */
+const undocumented = globSync("src/*/[A-Z]*.ts").flatMap((file) => {
+  const known = new Set<string>()
+  return [...readFileSync(file, "utf8").matchAll(exported)].flatMap(([, doc = "", name = ""]) => {
+    if (known.has(name)) return []
+    known.add(name)
+    return /@category .*\n.*@since /.test(doc) ? [] : [`${file}: ${name}`]
+  })
+})
+if (undocumented.length > 0) {
+  throw new Error(`These exports need a docstring with @category and @since:\n${undocumented.join("\n")}`)
+}
 
 const folder = ".docs-snippets"
 const pages = ["README.md", ...globSync("docs/**/*.md").sort()]
