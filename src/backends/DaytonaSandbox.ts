@@ -20,7 +20,12 @@ import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** The part that is used of the SDK's sandbox. */
+/**
+ * The part that is used of the SDK's sandbox.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface DaytonaMachine {
   readonly id: string
   readonly process: {
@@ -43,6 +48,9 @@ export interface DaytonaMachine {
  * - `apiKey`, `apiUrl`, `target`: without them the SDK looks for `DAYTONA_API_KEY`, `DAYTONA_API_URL`, `DAYTONA_TARGET`
  * - `create`: what the SDK is told of the sandbox to make (image or snapshot, resources, environment …)
  * - `sandboxId`: a sandbox that is there already; it is started if it stands still
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted | undefined
@@ -70,7 +78,12 @@ const service = (machine: DaytonaMachine, options: CustomSandbox.Options, provid
     options
   )
 
-/** A sandbox of the SDK that is there already. It is not ended from here. */
+/**
+ * A sandbox of the SDK that is there already. It is not ended from here.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const fromSandbox = Provider.fromMachine("Daytona", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -95,8 +108,18 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/** A sandbox that is made with the layer and deleted with it. Fails with `Unsupported` if the SDK is not installed. */
+/**
+ * A sandbox that is made with the layer and deleted with it. Fails with `Unsupported` if the SDK is not installed.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
 export const layer = Provider.layer(make)
 
-/** As {@link layer}, with options of which any may be a `Config`. The key is read from `DAYTONA_API_KEY` by default. */
+/**
+ * As {@link layer}, with options of which any may be a `Config`. The key is read from `DAYTONA_API_KEY` by default.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
 export const layerConfig = Provider.layerConfig(make, { apiKey: Config.Redacted("DAYTONA_API_KEY") })

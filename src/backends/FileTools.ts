@@ -39,6 +39,9 @@ export { type Name, names } from "./internal/tools/kit.ts"
 /**
  * `only` narrows the file tools to these; `edit_file` brings `read_file` along, since only a file that was read can be
  * edited.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Options {
   readonly only?: ReadonlyArray<Name> | undefined
@@ -47,16 +50,29 @@ export interface Options {
 /**
  * Limits of commands: `timeout` if the model does not say (default 2 minutes), `maxTimeout` at most (default 1
  * hour).
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface ExecuteOptions {
   readonly timeout?: Duration.Input | undefined
   readonly maxTimeout?: Duration.Input | undefined
 }
 
-/** A tool for files. */
+/**
+ * A tool for files.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type FileTool = Tool<Backend | ToolContext>
 
-/** A tool for files or commands. */
+/**
+ * A tool for files or commands.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type SandboxTool = Tool<Backend | Sandbox | ToolContext>
 
 const makers: { readonly [Key in Name]: (kit: Kit, files: Files) => FileTool } = {
@@ -100,6 +116,9 @@ const makeTools = (
  * result (for people, in `ToolCompleted`) have a `kind`: `read`, `write` and `edit` (with a `diff`), `delete`, `move`,
  * `listing`, `matches` or `command` (with the `exitCode`). A running command says its last lines in `ToolProgress`, as
  * `{ output }`, at most twice a second.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make: {
   (options?: Options & { readonly execute?: false | undefined }): ReadonlyArray<FileTool>

@@ -19,7 +19,12 @@ import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** The part that is used of the SDK's devbox. */
+/**
+ * The part that is used of the SDK's devbox.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface RunloopMachine {
   readonly id: string
   readonly cmd: {
@@ -41,6 +46,9 @@ export interface RunloopMachine {
  * - `apiKey`, `baseURL`: without them the SDK looks for `RUNLOOP_API_KEY` and `RUNLOOP_BASE_URL`
  * - `create`: what the SDK is told of the devbox to make (blueprint or snapshot, resources, environment …)
  * - `sandboxId`: a devbox that is there already; it is resumed if it is suspended
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted | undefined
@@ -69,7 +77,12 @@ const service = (machine: RunloopMachine, options: CustomSandbox.Options, provid
     options
   )
 
-/** A devbox of the SDK that is there already. It is not ended from here. */
+/**
+ * A devbox of the SDK that is there already. It is not ended from here.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const fromSandbox = Provider.fromMachine("Runloop", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -96,8 +109,18 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/** A devbox that is made with the layer and shut down with it. Fails with `Unsupported` if the SDK is not installed. */
+/**
+ * A devbox that is made with the layer and shut down with it. Fails with `Unsupported` if the SDK is not installed.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
 export const layer = Provider.layer(make)
 
-/** As {@link layer}, with options of which any may be a `Config`. The key is read from `RUNLOOP_API_KEY` by default. */
+/**
+ * As {@link layer}, with options of which any may be a `Config`. The key is read from `RUNLOOP_API_KEY` by default.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
 export const layerConfig = Provider.layerConfig(make, { apiKey: Config.Redacted("RUNLOOP_API_KEY") })

@@ -20,7 +20,12 @@ import * as BackendError from "../core/BackendError.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** A line for the SDK to run. */
+/**
+ * A line for the SDK to run.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface VercelRun {
   readonly cmd: string
   readonly args: Array<string>
@@ -28,7 +33,12 @@ export interface VercelRun {
   readonly timeoutMs?: number
 }
 
-/** The part that is used of the SDK's sandbox. */
+/**
+ * The part that is used of the SDK's sandbox.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface VercelMachine {
   readonly name: string
   runCommand(run: VercelRun & { readonly detached: true }): Promise<{
@@ -51,6 +61,9 @@ export interface VercelMachine {
  * - `token`, `teamId`, `projectId`: all three, or none: then the SDK takes the OIDC token of the deployment
  * - `create`: what the SDK is told of the sandbox to make (image, resources, how long it lives …)
  * - `sandboxId`: the name of a sandbox that is there already
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly token?: Redacted.Redacted | undefined
@@ -102,7 +115,12 @@ const service = (machine: VercelMachine, options: CustomSandbox.Options, provide
     options
   )
 
-/** A sandbox of the SDK that is there already. It is not ended from here. */
+/**
+ * A sandbox of the SDK that is there already. It is not ended from here.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const fromSandbox = Provider.fromMachine("Vercel", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -122,12 +140,20 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/** A sandbox that is made with the layer and stopped with it. Fails with `Unsupported` if the SDK is not installed. */
+/**
+ * A sandbox that is made with the layer and stopped with it. Fails with `Unsupported` if the SDK is not installed.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
 export const layer = Provider.layer(make)
 
 /**
  * As {@link layer}, with options of which any may be a `Config`. The credentials are read from `VERCEL_TOKEN`,
  * `VERCEL_TEAM_ID` and `VERCEL_PROJECT_ID` by default.
+ *
+ * @category layers
+ * @since 0.1.0
  */
 export const layerConfig = Provider.layerConfig(make, {
   token: Config.Redacted("VERCEL_TOKEN"),

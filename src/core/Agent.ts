@@ -44,6 +44,9 @@ const TypeId = "~effect-deepagents/Agent"
 /**
  * An agent that answers with `Output`, can fail with `E` and needs `R` (by default: what a plain agent does). Values of
  * this type are made by `Agent.make`.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Agent<out Output = string, out E = ModelError, out R = ChatModel> extends Pipeable.Pipeable {
   readonly [TypeId]: {
@@ -56,13 +59,28 @@ export interface Agent<out Output = string, out E = ModelError, out R = ChatMode
   readonly description: string
 }
 
-/** The type of an agent's answer. */
+/**
+ * The type of an agent's answer.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Output<A> = A extends Agent<infer O, infer _E, infer _R> ? O : never
 
-/** The failures of an agent's runs. */
+/**
+ * The failures of an agent's runs.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Error<A> = A extends Agent<infer _O, infer E, infer _R> ? E | AgentError : never
 
-/** The services that an agent needs. */
+/**
+ * The services that an agent needs.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Services<A> = A extends Agent<infer _O, infer _E, infer R> ? R : never
 
 const covariant = (value: never): never => value
@@ -78,28 +96,53 @@ const fromDefinition = <O, E, R>(definition: Definition): Agent<O, E, R> => ({
 
 const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => agent[TypeId].compiled.definition
 
-/** The names of an agent's tools, and of those of its sub-agents. */
+/**
+ * The names of an agent's tools, and of those of its sub-agents.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const toolNames = (agent: Agent<unknown, unknown, unknown>): ReadonlySet<string> => agent[TypeId].compiled.reach
 
-/** The checkpoint or the thread that is resumed, and the decisions since. */
+/**
+ * The checkpoint or the thread that is resumed, and the decisions since.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type ResumeOptions = Checkpoint.Decided &
   ({ readonly checkpoint: Checkpoint.Checkpoint } | { readonly threadId: string })
 
 const NoSuchOption = "~effect-deepagents/NoSuchOption"
 
-/** The type that no value has which is given for an option that there is none of, so that the compiler names it. */
+/**
+ * The type that no value has which is given for an option that there is none of, so that the compiler names it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface NoSuchOption<out Message extends string> {
   readonly [NoSuchOption]: Message
 }
 
 type KeyOf<T> = T extends object ? keyof T : never
 
-/** Options that are none of those `Known` are refused: a misspelt one would be left out without a word. */
+/**
+ * Options that are none of those `Known` are refused: a misspelt one would be left out without a word.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Only<Options, Known = RunOptions, Where extends string = ""> = {
   readonly [Key in Exclude<KeyOf<Options>, KeyOf<Known>>]: NoSuchOption<`There is no option "${Where}${Key & string}".`>
 }
 
-/** The services that options of a run need. */
+/**
+ * The services that options of a run need.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Needs<Options> = Options extends { readonly threadId: string } ? Journal : never
 
 /**
@@ -110,6 +153,9 @@ export type Needs<Options> = Options extends { readonly threadId: string } ? Jou
  * the model at most twice. `maxRounds` (50) bounds the rounds, after which the model answers once more without
  * tools. `toolConcurrency` (8) bounds the tools that run at once. `stopWhen` ends the run after a round of tools.
  * `parameters` go to the provider with each request.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make = <
   const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>,
@@ -156,7 +202,12 @@ export const make = <
     layers: []
   })
 
-/** Runs an agent to its end. */
+/**
+ * Runs an agent to its end.
+ *
+ * @category running
+ * @since 0.1.0
+ */
 export const run = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
@@ -169,6 +220,9 @@ export const run = <O, E, R, Options extends RunOptions = {}>(
  * Resumes a run that was suspended, interrupted or cut off: from a checkpoint (the result of the earlier run is one),
  * or with its thread. `decisions` answer what was `pending`. To watch or steer it, give `Checkpoint.resume` to `stream`
  * or `start`.
+ *
+ * @category running
+ * @since 0.1.0
  */
 export const resume = <O, E, R, Options extends ResumeOptions>(
   agent: Agent<O, E, R>,
@@ -183,6 +237,9 @@ export const resume = <O, E, R, Options extends ResumeOptions>(
 /**
  * Runs an agent as the stream of its events. The stream ends after the terminal event, failing if the run failed. A
  * slow reader slows the run; leaving the stream interrupts it.
+ *
+ * @category running
+ * @since 0.1.0
  */
 export const stream = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
@@ -191,7 +248,12 @@ export const stream = <O, E, R, Options extends RunOptions = {}>(
 ): Stream.Stream<AgentEvent, E | AgentError, R | Needs<Options>> =>
   handle.stream(agent[TypeId].compiled, input, options ?? {}) as Stream.Stream<AgentEvent, E | AgentError, R>
 
-/** Starts an agent in the background of the current scope. */
+/**
+ * Starts an agent in the background of the current scope.
+ *
+ * @category running
+ * @since 0.1.0
+ */
 export const start = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
@@ -206,6 +268,9 @@ export const start = <O, E, R, Options extends RunOptions = {}>(
 /**
  * Gives an agent (part of) what it needs. A sub-agent gets its own model this way. The layer is built once a run and
  * released at its end.
+ *
+ * @category combinators
+ * @since 0.1.0
  */
 export const provide: {
   <A, E2, R2>(layer: Layer.Layer<A, E2, R2>): <O, E, R>(agent: Agent<O, E, R>) => Agent<O, E | E2, R2 | Exclude<R, A>>
@@ -218,6 +283,9 @@ export const provide: {
 /**
  * Puts middleware around an agent, outside of its own, without changing the agent: for whoever runs agents that others
  * made (with activities of a workflow, say).
+ *
+ * @category combinators
+ * @since 0.1.0
  */
 export const around: {
   <const M extends Middleware.Middleware<unknown, unknown>>(
@@ -232,7 +300,12 @@ export const around: {
   return fromDefinition({ ...definition, middleware: [middleware, ...definition.middleware] })
 })
 
-/** An agent with middleware put around it. */
+/**
+ * An agent with middleware put around it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Around<O, E, R, M> = Agent<
   O | Middleware.Suspension<M>,
   E | Middleware.Error<M>,
@@ -243,6 +316,9 @@ export type Around<O, E, R, M> = Agent<
  * Runs an agent as a sub-agent of the tool call that is being executed: its events come inline with a longer path, its
  * usage counts for the parent, it runs under the parent's inherited middleware, and it starts with fresh messages and
  * fresh state, shared slots excepted.
+ *
+ * @category running
+ * @since 0.1.0
  */
 export const delegate = <O, E, R>(
   agent: Agent<O, E, R>,
@@ -258,6 +334,9 @@ export const delegate = <O, E, R>(
 /**
  * An agent as a run of its own that a tool call begins and that outlives the call: under the middleware that sub-agents
  * of this run inherit, with its own state, events and usage. Give it to `run` or `start`.
+ *
+ * @category combinators
+ * @since 0.1.0
  */
 export const detached = <O, E, R>(agent: Agent<O, E, R>): Effect.Effect<Agent<O, E, R>, never, ToolContext> =>
   Effect.map(child.inherited, (inherited) => {
@@ -269,12 +348,18 @@ export const detached = <O, E, R>(agent: Agent<O, E, R>): Effect.Effect<Agent<O,
 /**
  * Gives the end of a sub-agent to the model that asked for it: its text, or a failure if it stopped without an answer
  * for want of a decision.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const toToolResult: (result: AgentResult<unknown>) => Effect.Effect<string, ToolError> = child.toOutput
 
 /**
  * An agent as a tool of another: it is given a task in words and answers with its text. A failure of the sub-agent is
  * told to the parent's model.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const asTool = <O, E, R>(
   agent: Agent<O, E, R>,

@@ -11,6 +11,9 @@ import { SessionError } from "./SessionError.ts"
  * - `InvalidState`: a state to go on from does not decode; `slot` names the slot
  * - `Thread`: its thread could not be read or written; `error` says why
  * - `InvalidOutput`: the answer did not decode with the agent's `output` schema after its repairs; `raw` is its text
+ *
+ * @category schemas
+ * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidAgent", { problem: Schema.String }),
@@ -21,7 +24,12 @@ export const Reason = Schema.Union([
 ])
 export type Reason = typeof Reason.Type
 
-/** A run could not begin, or could not end with the output it promises. */
+/**
+ * A run could not begin, or could not end with the output it promises.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
 export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
   agent: Schema.String,
   reason: Reason
@@ -43,7 +51,12 @@ export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
   }
 }
 
-/** A message for a run that is over: it takes no more. */
+/**
+ * A message for a run that is over: it takes no more.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
 export class RunEnded extends Schema.TaggedError<RunEnded>()("RunEnded", { runId: Schema.String }) {
   override get message(): string {
     return `Run ${this.runId} is over and takes no more messages; start a new one with its messages as history`

@@ -14,6 +14,9 @@ import type { Usage } from "./Usage.ts"
  *
  * A run that was suspended (only an agent with a suspending middleware can be) has no answer: `pending` says what it
  * waits for, in sub-agents too, and `output` is `undefined`, as its type says. `Agent.resume` resumes it.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface AgentResult<out Output> {
   readonly output: Output

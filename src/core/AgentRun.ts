@@ -12,7 +12,12 @@ import type { Resume } from "./Checkpoint.ts"
 import type * as Content from "./Content.ts"
 import type { HumanMessage, Message } from "./Message.ts"
 
-/** An input: a text, one message, several, or a resumption (`Checkpoint.resume`). */
+/**
+ * An input: a text, one message, several, or a resumption (`Checkpoint.resume`).
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Input = string | HumanMessage | ReadonlyArray<Message> | Resume
 
 /**
@@ -23,6 +28,9 @@ export type Input = string | HumanMessage | ReadonlyArray<Message> | Resume
  *
  * A run with a `threadId` needs a `Journal`: history and state are what the thread has come to, and what the run
  * adds is stored step by step. `input` is always what is new.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface RunOptions {
   readonly history?: ReadonlyArray<Message> | undefined
@@ -38,6 +46,9 @@ export interface RunOptions {
  * `followUp` after the final answer, which then is not the last one; both fail if the run is over. What was accepted
  * but not delivered when a run was ended by force is in `undelivered`. `messages` is the conversation as it stands,
  * valid for a next run as soon as the run is over, however it ended.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Handle<out O, out E> {
   readonly runId: string

@@ -18,7 +18,12 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { JsonObject } from "./Json.ts"
 
-/** A possible decision: let the call run, run it with other arguments, refuse it, or answer in its place. */
+/**
+ * A possible decision: let the call run, run it with other arguments, refuse it, or answer in its place.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const Choice = Schema.Literals(["approve", "edit", "reject", "respond"])
 export type Choice = typeof Choice.Type
 
@@ -28,6 +33,9 @@ export type Choice = typeof Choice.Type
  * of one sub-agent have the same path, and may have the same `callId`. `at` and `expiresAt` are milliseconds since the
  * epoch; after `expiresAt` a decision counts no more, and the call is asked about again. `toolDigest` is what the tool
  * promised: a decision on a tool that changed meanwhile does not count.
+ *
+ * @category schemas
+ * @since 0.1.0
  */
 export const Request = Schema.Struct({
   id: Schema.String,
@@ -48,6 +56,9 @@ export interface Request extends Schema.Schema.Type<typeof Request> {}
 /**
  * The decision on the request with this id. `always` asks that like calls be approved from now on, where whoever asked
  * keeps such a list. `reason` and `text` are given to the model.
+ *
+ * @category schemas
+ * @since 0.1.0
  */
 export const Decision = Schema.Union([
   Schema.TaggedStruct("Approve", { id: Schema.String, always: Schema.optionalKey(Schema.Boolean) }),
@@ -59,21 +70,41 @@ export type Decision = typeof Decision.Type
 
 type Of = Pick<Request, "id">
 
-/** Lets the call run. */
+/**
+ * Lets the call run.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const approve = ({ id }: Of, options?: { readonly always?: boolean | undefined }): Decision => ({
   _tag: "Approve",
   id,
   ...(options?.always === undefined ? {} : { always: options.always })
 })
 
-/** Runs the call with other arguments, which are decoded like the model's. */
+/**
+ * Runs the call with other arguments, which are decoded like the model's.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const edit = ({ id }: Of, args: JsonObject): Decision => ({ _tag: "Edit", id, arguments: args })
 
-/** Refuses the call. The model is told, with the reason. */
+/**
+ * Refuses the call. The model is told, with the reason.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const reject = ({ id }: Of, reason?: string): Decision =>
   reason === undefined ? { _tag: "Reject", id } : { _tag: "Reject", id, reason }
 
-/** Answers the call in its place. */
+/**
+ * Answers the call in its place.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const respond = ({ id }: Of, text: string): Decision => ({ _tag: "Respond", id, text })
 
 const choices: { readonly [Tag in Decision["_tag"]]: Choice } = {
@@ -83,10 +114,20 @@ const choices: { readonly [Tag in Decision["_tag"]]: Choice } = {
   Respond: "respond"
 }
 
-/** Gives the choice that a decision is. */
+/**
+ * Gives the choice that a decision is.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const choiceOf = (decision: Decision): Choice => choices[decision._tag]
 
-/** Decides while the run waits: a person at a terminal, a policy, another service. */
+/**
+ * Decides while the run waits: a person at a terminal, a policy, another service.
+ *
+ * @category services
+ * @since 0.1.0
+ */
 export class Approvals extends Context.Service<
   Approvals,
   { readonly decide: (request: Request) => Effect.Effect<Decision> }

@@ -28,6 +28,9 @@ import * as Schema from "effect/Schema"
  * - `Unsupported`: this backend can't do that
  * - `TimedOut`: `limit` in milliseconds
  * - `Unavailable`: the disk is full, the connection is lost, the service answers nonsense
+ *
+ * @category schemas
+ * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("NotFound", {}),
@@ -95,6 +98,9 @@ const explain = (reason: Reason): string => {
 /**
  * An operation failed. `operation` is its name (`read`), `path` the path as it was given, `detail` what else is known,
  * told to the model too; `cause` stays in the log.
+ *
+ * @category errors
+ * @since 0.1.0
  */
 export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
   operation: Schema.String,
@@ -109,7 +115,12 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
   }
 }
 
-/** Makes the failure of an operation at a path. */
+/**
+ * Makes the failure of an operation at a path.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const make = (
   operation: string,
   path: string,
@@ -127,6 +138,9 @@ export const make = (
 
 /**
  * The same failure, reported by another operation or of another path: for a backend that stands before another one.
+ *
+ * @category combinators
+ * @since 0.1.0
  */
 export const at: {
   (operation: string, path: string): (error: BackendError) => BackendError
@@ -135,5 +149,10 @@ export const at: {
   error.operation === operation && error.path === path ? error : make(operation, path, error.reason, error)
 )
 
-/** Checks for a {@link BackendError}. */
+/**
+ * Checks for a {@link BackendError}.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
 export const isBackendError = (value: unknown): value is BackendError => value instanceof BackendError

@@ -19,7 +19,12 @@ import { ModelError } from "./ModelError.ts"
 import type { Annotations } from "./Tool.ts"
 import { type Prices, priced } from "./Usage.ts"
 
-/** A tool as the model is told about it. `parameters` is a JSON Schema (draft 2020-12) of an object. */
+/**
+ * A tool as the model is told about it. `parameters` is a JSON Schema (draft 2020-12) of an object.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface ToolDefinition {
   readonly name: string
   readonly description: string
@@ -27,7 +32,12 @@ export interface ToolDefinition {
   readonly annotations: Annotations
 }
 
-/** The model's choice of tools: decide itself, call none, call at least one, or call this one. */
+/**
+ * The model's choice of tools: decide itself, call none, call at least one, or call this one.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string }
 
 /**
@@ -38,6 +48,9 @@ export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string 
  * are the indices of messages after which a provider may set a cache breakpoint. `outputSchema` asks for an answer in
  * that JSON Schema. `parameters` are the provider's own (temperature …). `session` asks another model than the run's
  * own (a fallback): a session that a middleware opened with {@link open}.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface ModelRequest {
   readonly messages: ReadonlyArray<Message>
@@ -51,7 +64,12 @@ export interface ModelRequest {
   readonly session?: ModelSession | undefined
 }
 
-/** The purpose of a request that is a turn of the conversation. */
+/**
+ * The purpose of a request that is a turn of the conversation.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const turnPurpose = "turn"
 
 /**
@@ -61,6 +79,9 @@ export const turnPurpose = "turn"
  * streamed with `providerExecuted` and is not among the `toolCalls` of the message, or the loop would run it again; a
  * turn with one is never asked for again. `Warning` becomes an event of that name (a part of a schema that the provider
  * does not enforce, for one).
+ *
+ * @category models
+ * @since 0.1.0
  */
 export type TurnPart =
   | { readonly _tag: "TextDelta"; readonly text: string }
@@ -71,7 +92,12 @@ export type TurnPart =
   | { readonly _tag: "Warning"; readonly code: string; readonly message: string }
   | { readonly _tag: "TurnDone"; readonly message: AiMessage }
 
-/** One run's line to a model. It may keep a cache as long as that can't be observed. */
+/**
+ * One run's line to a model. It may keep a cache as long as that can't be observed.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface ModelSession {
   readonly nextTurn: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>
 }
@@ -81,6 +107,9 @@ export interface ModelSession {
  *
  * `contextWindowTokens` is `undefined` when it is not known. `structuredOutput` says how an answer in a schema is had:
  * `"native"` if the model honours `outputSchema`, else `"tool"`. `prices` put a cost on usage that comes without one.
+ *
+ * @category services
+ * @since 0.1.0
  */
 export class ChatModel extends Context.Service<
   ChatModel,
@@ -95,13 +124,21 @@ export class ChatModel extends Context.Service<
   }
 >()("effect-deepagents/ChatModel") {}
 
-/** The service that a {@link ChatModel} layer provides. */
+/**
+ * The service that a {@link ChatModel} layer provides.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Service = ChatModel["Service"]
 
 /**
  * Opens a session as the loop does: images are taken out for a model without vision (with a note in their place), usage
  * is priced, and a stream that ends before its `TurnDone` fails with `BadResponse`. Middleware that brings a model of
  * its own opens it with this.
+ *
+ * @category getters
+ * @since 0.1.0
  */
 export const open = (model: Service): Effect.Effect<ModelSession, ModelError, Scope.Scope> =>
   Effect.map(model.makeSession, (session) => {
@@ -114,7 +151,12 @@ export const open = (model: Service): Effect.Effect<ModelSession, ModelError, Sc
     }
   })
 
-/** The failure of a turn that ended without its `TurnDone`. */
+/**
+ * The failure of a turn that ended without its `TurnDone`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const incomplete = ({ modelId, provider }: Pick<Service, "modelId" | "provider">): ModelError =>
   new ModelError({
     provider,
@@ -127,6 +169,9 @@ export const incomplete = ({ modelId, provider }: Pick<Service, "modelId" | "pro
  * Turns a provider's async iterable into a stream of parts: pumped in plain JavaScript, delivered in whatever arrays
  * have gathered, at most 256 parts ahead of the reader. The iterator is returned (which closes an HTTP response) when
  * the stream is left early.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const fromAsyncIterable: <A, E>(
   make: (signal: AbortSignal) => AsyncIterable<A>,

@@ -10,6 +10,9 @@ const providerData = Schema.optionalKey(JsonObject)
 /**
  * A passage of a text and the source that it rests on. `start` and `end` are the passage (UTF-16 units of the block's
  * text), where the provider gives one; `quote` is the source's own words, `locator` a place in it ("page 3").
+ *
+ * @category schemas
+ * @since 0.1.0
  */
 export const Citation = Schema.Struct({
   source: Cited,
@@ -23,6 +26,9 @@ export interface Citation extends Schema.Schema.Type<typeof Citation> {}
 /**
  * Plain text. `citations` are for people; `providerData` is what a provider needs back verbatim with this block (item
  * ids, its own form of the citations).
+ *
+ * @category schemas
+ * @since 0.1.0
  */
 export const TextBlock = Schema.Struct({
   type: Schema.Literal("text"),
@@ -32,11 +38,21 @@ export const TextBlock = Schema.Struct({
 })
 export interface TextBlock extends Schema.Schema.Type<typeof TextBlock> {}
 
-/** The model's thoughts before it answered. Signatures and encrypted content live in `providerData`. */
+/**
+ * The model's thoughts before it answered. Signatures and encrypted content live in `providerData`.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const ReasoningBlock = Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String, providerData })
 export interface ReasoningBlock extends Schema.Schema.Type<typeof ReasoningBlock> {}
 
-/** The place of binary content: a URL, base64 data with its media type, or a file that the provider already holds. */
+/**
+ * The place of binary content: a URL, base64 data with its media type, or a file that the provider already holds.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const Source = Schema.Union([
   Schema.Struct({ kind: Schema.Literal("url"), url: Schema.String }),
   Schema.Struct({ kind: Schema.Literal("base64"), data: Schema.String, mimeType: Schema.String }),
@@ -44,11 +60,21 @@ export const Source = Schema.Union([
 ])
 export type Source = typeof Source.Type
 
-/** A picture. */
+/**
+ * A picture.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const ImageBlock = Schema.Struct({ type: Schema.Literal("image"), source: Source, providerData })
 export interface ImageBlock extends Schema.Schema.Type<typeof ImageBlock> {}
 
-/** A document or a recording. */
+/**
+ * A document or a recording.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const FileBlock = Schema.Struct({
   type: Schema.Literal("file"),
   source: Source,
@@ -57,24 +83,54 @@ export const FileBlock = Schema.Struct({
 })
 export interface FileBlock extends Schema.Schema.Type<typeof FileBlock> {}
 
-/** One block of a message. */
+/**
+ * One block of a message.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const Block: Schema.Codec<Block, JsonObject> = Schema.Union([TextBlock, ReasoningBlock, ImageBlock, FileBlock])
 export type Block = TextBlock | ReasoningBlock | ImageBlock | FileBlock
 
-/** The block types that this version of the encoding knows. */
+/**
+ * The block types that this version of the encoding knows.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const blockTypes: ReadonlyArray<Block["type"]> = ["text", "reasoning", "image", "file"]
 
-/** Content as constructors accept it: a string is one text block. */
+/**
+ * Content as constructors accept it: a string is one text block.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Input = string | ReadonlyArray<Block>
 
-/** Makes a text block. */
+/**
+ * Makes a text block.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const text = (value: string): TextBlock => ({ type: "text", text: value })
 
-/** Makes a reasoning block. */
+/**
+ * Makes a reasoning block.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const reasoning = (value: string, providerData?: JsonObject): ReasoningBlock =>
   providerData === undefined ? { type: "reasoning", text: value } : { type: "reasoning", text: value, providerData }
 
-/** Makes an image block from a URL, base64 data or a provider's file id. */
+/**
+ * Makes an image block from a URL, base64 data or a provider's file id.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const image = (
   source:
     | { readonly url: string }
@@ -82,7 +138,12 @@ export const image = (
     | { readonly fileId: string }
 ): ImageBlock => ({ type: "image", source: toSource(source) })
 
-/** Makes a file block from a URL, base64 data or a provider's file id. */
+/**
+ * Makes a file block from a URL, base64 data or a provider's file id.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const file = (
   source: (
     | { readonly url: string }
@@ -107,11 +168,21 @@ const toSource = (
       ? { kind: "base64", data: source.base64, mimeType: source.mimeType }
       : { kind: "fileId", fileId: source.fileId }
 
-/** Turns what a constructor accepts into blocks; an empty string gives no block. */
+/**
+ * Turns what a constructor accepts into blocks; an empty string gives no block.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const fromInput = (input: Input): ReadonlyArray<Block> =>
   typeof input === "string" ? (input === "" ? [] : [text(input)]) : input
 
-/** All text of some blocks, joined as it was streamed. */
+/**
+ * All text of some blocks, joined as it was streamed.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const toText = (blocks: ReadonlyArray<Block>): string => {
   let out = ""
   for (const block of blocks) if (block.type === "text") out += block.text

@@ -4,7 +4,12 @@
 import * as Context from "effect/Context"
 import { makeId } from "./Message.ts"
 
-/** Makes ids; random UUIDs by default. Replace it where ids must be predictable. */
+/**
+ * Makes ids; random UUIDs by default. Replace it where ids must be predictable.
+ *
+ * @category services
+ * @since 0.1.0
+ */
 export const IdGenerator = Context.Reference<() => string>("effect-deepagents/IdGenerator", {
   defaultValue: () => makeId
 })

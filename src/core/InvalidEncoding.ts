@@ -6,6 +6,9 @@ import * as Schema from "effect/Schema"
 /**
  * A stored or received value is not what this version of the library reads. `path` names the field, `found` what was
  * there (cut to a line), `expected` what would have been right.
+ *
+ * @category errors
+ * @since 0.1.0
  */
 export class InvalidEncoding extends Schema.TaggedError<InvalidEncoding>()("InvalidEncoding", {
   what: Schema.Literals(["message", "event", "state", "checkpoint"]),

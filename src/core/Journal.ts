@@ -19,6 +19,9 @@ import { Usage } from "./Usage.ts"
  * An entry of the journal. `State` is a slot's new value, `Compaction` what the model sees of the history (tokens,
  * estimated), `Request` and `Decision` are of approvals, `Step` is how much was used so far. A message without an
  * answer yet for each of its calls is one that a crash cut off.
+ *
+ * @category schemas
+ * @since 0.1.0
  */
 export const Entry = Schema.Union([
   Schema.TaggedStruct("Message", { message: Message }),
@@ -36,6 +39,9 @@ export type Entry = typeof Entry.Type
  * A thread that a run writes to. `checkpoint` is what it had come to, `undefined` for a new one; `ended` is the outcome
  * of its last run (`RunSettled`), if nothing was written after it. `append` stores entries in one go, all or none, and
  * gives the number of entries that the thread has then; it fails with `Conflict` if somebody else wrote meanwhile.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Thread {
   readonly checkpoint: Checkpoint | undefined
@@ -48,6 +54,9 @@ export interface Thread {
  * The journal: opens threads, and makes those that are not there. `hold` takes the turn of a thread until its scope is
  * closed: a run takes it before it opens the thread, so that of two runs one waits, or fails with `Busy` before it asks
  * or stores anything.
+ *
+ * @category services
+ * @since 0.1.0
  */
 export class Journal extends Context.Service<
   Journal,
@@ -59,6 +68,9 @@ export class Journal extends Context.Service<
 
 /**
  * The locks of the runs that this one is inside of, as `hold` gave them: a run inside of a run can't wait for that one.
+ *
+ * @category services
+ * @since 0.1.0
  */
 export const Held = Context.Reference<ReadonlyArray<unknown>>("effect-deepagents/Journal/Held", {
   defaultValue: () => []

@@ -26,7 +26,12 @@ const common = {
   providerData: Schema.optionalKey(JsonObject)
 }
 
-/** The reason that a model's turn ended. `interrupted` marks a partial answer that was kept. */
+/**
+ * The reason that a model's turn ended. `interrupted` marks a partial answer that was kept.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const TurnStop = Schema.Literals([
   "stop",
   "toolCalls",
@@ -38,19 +43,34 @@ export const TurnStop = Schema.Literals([
 ])
 export type TurnStop = typeof TurnStop.Type
 
-/** An instruction inside the history. The agent's own prompt is not one: it travels in the request. */
+/**
+ * An instruction inside the history. The agent's own prompt is not one: it travels in the request.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const SystemMessage = Schema.Struct({ role: Schema.Literal("system"), ...common })
 export interface SystemMessage extends Schema.Schema.Type<typeof SystemMessage> {
   readonly content: ReadonlyArray<Content.Block>
 }
 
-/** A message of the user. `source` is set when something else said it in the user's place (a summary, a notice). */
+/**
+ * A message of the user. `source` is set when something else said it in the user's place (a summary, a notice).
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const HumanMessage = Schema.Struct({ role: Schema.Literal("human"), ...common })
 export interface HumanMessage extends Schema.Schema.Type<typeof HumanMessage> {
   readonly content: ReadonlyArray<Content.Block>
 }
 
-/** One turn of the model. */
+/**
+ * One turn of the model.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const AiMessage = Schema.Struct({
   role: Schema.Literal("ai"),
   ...common,
@@ -67,7 +87,12 @@ export interface AiMessage extends Schema.Schema.Type<typeof AiMessage> {
   readonly usage?: Usage
 }
 
-/** The answer to one tool call. */
+/**
+ * The answer to one tool call.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const ToolMessage = Schema.Struct({
   role: Schema.Literal("tool"),
   ...common,
@@ -79,7 +104,12 @@ export interface ToolMessage extends Schema.Schema.Type<typeof ToolMessage> {
   readonly content: ReadonlyArray<Content.Block>
 }
 
-/** A message of any role. */
+/**
+ * A message of any role.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const Message: Schema.Codec<Message, JsonObject> = Schema.Union([
   SystemMessage,
   HumanMessage,
@@ -88,7 +118,12 @@ export const Message: Schema.Codec<Message, JsonObject> = Schema.Union([
 ])
 export type Message = SystemMessage | HumanMessage | AiMessage | ToolMessage
 
-/** Makes an id that no other message has. */
+/**
+ * Makes an id that no other message has.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const makeId = (): string => {
   const id = globalThis.crypto.randomUUID()
   // Node makes it of 28 pieces, which it holds until somebody reads a character.
@@ -96,7 +131,12 @@ export const makeId = (): string => {
   return id
 }
 
-/** The options of any message beside its content. */
+/**
+ * The options of any message beside its content.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Common {
   readonly id?: string | undefined
   readonly source?: string | undefined
@@ -108,7 +148,12 @@ const rest = (options: Common | undefined) => ({
   ...(options?.providerData === undefined ? {} : { providerData: options.providerData })
 })
 
-/** Makes a system message. */
+/**
+ * Makes a system message.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const system = (content: Content.Input, options?: Common): SystemMessage => ({
   role: "system",
   id: options?.id ?? makeId(),
@@ -116,7 +161,12 @@ export const system = (content: Content.Input, options?: Common): SystemMessage 
   ...rest(options)
 })
 
-/** Makes a human message; `images` are put after the text. */
+/**
+ * Makes a human message; `images` are put after the text.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const human = (
   content: Content.Input,
   options?: Common & { readonly images?: ReadonlyArray<Parameters<typeof Content.image>[0]> | undefined }
@@ -130,7 +180,12 @@ export const human = (
   ...rest(options)
 })
 
-/** Makes an ai message. The stop reason defaults to `toolCalls` when there are calls, else `stop`. */
+/**
+ * Makes an ai message. The stop reason defaults to `toolCalls` when there are calls, else `stop`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const ai = (
   content: Content.Input,
   options?: Common & {
@@ -156,7 +211,12 @@ export const ai = (
   }
 }
 
-/** Makes a tool message, paired with its call by `toolCallId`. */
+/**
+ * Makes a tool message, paired with its call by `toolCallId`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const tool = (
   content: Content.Input,
   options: Common & { readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean | undefined }
@@ -170,20 +230,40 @@ export const tool = (
   ...rest(options)
 })
 
-/** All text of a message. */
+/**
+ * All text of a message.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const text = (message: Message): string => Content.toText(message.content)
 
-/** All reasoning of a message, blocks joined by a blank line; `undefined` when there is none. */
+/**
+ * All reasoning of a message, blocks joined by a blank line; `undefined` when there is none.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const reasoning = (message: Message): string | undefined => {
   const parts = message.content.filter((block) => block.type === "reasoning").map((block) => block.text)
   return parts.length === 0 ? undefined : parts.join("\n\n")
 }
 
-/** The images of a message, in order. */
+/**
+ * The images of a message, in order.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const images = (message: Message): ReadonlyArray<Content.ImageBlock> =>
   message.content.filter((block) => block.type === "image")
 
-/** The ids of everything in a message that must be answered by a tool message, in call order. */
+/**
+ * The ids of everything in a message that must be answered by a tool message, in call order.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const callIds = (message: AiMessage): ReadonlyArray<string> => [
   ...message.toolCalls.map((call) => call.id),
   ...message.malformedToolCalls.map((call) => call.id)
@@ -192,9 +272,19 @@ export const callIds = (message: AiMessage): ReadonlyArray<string> => [
 const encodeMessage = Schema.encodeSync(Message)
 const decodeMessage = decodeVersioned("message", Message)
 
-/** Encodes a message as versioned JSON: `{ "v": 1, "role": …, … }`. It is what sessions, logs and wires carry. */
+/**
+ * Encodes a message as versioned JSON: `{ "v": 1, "role": …, … }`. It is what sessions, logs and wires carry.
+ *
+ * @category encoding
+ * @since 0.1.0
+ */
 export const encode = (message: Message): Json => ({ v: version, ...encodeMessage(message) })
 
-/** Decodes a message that came from outside. An unknown version, role or block type is named in the error. */
+/**
+ * Decodes a message that came from outside. An unknown version, role or block type is named in the error.
+ *
+ * @category encoding
+ * @since 0.1.0
+ */
 export const decode = (input: unknown): Effect.Effect<Message, InvalidEncoding> =>
   Effect.fromResult(decodeMessage(input))

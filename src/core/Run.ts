@@ -21,6 +21,9 @@ import type { Usage } from "./Usage.ts"
  * and usage see it, but without events of its own and without touching the conversation. Give it a `purpose` other than
  * `"turn"`, so that middleware that rewrites turns leaves it alone. It fails with `ModelError`, or ends the run with
  * the failure of a middleware.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Run {
   readonly agent: string
@@ -50,6 +53,9 @@ export interface Run {
 
 /**
  * The run that a fiber works for, `undefined` outside of any: for layers whose services act on the run that uses them.
+ *
+ * @category services
+ * @since 0.1.0
  */
 export const CurrentRun = Context.Reference<Run | undefined>("effect-deepagents/CurrentRun", {
   defaultValue: () => undefined

@@ -14,6 +14,9 @@ import * as Schema from "effect/Schema"
  * - `TooLarge`: `what` was to be stored has more bytes, as JSON, than `limit`; nothing was stored
  * - `Corrupt`: what is stored can't be read
  * - `Unavailable`: the disk is full, the connection is lost; try again later
+ *
+ * @category schemas
+ * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("NotFound", {}),
@@ -57,7 +60,12 @@ const explain = (reason: Reason): string => {
   }
 }
 
-/** An operation failed; nothing of it was stored. `threadId` is empty if it was on no thread, as to open a store. */
+/**
+ * An operation failed; nothing of it was stored. `threadId` is empty if it was on no thread, as to open a store.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
 export class SessionError extends Schema.TaggedError<SessionError>()("SessionError", {
   operation: Schema.String,
   threadId: Schema.String,
@@ -70,9 +78,19 @@ export class SessionError extends Schema.TaggedError<SessionError>()("SessionErr
   }
 }
 
-/** Makes the failure of an operation on a thread. */
+/**
+ * Makes the failure of an operation on a thread.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const make = (operation: string, threadId: string, reason: Reason, cause?: unknown): SessionError =>
   new SessionError({ operation, threadId, reason, ...(cause === undefined ? {} : { cause }) })
 
-/** Tells whether a value is a {@link SessionError}. */
+/**
+ * Tells whether a value is a {@link SessionError}.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
 export const isSessionError = (value: unknown): value is SessionError => value instanceof SessionError

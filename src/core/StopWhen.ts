@@ -13,24 +13,49 @@ import { dual } from "effect/Function"
 import type { Slot } from "./AgentState.ts"
 import type { Run } from "./Run.ts"
 
-/** A condition: any effectful predicate over the run. Of those that an agent has, one that holds is enough. */
+/**
+ * A condition: any effectful predicate over the run. Of those that an agent has, one that holds is enough.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface StopWhen<out E = never, out R = never> {
   (run: Run): Effect.Effect<boolean, E, R>
 }
 
-/** The failures of a condition. */
+/**
+ * The failures of a condition.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Error<S> = S extends StopWhen<infer E, infer _R> ? E : never
 
-/** The services that a condition needs. */
+/**
+ * The services that a condition needs.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Services<S> = S extends StopWhen<infer _E, infer R> ? R : never
 
-/** After that many rounds. Unlike `maxRounds` it asks for no final answer. */
+/**
+ * After that many rounds. Unlike `maxRounds` it asks for no final answer.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const rounds =
   (count: number): StopWhen =>
   (run) =>
     Effect.succeed(run.round >= count)
 
-/** Holds when the last round called a tool of that name. */
+/**
+ * Holds when the last round called a tool of that name.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const toolCalled =
   (name: string): StopWhen =>
   (run) =>
@@ -39,13 +64,23 @@ export const toolCalled =
       return last !== undefined && last.toolCalls.some((call) => call.name === name)
     })
 
-/** Holds when a slot of the state is as wanted. */
+/**
+ * Holds when a slot of the state is as wanted.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const stateIs =
   <A>(slot: Slot<A>, predicate: (value: A) => boolean): StopWhen =>
   (run) =>
     Effect.map(run.state.get(slot), predicate)
 
-/** Holds when both do. The second is asked only where the first does. */
+/**
+ * Holds when both do. The second is asked only where the first does.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
 export const and: {
   <E2, R2>(that: StopWhen<E2, R2>): <E, R>(self: StopWhen<E, R>) => StopWhen<E | E2, R | R2>
   <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2>
@@ -56,7 +91,12 @@ export const and: {
       Effect.flatMap(self(run), (holds) => (holds ? that(run) : Effect.succeed(false)))
 )
 
-/** Holds when either does. The second is asked only where the first does not. */
+/**
+ * Holds when either does. The second is asked only where the first does not.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
 export const or: {
   <E2, R2>(that: StopWhen<E2, R2>): <E, R>(self: StopWhen<E, R>) => StopWhen<E | E2, R | R2>
   <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2>
@@ -67,7 +107,12 @@ export const or: {
       Effect.flatMap(self(run), (holds) => (holds ? Effect.succeed(true) : that(run)))
 )
 
-/** Holds when the condition does not. */
+/**
+ * Holds when the condition does not.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
 export const not =
   <E, R>(self: StopWhen<E, R>): StopWhen<E, R> =>
   (run) =>

@@ -36,6 +36,9 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  * touches things outside of the agent's own world. `paged`: it gives large things in parts by itself, so that its
  * results are never put into files. `volatile`: the same call may be answered otherwise the next time (a status, a
  * command, a test run), so a model that makes it again does not go in circles. What is not said counts as not so.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Annotations {
   readonly readOnly?: boolean | undefined
@@ -49,6 +52,9 @@ export interface Annotations {
 /**
  * A call whose arguments were decoded: the arguments as they will be used (after coercion), the work, and whether
  * somebody must decide on it first, for a tool with `needsApproval` (if nothing is said: yes).
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Prepared<out R> {
   readonly arguments: JsonObject
@@ -61,6 +67,9 @@ export interface Prepared<out R> {
 /**
  * The word of a tool on a call of its own that a crash cut off: it was done, with this output; it never began; it may
  * be done again, begun or not; or that is not known here either.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export type Reconciled =
   | { readonly _tag: "Completed"; readonly output: ToolOutput }
@@ -68,25 +77,48 @@ export type Reconciled =
   | { readonly _tag: "Repeatable" }
   | { readonly _tag: "Unknown" }
 
-/** The call was done: the model reads this output. */
+/**
+ * The call was done: the model reads this output.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const completed = (output: ToolOutput | string): Reconciled => ({
   _tag: "Completed",
   output: typeof output === "string" ? makeOutput(output) : output
 })
 
-/** The call never began: it runs now. */
+/**
+ * The call never began: it runs now.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const neverBegan: Reconciled = { _tag: "NeverBegan" }
 
-/** The call may have begun, and does no harm when it runs again: it does. */
+/**
+ * The call may have begun, and does no harm when it runs again: it does.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const repeatable: Reconciled = { _tag: "Repeatable" }
 
-/** Nobody knows: the run decides as for a tool that can't say (`unknownOutcome` of `Agent.resume`). */
+/**
+ * Nobody knows: the run decides as for a tool that can't say (`unknownOutcome` of `Agent.resume`).
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const unknown: Reconciled = { _tag: "Unknown" }
 
 /**
  * A tool that needs `R` to run. `parameters` is a JSON Schema of an object; `outputLimit` is in characters of text and
  * cuts longer results and failures (head and tail stay); without one, those of more than `ToolOutput.defaultLimit` are
  * cut for the model.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Tool<out R = never> {
   readonly name: string
@@ -107,6 +139,9 @@ export interface Tool<out R = never> {
 /**
  * A tool whose calls need a decision. An agent that has one needs `Approvals`, which is asked while the run waits, or a
  * middleware that can suspend the run (then `undefined` may be its answer).
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface NeedingApproval<out R = never> extends Tool<R | Approvals> {
   readonly needsApproval: true
@@ -115,26 +150,49 @@ export interface NeedingApproval<out R = never> extends Tool<R | Approvals> {
 /**
  * The name of the tool by which an agent with an `output` schema is answered, where its model has no JSON-schema mode.
  * No other tool of such an agent may have it, and what narrows a request's tools should leave it in.
+ *
+ * @category constants
+ * @since 0.1.0
  */
 export const finalAnswer = "final_answer"
 
-/** The services that a tool needs. */
+/**
+ * The services that a tool needs.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Services<T> = T extends Tool<infer R> ? R : never
 
-/** The services that a tool needs in an agent: where that can be suspended, nobody who decides while the run waits. */
+/**
+ * The services that a tool needs in an agent: where that can be suspended, nobody who decides while the run waits.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type ServicesIn<T, Suspension> = [Suspension] extends [never]
   ? Services<T>
   : T extends NeedingApproval<infer R>
     ? R
     : Services<T>
 
-/** The calls that need a decision: all, or those of whose arguments (as `execute` is given them) a function says so. */
+/**
+ * The calls that need a decision: all, or those of whose arguments (as `execute` is given them) a function says so.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type NeedsApproval<A> = true | ((args: A) => Answers)
 
 /** The answer to a question. */
 type Answers = boolean | Effect.Effect<boolean, never, unknown>
 
-/** The tool that `make` and `dynamic` give: `Always` and `Answer` are `never` for one without `needsApproval`. */
+/**
+ * The tool that `make` and `dynamic` give: `Always` and `Answer` are `never` for one without `needsApproval`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Made<R, Always, Answer> = [Always | Answer] extends [never]
   ? Tool<R>
   : NeedingApproval<R | (Answer extends Effect.Effect<boolean, never, infer R2> ? R2 : never)>
@@ -145,13 +203,23 @@ type Given<T> = T extends infer Own ? Own : never
 /** Parameters by their names. */
 type Fields = { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown> }
 
-/** Parameters: fields, a struct (or class) of them, or an object schema of another library. */
+/**
+ * Parameters: fields, a struct (or class) of them, or an object schema of another library.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Parameters =
   | Fields
   | (Schema.ConstraintCodec<unknown, unknown> & { readonly fields: Schema.Struct.Fields })
   | StandardSchema
 
-/** The arguments of a tool with these parameters. */
+/**
+ * The arguments of a tool with these parameters.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Arguments<P> =
   P extends Schema.ConstraintCodec<infer A, unknown>
     ? A
@@ -164,6 +232,9 @@ export type Arguments<P> =
 /**
  * The options of any tool beside its parameters and its work. One that runs agents says by `reaches` which tools these
  * have (`Agent.toolNames`): an inherited rule about such a tool is not taken for a misspelt one.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Options {
   readonly description: string
@@ -287,6 +358,9 @@ const decoderOf = (parameters: Parameters): Decoder<unknown> => {
  * `reconcile` is asked when a run resumes behind a crash that cut off a call of the tool, before the call is reported
  * as one of which nobody knows whether it took effect: it looks the call up where it would have had its effect (by an
  * idempotency key, an order number). It is not asked of tools that only read, or are idempotent: these run again.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make = <
   const P extends Parameters,
@@ -317,6 +391,9 @@ export const make = <
 /**
  * Makes a tool from a JSON Schema, for tools that are only known at run time (MCP, OpenAPI). Arguments are checked
  * against the schema as far as it can be interpreted, and arrive as JSON. `needsApproval` is as for `make`.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const dynamic = <E = never, R = never, Always extends true = never, Answer extends Answers = never, R2 = never>(
   name: string,
@@ -337,7 +414,12 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
     // What is given is what it is.
   ) as Made<R | Given<R2>, Always, Answer>
 
-/** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked. */
+/**
+ * Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked.
+ *
+ * @category running
+ * @since 0.1.0
+ */
 export const run = <R>(tool: Tool<R>, args: JsonObject): Effect.Effect<ToolOutput, ToolError, R> =>
   Effect.flatMap(
     Effect.suspend(() => toEffect(tool.prepare(args))),

@@ -14,6 +14,9 @@ import type { Run } from "./Run.ts"
  *
  * `path` is the lineage of agent names from the root. `emit` sends a `ToolProgress` event. `messages` is a snapshot of
  * the conversation up to the call.
+ *
+ * @category services
+ * @since 0.1.0
  */
 export class ToolContext extends Context.Service<
   ToolContext,

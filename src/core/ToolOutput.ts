@@ -13,6 +13,9 @@ import { Cited } from "./Sources.ts"
  * marks a result that the model should treat as a failure. `returnDirect` ends the run with this content as the answer.
  * `state` is applied when `execute` succeeded with it, `isError` or not. `sources` are numbered over the run, and the
  * model is shown their list behind the content.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface ToolOutput {
   readonly content: ReadonlyArray<Content.Block>
@@ -23,7 +26,12 @@ export interface ToolOutput {
   readonly sources?: ReadonlyArray<Cited> | undefined
 }
 
-/** Makes an output. */
+/**
+ * Makes an output.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const make = (
   content: Content.Input,
   options?: {
@@ -62,6 +70,9 @@ const isOutput = (value: unknown): value is ToolOutput =>
 /**
  * The output that `execute` gave: a string is an output of that text; `details` are JSON from here on. `undefined` for
  * what is neither a string nor an output.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const fromResult = (result: unknown): ToolOutput | undefined => {
   if (typeof result === "string") return make(result)
@@ -71,22 +82,38 @@ export const fromResult = (result: unknown): ToolOutput | undefined => {
   return { ...result, details: fromUnknown(details) }
 }
 
-/** The text of an output. */
+/**
+ * The text of an output.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const text = (output: ToolOutput): string => Content.toText(output.content)
 
 /**
  * The number of characters of text (100,000) that a model is shown of a result or a failure of a tool that has no
  * `outputLimit`.
+ *
+ * @category constants
+ * @since 0.1.0
  */
 export const defaultLimit = 100_000
 
-/** Head and tail of a text of more characters than `limit`; what was left out is said between them. */
+/**
+ * Head and tail of a text of more characters than `limit`; what was left out is said between them.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
 export const truncateText = (whole: string, limit: number): string =>
   cutMiddle(whole, limit, (left) => `\n[… ${left} of ${whole.length} characters left out …]\n`)
 
 /**
  * Keeps the text of an output under a number of characters: head and tail stay, what was left out is said between them.
  * Blocks other than text come after it, as they are.
+ *
+ * @category combinators
+ * @since 0.1.0
  */
 export const truncate = (output: ToolOutput, limit: number): ToolOutput => {
   let length = 0

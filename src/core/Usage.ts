@@ -6,6 +6,9 @@ import * as Schema from "effect/Schema"
 /**
  * Token counts of one or more model calls. `inputTokens` counts everything that the provider read, cached tokens
  * included; `cost` is in the currency of the prices (US dollars by convention), absent when no price is known.
+ *
+ * @category schemas
+ * @since 0.1.0
  */
 export const Usage = Schema.Struct({
   inputTokens: Schema.Finite,
@@ -17,7 +20,12 @@ export const Usage = Schema.Struct({
 })
 export type Usage = typeof Usage.Type
 
-/** Price of one million tokens. A kind that is left out is charged as its plain counterpart (input or output). */
+/**
+ * Price of one million tokens. A kind that is left out is charged as its plain counterpart (input or output).
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Prices {
   readonly input: number
   readonly output: number
@@ -25,7 +33,12 @@ export interface Prices {
   readonly cacheWrite?: number | undefined
 }
 
-/** Nothing used. */
+/**
+ * Nothing used.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const zero: Usage = {
   inputTokens: 0,
   outputTokens: 0,
@@ -34,13 +47,28 @@ export const zero: Usage = {
   reasoningTokens: 0
 }
 
-/** Makes a usage from the counts that are known. */
+/**
+ * Makes a usage from the counts that are known.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const make = (counts: Partial<Usage>): Usage => ({ ...zero, ...counts })
 
-/** Tokens in and out together. */
+/**
+ * Tokens in and out together.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const totalTokens = (usage: Usage): number => usage.inputTokens + usage.outputTokens
 
-/** Adds two usages. The sum has a cost as soon as one of them has. */
+/**
+ * Adds two usages. The sum has a cost as soon as one of them has.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
 export const add = (left: Usage, right: Usage): Usage => {
   const sum = {
     inputTokens: left.inputTokens + right.inputTokens,
@@ -54,7 +82,12 @@ export const add = (left: Usage, right: Usage): Usage => {
     : { ...sum, cost: (left.cost ?? 0) + (right.cost ?? 0) }
 }
 
-/** Sets `cost` from prices, unless the provider already told it. */
+/**
+ * Sets `cost` from prices, unless the provider already told it.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
 export const priced = (usage: Usage, prices: Prices): Usage => {
   if (usage.cost !== undefined) return usage
   const fresh = Math.max(0, usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens)

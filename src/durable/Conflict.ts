@@ -3,7 +3,12 @@
  */
 import * as Schema from "effect/Schema"
 
-/** An input with this id, and other content, was taken before. Send it with an id of its own. */
+/**
+ * An input with this id, and other content, was taken before. Send it with an id of its own.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
 export class Conflict extends Schema.TaggedError<Conflict>()("Conflict", {
   threadId: Schema.String,
   inputId: Schema.String

@@ -3,7 +3,12 @@
  */
 import * as Schema from "effect/Schema"
 
-/** The thread has no run now. Send an input. */
+/**
+ * The thread has no run now. Send an input.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
 export class NotRunning extends Schema.TaggedError<NotRunning>()("NotRunning", { threadId: Schema.String }) {
   override get message(): string {
     return `The thread ${JSON.stringify(this.threadId)} has no run now; send an input`

@@ -20,10 +20,20 @@ import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { escaped } from "../support/untrusted.ts"
 
-/** The name of this middleware. */
+/**
+ * The name of this middleware.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "AskUser"
 
-/** The name of the tool. */
+/**
+ * The name of the tool.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const toolName = "ask_user"
 
 const askUser = Tool.make(toolName, {
@@ -59,8 +69,18 @@ const parts: Middleware.Parts<never, never, Middleware.AskingGate> = {
     )
 }
 
-/** Asks the `Approvals` service while the run waits. */
+/**
+ * Asks the `Approvals` service while the run waits.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const make = (): Middleware.Middleware<never, Approvals> => Middleware.asking(parts)
 
-/** Ends the run until the user has answered. */
+/**
+ * Ends the run until the user has answered.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const suspending = (): Middleware.Suspending => Middleware.suspending(parts)

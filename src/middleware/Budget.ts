@@ -25,7 +25,12 @@ import { totalTokens } from "../core/Usage.ts"
 import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
 
-/** The name of this middleware. */
+/**
+ * The name of this middleware.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "Budget"
 
 /** Amounts as a person reads them. */
@@ -43,6 +48,9 @@ const isUsedUp = ({ limit, max }: Pick<Ledger.Reached, "limit" | "max">): string
 /**
  * A run used up what it was given and would have gone on. `limit` says of what, `max` how much it was given and `used`
  * how much it had used by then: tokens, money, calls, rounds, or milliseconds. `agent` is the one that was stopped.
+ *
+ * @category errors
+ * @since 0.1.0
  */
 export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("BudgetExceeded", {
   agent: Schema.String,
@@ -61,6 +69,9 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("Budget
  * `tokens` are those read and written in all model calls, retries and side calls too. `cost` is in the currency of the
  * model's prices; what has no price costs nothing, which a warning says. `toolCalls` are those that the budget let
  * through. `rounds` are the turns of all agents, forced final answers not counted. `time` is since the run began.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Limits {
   readonly tokens?: number | undefined
@@ -226,6 +237,9 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
  * model call is let finish, since it may be the answer. With `"fail"`, both are interrupted.
  *
  * It may stand anywhere in the stack; what comes after it does not begin when the budget is used up, so put it first.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make = <const Mode extends "finalAnswer" | "fail">(
   options: Limits & { readonly onExhausted: Mode }

@@ -32,7 +32,12 @@ import { sha256 } from "../support/hash.ts"
 import { cut } from "../support/text.ts"
 import { amountProblem, countProblem } from "./internal/limits.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+/**
+ * The name of this middleware: one of yours with it takes its place in a deep agent.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "Filesystem"
 
 /** Characters that are counted as one token. */
@@ -46,6 +51,9 @@ const preview = { lines: 5, characters: 1_000 } as const
  * message, all of its text counts. A result is put away at 25,000 tokens at the latest, since no more is shown of one
  * (`ToolOutput.defaultLimit`); `Infinity` puts none away. `folder` is where files are put. `keep` (200) is how many of
  * them stay there: the oldest go first. Other files of the folder are left alone.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Options {
   readonly toolResults?: number | undefined
@@ -136,7 +144,12 @@ interface View {
   shown: Array<Message.Message> | undefined
 }
 
-/** Puts large results and messages away. It needs the backend that the agent's file tools work on. */
+/**
+ * Puts large results and messages away. It needs the backend that the agent's file tools work on.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const make = (options: Options = {}): Middleware.Middleware<never, Backend> => {
   const folder = options.folder ?? "/large_results"
   const keep = options.keep ?? 200

@@ -32,10 +32,18 @@ export { pass, type Verdict }
 
 /**
  * Something is wrong. The reason is for logs, events and the error; in the place of a tool call, the model reads it.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const trip = (reason: string): Verdict => ({ _tag: "Trip", reason })
 
-/** A guardrail stopped the run. `guardrail` is its name, `stage` what it looked at, `reason` what its check said. */
+/**
+ * A guardrail stopped the run. `guardrail` is its name, `stage` what it looked at, `reason` what its check said.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
 export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("GuardrailTripped", {
   guardrail: Schema.String,
   stage: Schema.Literals(["input", "output", "toolCall"]),
@@ -52,19 +60,35 @@ export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("Gu
  * The time of a check. `"before"`: nothing continues until it passes. `"beside"`: the model's text is streamed
  * meanwhile, and a trip voids it (a `TurnRestarted` event); what the turn would do (an answer, tool calls) waits for
  * the verdict.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export type Mode = "before" | "beside"
 
 /**
  * The effect of a trip: `"fail"` fails the run with {@link GuardrailTripped}; an answer is given in the model's place
  * and ends the run as `refused`.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export type OnTrip = "fail" | { readonly answer: string }
 
-/** Failures that a guardrail adds to an agent's. */
+/**
+ * Failures that a guardrail adds to an agent's.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Tripping<T> = "fail" extends T ? GuardrailTripped : never
 
-/** Options of a guardrail: its check, and what happens on a trip. */
+/**
+ * Options of a guardrail: its check, and what happens on a trip.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Options<Subject, E, R, T> {
   readonly name: string
   readonly check: (subject: Subject) => Effect.Effect<Verdict, E, R>
@@ -74,7 +98,12 @@ export interface Options<Subject, E, R, T> {
 /** T is what it is by default when nothing was given to infer it from. */
 const byDefault = <T>(value: string): T => value as T
 
-/** The messages of the user (or a parent agent) since the model was last asked. */
+/**
+ * The messages of the user (or a parent agent) since the model was last asked.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Input {
   readonly text: string
   readonly messages: ReadonlyArray<Message.HumanMessage>
@@ -84,6 +113,9 @@ export interface Input {
 /**
  * A turn of the model. One that calls tools is not the answer yet, but its text is shown too; an answer in a schema may
  * be a call of `final_answer`.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Output {
   readonly text: string
@@ -91,7 +123,12 @@ export interface Output {
   readonly run: Run
 }
 
-/** A tool call that is about to run. */
+/**
+ * A tool call that is about to run.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Call {
   readonly call: Middleware.PreparedCall
   readonly run: Run
@@ -139,6 +176,9 @@ const inTurn =
  *
  * `mode` is `"before"` by default: a trip costs no tokens. `"beside"` costs no time: the model is asked at once, and
  * cut off when the check trips. Put it before the middleware that asks again (`ModelRetry`) or rewrites what is said.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const input = <E = never, R = never, const T extends OnTrip = "fail">(
   options: Options<Input, E, R, T> & { readonly mode?: Mode | undefined }
@@ -193,6 +233,9 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
  * `mode` is `"before"` by default: nothing of a turn is shown until it has passed as a whole, so there is no streaming.
  * With `"beside"` the text is streamed, and voided when the check of the complete turn trips. Put it before the
  * middleware that changes what the model says.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const output = <E = never, R = never, const T extends OnTrip = "fail">(
   options: Options<Output, E, R, T> & { readonly mode?: Mode | undefined }
@@ -227,6 +270,9 @@ export const output = <E = never, R = never, const T extends OnTrip = "fail">(
  * Checks tool calls, all of a turn at once, before the first of them runs. A call that trips is not run: the model is
  * told the reason and goes on (`onTrip: "answer"`, the default), or the run fails with {@link GuardrailTripped}
  * (`"fail"`, and then no call of the turn runs). Sub-agents inherit the check.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const toolCalls = <E = never, R = never, const T extends "answer" | "fail" = "answer">(
   options: Options<Call, E, R, T>

@@ -42,16 +42,36 @@ import { defined } from "../support/defined.ts"
 import { before, conversation, type Spoken, slotPrefix, spoken, turnsIn } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 
-/** The name of this middleware. */
+/**
+ * The name of this middleware.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "Handoffs"
 
-/** The name of the middleware of {@link peers}. */
+/**
+ * The name of the middleware of {@link peers}.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const peersName = "HandoffPeers"
 
-/** Handovers of a conversation in one run, at most, by default. */
+/**
+ * Handovers of a conversation in one run, at most, by default.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const defaultMaxTransfers = 8
 
-/** The agent that has the conversation: the name of the one it was handed to, `null` for the one that it began with. */
+/**
+ * The agent that has the conversation: the name of the one it was handed to, `null` for the one that it began with.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const active = AgentState.slot("handoffs.active", { schema: Schema.NullOr(Schema.String), initial: null })
 
 /** Handovers so far, and the run that they are counted in. */
@@ -68,7 +88,12 @@ const requested = AgentState.slot("handoffs.requested", {
   initial: null
 })
 
-/** The name of the tool that hands over to an agent. Letters that a tool's name can't have become `_`. */
+/**
+ * The name of the tool that hands over to an agent. Letters that a tool's name can't have become `_`.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const toolName = (agent: string): string => `transfer_to_${agent.replaceAll(/[^A-Za-z0-9_-]/g, "_")}`
 
 const parameters = {
@@ -236,6 +261,9 @@ const handOver = (agent: string): Effect.Effect<TurnPart> =>
  *
  * A failure of the other agent is told to this agent's model. An agent with an `output` schema is given the other's
  * answer as a result, and answers in its schema itself.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make = <const Agents extends ReadonlyArray<AnyAgent>>(options: {
   readonly agents: Agents
@@ -290,6 +318,9 @@ const makePeer = (name: string, description: string): Tool.Tool<ToolContext> =>
  * Offers `transfer_to_<name>` to an agent that conversations are handed to: by the names of the agents that it may hand
  * them on to, with what each is for. The one that has {@link make} sees to it; a name that it does not know, and its
  * own, hand the conversation back.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const peers = (names: Readonly<Record<string, string>>): Middleware.Middleware<never, ToolContext> => {
   const tools = Object.entries(names).map(([name, description]) => makePeer(name, description))

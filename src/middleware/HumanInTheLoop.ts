@@ -37,13 +37,21 @@ import type { Run } from "../core/Run.ts"
 import { describeArguments } from "../core/ToolCall.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+/**
+ * The name of this middleware: one of yours with it takes its place in a deep agent.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "HumanInTheLoop"
 
 /**
  * A rule for the calls of a tool. `when` looks at the arguments as the tool will be given them (default: always).
  * `allow` is what may be decided (default: everything). `describe` is what the person reads. `likeness` tells which
  * calls an "always" covers: those with the same text (default: all calls of the tool).
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Rule {
   readonly when?: ((args: JsonObject) => boolean) | undefined
@@ -63,6 +71,9 @@ export interface Rule {
  * agent has `needsApproval`, fail the agent's runs with `InvalidAgent`.
  *
  * A rule for a tool (`false` too) takes the place of its own `needsApproval`, and what was decided holds for it.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Options {
   readonly tools?: { readonly [name: string]: boolean | ((args: JsonObject) => boolean) | Rule } | undefined
@@ -71,7 +82,12 @@ export interface Options {
   readonly inherit?: boolean | undefined
 }
 
-/** Calls that were approved for good in this thread, by tool and likeness. The whole tree of agents shares them. */
+/**
+ * Calls that were approved for good in this thread, by tool and likeness. The whole tree of agents shares them.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const always = AgentState.slot("approvedAlways", {
   schema: Schema.Array(Schema.String),
   initial: [],
@@ -147,10 +163,20 @@ const parts = (options: Options) => ({
   state: [always]
 })
 
-/** Asks the `Approvals` service while the run waits. */
+/**
+ * Asks the `Approvals` service while the run waits.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const make = (options: Options): Middleware.Middleware<never, Approval.Approvals> =>
   Middleware.asking({ ...parts(options), gateToolCalls: gates(options) })
 
-/** Ends the run until somebody has decided. */
+/**
+ * Ends the run until somebody has decided.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const suspending = (options: Options): Middleware.Suspending =>
   Middleware.suspending({ ...parts(options), gateToolCalls: gates(options) })

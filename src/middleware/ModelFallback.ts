@@ -28,7 +28,12 @@ import { defined } from "../support/defined.ts"
 import { type Opened, openModel } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
 
-/** The name of this middleware. */
+/**
+ * The name of this middleware.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "ModelFallback"
 
 type Opening<E, R> = Effect.Effect<Opened, ModelError | E, R>
@@ -108,6 +113,9 @@ const fallBack = <E, R>(
  * `ModelRetry` outside begins again; the `detail` of that `ModelError` says what each model said.
  *
  * Middleware inside of this one sees those calls like any other.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel.ChatModel, unknown, unknown>>>(
   layers: Layers,

@@ -24,7 +24,12 @@ import { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+/**
+ * The name of this middleware: one of yours with it takes its place in a deep agent.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "ModelTimeout"
 
 const timedOut = (run: Run, detail: string): ModelError =>
@@ -34,6 +39,9 @@ const timedOut = (run: Run, detail: string): ModelError =>
  * Fails a model call with the reason `Timeout`, which `ModelRetry` (put it outside) retries, and interrupts the stream:
  * after `idle` (120 s) of waiting for a next part, the first one included, or after `total` (60 min) from the beginning
  * of the call. Time in which the reader of the parts is busy is not idle. `"Infinity"` sets no limit.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make = (options?: {
   readonly idle?: Duration.Input | undefined

@@ -15,7 +15,12 @@
 import { type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+/**
+ * The name of this middleware: one of yours with it takes its place in a deep agent.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "PromptCaching"
 
 /** The end of this request, which the next one reads, and the end of the last one, which this one reads. */
@@ -28,6 +33,9 @@ const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
 
 /**
  * Adds the hints to every turn that has none. Register it inside of what rewrites the history, such as summarization.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make = (): Middleware.Middleware =>
   Middleware.make({

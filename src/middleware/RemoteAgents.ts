@@ -44,6 +44,9 @@ export type { Protocol }
  * - `pollInterval`: how long is waited between two looks at a run (2 seconds)
  * - `timeout`: how long one request may take (30 seconds)
  * - `maxBytes`: the largest answer that is read, in bytes (10 MiB); a thread is read whole at the end of a run
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Options {
   readonly name: string
@@ -65,6 +68,9 @@ const millis = (input: Duration.Input): number => Duration.toMillis(timeOf(input
  * It goes on when this process ends, and the next one takes it up again, by what is in the state of the thread here.
  * Requests that fail are tried again; after 10 in a row the task is `lost`, and `check_task` tries once more. A run
  * that waits for a person there is `suspended`, and can only be decided on there.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make = (options: Options): Worker<HttpClient> => {
   const { agentId, description, headers = {}, maxBytes = 10 * 1024 * 1024, name, protocol = "langgraph", url } = options

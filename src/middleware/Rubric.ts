@@ -23,28 +23,56 @@ import type { Run } from "../core/Run.ts"
 import { cut } from "../support/text.ts"
 import { countProblem } from "./internal/limits.ts"
 
-/** The name of this middleware. */
+/**
+ * The name of this middleware.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "Rubric"
 
 /**
  * The verdict of a grader. `feedback` goes to the agent. `Unknown` is a grader that came to nothing: the answer stands,
  * with a `Warning` event (`rubric-unreadable`).
+ *
+ * @category models
+ * @since 0.1.0
  */
 export type Verdict =
   | { readonly _tag: "Satisfied" }
   | { readonly _tag: "NeedsRevision"; readonly feedback: string }
   | { readonly _tag: "Unknown" }
 
-/** The answer is good. */
+/**
+ * The answer is good.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const satisfied: Verdict = { _tag: "Satisfied" }
 
-/** The answer is not good enough, and why. */
+/**
+ * The answer is not good enough, and why.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const needsRevision = (feedback: string): Verdict => ({ _tag: "NeedsRevision", feedback })
 
-/** Nobody can say whether the answer is good. */
+/**
+ * Nobody can say whether the answer is good.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const unknown: Verdict = { _tag: "Unknown" }
 
-/** The subject of a grade: the answer, and its run. */
+/**
+ * The subject of a grade: the answer, and its run.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Subject {
   readonly answer: string
   readonly run: Run
@@ -108,6 +136,9 @@ const byModel = (criteria: string) =>
 /**
  * Has a grader of yours look at the answer: an agent with another model, a program. `maxRevisions` (3) bounds how often
  * the agent is sent back; an answer that is not good enough even then stands, with a `Warning` event (`rubric-unmet`).
+ *
+ * @category constants
+ * @since 0.1.0
  */
 export const graded = <E = never, R = never>(options: {
   readonly grade: (subject: Subject) => Effect.Effect<Verdict, E, R>
@@ -150,7 +181,12 @@ export const graded = <E = never, R = never>(options: {
   })
 }
 
-/** Has the agent's own model grade its answer against criteria. With a verdict that can't be read the answer stands. */
+/**
+ * Has the agent's own model grade its answer against criteria. With a verdict that can't be read the answer stands.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const make = (options: {
   readonly criteria: string
   readonly maxRevisions?: number | undefined

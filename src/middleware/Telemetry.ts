@@ -28,7 +28,12 @@ import * as Usage from "../core/Usage.ts"
 import { defined } from "../support/defined.ts"
 import * as GenAi from "./internal/genAi.ts"
 
-/** The name of this middleware. */
+/**
+ * The name of this middleware.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "Telemetry"
 
 type Attributes = Record<string, unknown>
@@ -88,6 +93,9 @@ const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOpti
  *
  * First in the stack, a `chat` span covers a call with all its retries, and a tool's span its retries; last, there is a
  * span for each try.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make = (options?: { readonly captureContent?: boolean | undefined }): Middleware.Middleware => {
   const capture = options?.captureContent ?? false

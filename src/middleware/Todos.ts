@@ -21,24 +21,54 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as Given from "./internal/givenTodos.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
+/**
+ * The name of this middleware: one of yours with it takes its place in a deep agent.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "Todos"
 
-/** The status of a todo. */
+/**
+ * The status of a todo.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const Status = Given.Status
 export type Status = Given.Status
 
-/** One todo. */
+/**
+ * One todo.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
 export const Todo = Schema.Struct({ id: Schema.String, content: Schema.String, status: Status })
 export type Todo = typeof Todo.Type
 
-/** The list: an agent's own, in its state and in every checkpoint. */
+/**
+ * The list: an agent's own, in its state and in every checkpoint.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const todos = AgentState.slot("todos", { schema: Schema.Array(Todo), initial: [] })
 
-/** At most so many todos, of so many characters each. */
+/**
+ * At most so many todos, of so many characters each.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const limits = { todos: 100, characters: 1_000 } as const
 
-/** The name of the tool. */
+/**
+ * The name of the tool.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const toolName = "write_todos"
 
 const marks: { readonly [S in Status]: string } = {
@@ -48,13 +78,23 @@ const marks: { readonly [S in Status]: string } = {
   cancelled: "[-]"
 }
 
-/** The list as the model reads it. */
+/**
+ * The list as the model reads it.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const render = (list: ReadonlyArray<Todo>): string =>
   list.length === 0
     ? "The list is empty."
     : list.map(({ content, id, status }) => `${marks[status]} ${id}. ${content}`).join("\n")
 
-/** Picks the todos that are not done yet, for a summary to keep. */
+/**
+ * Picks the todos that are not done yet, for a summary to keep.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const open = (list: ReadonlyArray<Todo>): ReadonlyArray<Todo> =>
   list.filter(({ status }) => status === "pending" || status === "in_progress")
 
@@ -145,7 +185,12 @@ const lenient = Tool.make(toolName, {
 
 const writeTodos = { ...lenient, parameters: asked.parameters }
 
-/** Offers `write_todos`. When to use it is in its description, which goes where it goes. */
+/**
+ * Offers `write_todos`. When to use it is in its description, which goes where it goes.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const make = (): Middleware.Middleware<never, ToolContext> =>
   Middleware.make({
     name,

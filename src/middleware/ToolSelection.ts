@@ -29,15 +29,28 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as Catalogue from "./internal/toolSelection/catalogue.ts"
 
-/** The name of this middleware. */
+/**
+ * The name of this middleware.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "ToolSelection"
 
-/** The tool with which a model brings others in. */
+/**
+ * The tool with which a model brings others in.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const searchTool = "search_tools"
 
 /**
  * The tools that were brought in, by name, in the order in which they came; and the id of the last human message that
  * tools were preselected for.
+ *
+ * @category constants
+ * @since 0.1.0
  */
 export const selection = AgentState.slot("tool-selection", {
   schema: Schema.Struct({ tools: Schema.Array(Schema.String), preselectedFor: Schema.optionalKey(Schema.String) }),
@@ -73,6 +86,9 @@ const report = (found: ReadonlyArray<ToolDefinition>): string =>
  * before the model is asked about it.
  *
  * It works on what the agent and its middleware bring. Put it after middleware that takes tools away.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make = (options?: {
   readonly alwaysOffer?: ReadonlyArray<string> | undefined

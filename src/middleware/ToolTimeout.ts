@@ -18,7 +18,12 @@ import * as Middleware from "../core/Middleware.ts"
 import { ToolError } from "../core/ToolError.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 
-/** The name of this middleware. */
+/**
+ * The name of this middleware.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const name = "ToolTimeout"
 
 const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, ToolError> =>
@@ -35,6 +40,9 @@ const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, 
  *
  * `default` is the limit of every tool that `tools` does not name; without it these have none. `tools` gives a limit by
  * the tool's name; `"Infinity"` is none. Outside of `ToolRetry` a limit holds for all tries together, inside for each.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const make = (options: {
   readonly default?: Duration.Input | undefined

@@ -48,6 +48,9 @@ import { numberOf, objectOf } from "./internal/read.ts"
  * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default; the
  *   `ModelTimeout` middleware limits a turn
  * - `serviceTier`: whether priority capacity may be used
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Options extends Connection, Settings, Overrides {
   readonly model: string
@@ -84,11 +87,17 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
 /**
  * A model with these options. Building it fails with a `ModelError`: `Unsupported` where the SDK is not installed. What
  * goes wrong with a request (no credentials too) fails its turn.
+ *
+ * @category layers
+ * @since 0.1.0
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
 /**
  * As {@link layer}, with options of which any may be a `Config`. The key is read from `ANTHROPIC_API_KEY` by default.
+ *
+ * @category layers
+ * @since 0.1.0
  */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(
@@ -99,13 +108,21 @@ export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel
     })
   )
 
-/** A request to be counted, of which only the messages are needed. */
+/**
+ * A request to be counted, of which only the messages are needed.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Countable = Pick<ModelRequest, "messages"> &
   Partial<Pick<ModelRequest, "systemPrompt" | "tools" | "toolChoice" | "outputSchema">>
 
 /**
  * Asks the API how many input tokens a request has, encoded as `layer` with the same options encodes it. Free of
  * charge, with a rate limit of its own.
+ *
+ * @category getters
+ * @since 0.1.0
  */
 export const countTokens = Effect.fn("AnthropicChatModel.countTokens")(function* (
   options: Options,

@@ -26,13 +26,23 @@ import { normaliseName } from "../support/names.ts"
 import { keyFrom } from "./internal/keys.ts"
 import { parametersOf, type ProviderProfile, withParameters } from "./ProviderProfile.ts"
 
-/** A provider: the name before the colon, and the layer of each of its models. */
+/**
+ * A provider: the name before the colon, and the layer of each of its models.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Provider<out E = ModelError | Config.ConfigError, out R = never> {
   readonly name: string
   readonly layer: (model: string) => Layer.Layer<ChatModel, E, R>
 }
 
-/** The text before the first colon names no provider that is known here; `known` lists those that are. */
+/**
+ * The text before the first colon names no provider that is known here; `known` lists those that are.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
 export class UnknownProvider extends Schema.TaggedError<UnknownProvider>()("UnknownProvider", {
   spec: Schema.String,
   known: Schema.Array(Schema.String)
@@ -110,7 +120,12 @@ const compatible = (name: string, baseURL: string, key?: string): Provider => ({
     )
 })
 
-/** The providers that need no words of yours. */
+/**
+ * The providers that need no words of yours.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const providers: ReadonlyArray<Provider> = [
   anthropic,
   bedrock,
@@ -133,6 +148,9 @@ export const providers: ReadonlyArray<Provider> = [
  * A layer of the model that `spec` names: `provider:model`, cut at the first colon, so that a model's own colons stay.
  * Providers are found whatever their case, `-` and `_`. `providers` come before the built-in ones; `profiles` are
  * parameters by provider and model, under those of a request.
+ *
+ * @category combinators
+ * @since 0.1.0
  */
 export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknown>> = ReadonlyArray<Provider<never>>>(
   spec: string,

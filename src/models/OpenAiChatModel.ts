@@ -36,6 +36,9 @@ import type { Overrides } from "./internal/overrides.ts"
  * Connection and parameters of a model. Only parameters that are set are sent; those of a request win over them, and a
  * `null` there takes one out. Window, vision and prices are by default what is known of the model (an unknown one
  * sees), and `structuredOutput` is `"native"`.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Options extends Connection, Overrides, Parameters {
   /** The model's id, as the API knows it. */
@@ -84,9 +87,17 @@ const make = Effect.fnUntraced(function* (options: Options) {
 /**
  * A model with these options. Building it fails with a `ModelError`: `Authentication` where no key is found,
  * `Unsupported` where the package `openai` is not installed.
+ *
+ * @category layers
+ * @since 0.1.0
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
-/** As {@link layer}, with options of which any may be a `Config`. The key is read from `OPENAI_API_KEY` by default. */
+/**
+ * As {@link layer}, with options of which any may be a `Config`. The key is read from `OPENAI_API_KEY` by default.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

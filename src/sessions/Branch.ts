@@ -33,10 +33,20 @@ import { problemAt } from "./internal/points.ts"
 import { shorten, transcript } from "./internal/transcript.ts"
 import { makeEntryId, persistent } from "./internal/write.ts"
 
-/** The `source` of messages that summarise a branch. */
+/**
+ * The `source` of messages that summarise a branch.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
 export const source = "branch-summary"
 
-/** The model gave no summary, so the conversation is where it was. */
+/**
+ * The model gave no summary, so the conversation is where it was.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
 export class NoSummary extends Schema.TaggedError<NoSummary>()("NoSummary", {
   threadId: Schema.String,
   problem: Schema.String
@@ -49,6 +59,9 @@ export class NoSummary extends Schema.TaggedError<NoSummary>()("NoSummary", {
 /**
  * The agent that writes summaries unless you bring one: with the model in its surroundings, in one turn. To give it
  * another model, `Agent.provide(Branch.summarizer, layer)`.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const summarizer: Agent.Agent<string, ModelError, ChatModel> = Agent.make({
   name: "branch-summarizer",
@@ -72,7 +85,12 @@ What was left undone.
 Use at most 600 words. Answer with the summary and nothing else.`
 })
 
-/** The result of `leave`. `summary` is `undefined` if there was nothing to summarise. */
+/**
+ * The result of `leave`. `summary` is `undefined` if there was nothing to summarise.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Left {
   readonly leaf: Leaf
   readonly summary: Message.HumanMessage | undefined
@@ -103,6 +121,9 @@ const isOverflow = (error: unknown): boolean => isModelError(error) && error.rea
  * The summarizer may be any agent: a model of its own, retries and budgets are its middleware. It is given the messages
  * as text, in about 200,000 bytes at most; of a longer branch it is shown the beginning and the end, and when its model
  * says that this was too much (`ContextOverflow`), it is asked again with less.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const leave = Effect.fnUntraced(function* <E, R>(
   threadId: string,

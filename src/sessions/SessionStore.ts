@@ -48,12 +48,20 @@ const opened = Effect.fnUntraced(function* (store: Service, threadId: string) {
 /**
  * `busy` says what becomes of a run while another one of this process is at work on its thread, by whatever chat,
  * handler or tool: it waits (`queue`, the default), or fails with `Busy` (`refuse`), before it asks or stores anything.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface JournalOptions {
   readonly busy?: "queue" | "refuse" | undefined
 }
 
-/** A journal that writes to a store. */
+/**
+ * A journal that writes to a store.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const makeJournal = (store: Service, options?: JournalOptions): Journal["Service"] => ({
   hold: (threadId) => take(store, threadId, options?.busy ?? "queue"),
   open: Effect.fnUntraced(function* (threadId) {
@@ -79,23 +87,41 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
  * Makes runs with a `threadId` write to the store, and begin with what the thread has come to. A thread that is not
  * there is made; one that is archived fails with `Archived`. One run of this process at a time is at work on a thread:
  * a second one waits for it. While the store is `Unavailable`, each operation is tried again for about three seconds.
+ *
+ * @category constructors
+ * @since 0.1.0
  */
 export const journal: Layer.Layer<Journal, never, SessionStore> = Layer.effect(
   Journal,
   Effect.map(SessionStore, (store) => makeJournal(store))
 )
 
-/** Like {@link journal}, with options. */
+/**
+ * Like {@link journal}, with options.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const journalWith = (options: JournalOptions): Layer.Layer<Journal, never, SessionStore> =>
   Layer.effect(
     Journal,
     Effect.map(SessionStore, (store) => makeJournal(store, options))
   )
 
-/** The checkpoint of a thread, `undefined` if it is empty: messages, state, usage. It is read from its beginning. */
+/**
+ * The checkpoint of a thread, `undefined` if it is empty: messages, state, usage. It is read from its beginning.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const checkpoint = (threadId: string): Effect.Effect<Checkpoint | undefined, SessionError, SessionStore> =>
   SessionStore.use((store) => Effect.map(load(store, threadId), (loaded) => loaded.checkpoint))
 
-/** Reads a thread as it stands: all of it at one moment, however it grows meanwhile. */
+/**
+ * Reads a thread as it stands: all of it at one moment, however it grows meanwhile.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const loadThread = (store: Service, threadId: string): Effect.Effect<Loaded, SessionError> =>
   persistent(load(store, threadId))

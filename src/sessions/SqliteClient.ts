@@ -42,6 +42,9 @@ import { inMemory, open } from "./internal/sqlite/connection.ts"
  * `synchronous` says what a power cut may take: with `"normal"` (the default), the transactions of the last moment,
  * each wholly; with `"full"`, nothing that was acknowledged. `transformQueryNames` and `transformResultNames` change
  * names of columns on their way, as with Effect's other clients.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Options {
   readonly file: string
@@ -50,15 +53,30 @@ export interface Options {
   readonly transformResultNames?: ((name: string) => string) | undefined
 }
 
-/** A client of one file. */
+/**
+ * A client of one file.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Service extends SqlClient.SqlClient {
   readonly file: string
 }
 
-/** The client of an SQLite file, for what is of SQLite only. Everything else asks for `SqlClient`. */
+/**
+ * The client of an SQLite file, for what is of SQLite only. Everything else asks for `SqlClient`.
+ *
+ * @category services
+ * @since 0.1.0
+ */
 export class SqliteClient extends Context.Service<SqliteClient, Service>()("effect-deepagents/SqliteClient") {}
 
-/** A client that is closed with its scope. A file that can't be opened fails with its name, and what to do. */
+/**
+ * A client that is closed with its scope. A file that can't be opened fails with its name, and what to do.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Service, SqlError, Scope.Scope | Reactivity.Reactivity> {
@@ -86,7 +104,12 @@ export const make = Effect.fnUntraced(function* (
   return Object.assign(client, { file })
 })
 
-/** A client of a file, as `SqlClient` and as `SqliteClient`. */
+/**
+ * A client of a file, as `SqlClient` and as `SqliteClient`.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
 export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient | SqliteClient, SqlError> =>
   Layer.provide(
     Layer.effectContext(
@@ -97,7 +120,12 @@ export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient | Sqlit
     Reactivity.layer
   )
 
-/** As {@link layer}, with options of which any may be a `Config`. */
+/**
+ * As {@link layer}, with options of which any may be a `Config`.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<SqlClient.SqlClient | SqliteClient, SqlError | Config.ConfigError> =>

@@ -56,30 +56,70 @@ import type { Request } from "./TestBackend.ts"
 
 export { type Absent, absent, NotConformant }
 
-/** The files of this machine that are behind a backend. */
+/**
+ * The files of this machine that are behind a backend.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Host<H> = subjects.Host<H>
 
-/** Makes files that are too large to be uploaded. */
+/**
+ * Makes files that are too large to be uploaded.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Huge<H> = subjects.Huge<H>
 
-/** Another backend over the same files, as a second layer of this process has it. */
+/**
+ * Another backend over the same files, as a second layer of this process has it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Again<H> = subjects.Again<H>
 
-/** Another process that counts in a file, with a backend of its own over the same files. */
+/**
+ * Another process that counts in a file, with a backend of its own over the same files.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Counter<H> = subjects.Counter<H>
 
-/** Makes the files of a large folder. */
+/**
+ * Makes the files of a large folder.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type ManyFiles<H> = subjects.ManyFiles<H>
 
-/** An entry at a path of the machine. */
+/**
+ * An entry at a path of the machine.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Found = subjects.Found
 
-/** A backend under test. The layer is built anew for each check, and empty; `H` is what it gives beside the backend. */
+/**
+ * A backend under test. The layer is built anew for each check, and empty; `H` is what it gives beside the backend.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Subject<H, E, R> extends subjects.Abilities<H> {
   readonly layer: Layer.Layer<Backend | H, E, R>
 }
 
-/** A sandbox under test. Its layer is built anew for each check, and has no files. */
+/**
+ * A sandbox under test. Its layer is built anew for each check, and has no files.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface SandboxSubject<E, R> {
   readonly layer: Layer.Layer<Sandbox | Backend, E, R>
   /** A variable that is set in the environment of this process, and that no command may see. */
@@ -93,6 +133,9 @@ export interface SandboxSubject<E, R> {
 /**
  * One check: run it under any test runner, with a live clock. With `absent` it does not apply, for that reason, and
  * running it does nothing.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface Check<out E, out R> {
   readonly name: string
@@ -117,7 +160,12 @@ const checksOf = <A, S, E, R>(
       : { name, run: Effect.provide(Effect.scoped(body(ability)), Layer.fresh(layer)) }
   )
 
-/** The checks of a backend, to be run one by one. */
+/**
+ * The checks of a backend, to be run one by one.
+ *
+ * @category testing
+ * @since 0.1.0
+ */
 export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>): ReadonlyArray<Check<E, R>> => {
   const group = <A>(ability: A | Absent, rules: Rules<Service, A, H | Scope.Scope>): ReadonlyArray<Check<E, R>> =>
     checksOf<A, Backend | H, E, R>(
@@ -154,7 +202,12 @@ export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>
   ]
 }
 
-/** The checks of what a sandbox adds to a backend: run those of {@link suite} too. */
+/**
+ * The checks of what a sandbox adds to a backend: run those of {@link suite} too.
+ *
+ * @category testing
+ * @since 0.1.0
+ */
 export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray<Check<E, R>> => {
   const group = <A>(ability: A | Absent, rules: Rules<Pair, A>): ReadonlyArray<Check<E, R>> =>
     checksOf<A, Backend | Sandbox, E, R>(
@@ -179,9 +232,17 @@ export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray
 /**
  * Does these operations on the backend, which must be empty, and on the reference, and compares what each gives, and
  * what there is at the end. In the place of a `version`, `"current"` is the one that the file has.
+ *
+ * @category testing
+ * @since 0.1.0
  */
 export const agrees = (requests: ReadonlyArray<Request>): Effect.Effect<void, BackendError | NotConformant, Backend> =>
   Backend.use((backend) => random.agrees(backend, requests))
 
-/** Operations for {@link agrees} that get in each other's way: the same ones for the same seed. */
+/**
+ * Operations for {@link agrees} that get in each other's way: the same ones for the same seed.
+ *
+ * @category testing
+ * @since 0.1.0
+ */
 export const randomRequests: (seed: number, count: number) => ReadonlyArray<Request> = random.randomRequests

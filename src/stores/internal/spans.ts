@@ -6,7 +6,12 @@ import { entriesToAttributes, type KeyValue } from "effect/observability/OtlpRes
 import type * as AgentEvent from "../../core/AgentEvent.ts"
 import type { Usage } from "../../core/Usage.ts"
 
-/** A span as OTLP has it. */
+/**
+ * A span as OTLP has it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Span {
   readonly traceId: string
   readonly spanId: string

@@ -14,6 +14,9 @@ import * as Usage from "../../core/Usage.ts"
 /**
  * One turn of the model: a text is an answer; the constructors of this module make the others; a function is given the
  * request and makes the turn.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export type Turn =
   | string
@@ -32,13 +35,23 @@ export type Turn =
     }
   | ((request: ModelRequest) => Turn | Effect.Effect<Turn>)
 
-/** The timing of a turn by the `Clock`: `delay` comes before its first part, `chunkDelay` between parts. */
+/**
+ * The timing of a turn by the `Clock`: `delay` comes before its first part, `chunkDelay` between parts.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Pacing {
   readonly delay?: Duration.Input | undefined
   readonly chunkDelay?: Duration.Input | undefined
 }
 
-/** The size of deltas: at most `chunkSize` characters of text or tool arguments. One delta each by default. */
+/**
+ * The size of deltas: at most `chunkSize` characters of text or tool arguments. One delta each by default.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface Chunking extends Pacing {
   readonly chunkSize?: number | undefined
 }
@@ -46,6 +59,9 @@ export interface Chunking extends Pacing {
 /**
  * An answer's options beside its text and calls. `stopReason` is `toolCalls` when there are calls, else `stop`; counts
  * that are left out of `usage` are zero, and without it the turn has no usage.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export interface AnswerOptions extends Chunking {
   readonly reasoning?: string | undefined
@@ -54,7 +70,12 @@ export interface AnswerOptions extends Chunking {
   readonly providerData?: JsonObject | undefined
 }
 
-/** A call that a model gets right. */
+/**
+ * A call that a model gets right.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface GoodCall {
   readonly name: string
   readonly arguments?: JsonObject | undefined
@@ -62,7 +83,12 @@ export interface GoodCall {
   readonly providerExecuted?: boolean | undefined
 }
 
-/** A call that can't be read: `raw` is what the model wrote. */
+/**
+ * A call that can't be read: `raw` is what the model wrote.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export interface BadCall {
   readonly raw: string
   readonly name?: string | undefined
@@ -73,6 +99,9 @@ export interface BadCall {
 /**
  * A call in a turn. `id` defaults to `call-1`, `call-2` …, counted over the whole script. One that the provider
  * executes itself is streamed only: it is not among the calls of the message. One with `raw` is malformed.
+ *
+ * @category models
+ * @since 0.1.0
  */
 export type Call = GoodCall | BadCall
 

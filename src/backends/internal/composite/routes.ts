@@ -8,7 +8,12 @@ import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import * as Path from "../files/path.ts"
 
-/** A composite can't be made with this route. `route` is as it was given. */
+/**
+ * A composite can't be made with this route. `route` is as it was given.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
 export class InvalidRoute extends Schema.TaggedError<InvalidRoute>()("InvalidRoute", {
   route: Schema.String,
   problem: Schema.String

@@ -6,10 +6,20 @@ import * as BackendError from "../../../core/BackendError.ts"
 import type { ToolError as ToolErrorType } from "../../../core/ToolError.ts"
 import { ToolError } from "../../../core/ToolError.ts"
 
-/** The names of the tools for files, in the order in which they are offered. */
+/**
+ * The names of the tools for files, in the order in which they are offered.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
 export const names = ["ls", "read_file", "write_file", "edit_file", "delete_file", "move_file", "glob", "grep"] as const
 
-/** The name of a tool for files. */
+/**
+ * The name of a tool for files.
+ *
+ * @category models
+ * @since 0.1.0
+ */
 export type Name = (typeof names)[number]
 
 /** Advises the model what to do next, where the error does not say it itself. Names no tool that is not offered. */
