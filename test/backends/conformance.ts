@@ -49,7 +49,7 @@ export const onDiskAgain = { ...onDisk, counter: elsewhere, huge: elsewhere, man
 export const holds = <E>(name: string, checks: ReadonlyArray<BackendConformance.Check<E, never>>) =>
   describe(name, () => {
     for (const check of checks)
-      (check.absent === undefined ? it.live : it.live.skip)(check.name, () => check.run, 60_000)
+      (check.absent === undefined ? it.live : it.live.skip)(check.name, () => check.run, 180_000)
   })
 
 export const inFolder = <A, E>(layer: (root: string) => Layer.Layer<A, E>) =>
