@@ -1,8 +1,18 @@
 /** Lines of the loop that no other test would miss. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Schema, Stream } from "effect"
-import { Agent, AgentState, Approval, type ChatModel, Checkpoint, Message, Middleware, Tool } from "effect-deepagents"
-import { TestChatModel } from "effect-deepagents/testing"
+import {
+  Agent,
+  AgentState,
+  Approval,
+  type ChatModel,
+  Checkpoint,
+  Message,
+  Middleware,
+  Tool,
+  Usage
+} from "effect-deepagents"
+import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 
 const step = Tool.make("step", {
   description: "One step",
@@ -134,5 +144,99 @@ describe("a call of which nobody knows whether it ran", () => {
       const third = yield* Agent.run(agent, Checkpoint.resume(second, { decisions: edited, unknownOutcome: "ask" }))
       assert.deepStrictEqual([third.stopReason, third.pending, ran], ["completed", [], [100]])
     }).pipe(Effect.provide(TestChatModel.script(["done"])))
+  )
+
+  it.effect("rounds that repeat themselves end a run with a handle as they end any other", () =>
+    Effect.gen(function* () {
+      const once = Tool.make("once", { description: "", parameters: {}, execute: () => Effect.succeed("done once") })
+      const handle = yield* Agent.start(Agent.make({ name: "a", prompt: "", tools: [once] }), "go")
+      assert.strictEqual((yield* handle.await).stopReason, "duplicateRounds")
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(
+        TestChatModel.script([...Array.from({ length: 3 }, () => TestChatModel.calls([{ name: "once" }])), "the end"])
+      )
+    )
+  )
+
+  it.effect("a call that reads only runs again behind a crash, like one that may be repeated", () =>
+    Effect.gen(function* () {
+      for (const annotations of [{ readOnly: true }, { idempotent: true }]) {
+        let ran = 0
+        const look = Tool.make("look", {
+          description: "",
+          parameters: {},
+          annotations,
+          execute: () => Effect.sync(() => `looked ${++ran}`)
+        })
+        const turn = Message.ai("", { toolCalls: [{ id: "c1", name: "look", arguments: {} }], stopReason: "toolCalls" })
+        yield* Agent.resume(Agent.make({ name: "a", prompt: "", tools: [look] }), {
+          checkpoint: { messages: [Message.human("go"), turn], state: {}, usage: Usage.zero, rounds: 1 }
+        }).pipe(Effect.provide(TestChatModel.script(["done"])))
+        assert.strictEqual(ran, 1)
+      }
+    })
+  )
+
+  it.effect("a sub-agent that waits resumes where it was, though a gate asks anew about the call that it is in", () =>
+    Effect.gen(function* () {
+      let asks = 0
+      const again = Middleware.suspending({
+        name: "again",
+        gateToolCalls: (_run, calls) =>
+          Effect.sync(() => {
+            asks++
+            // Nothing at first; when the run resumes, a person is asked about the call as well.
+            return calls.map(() => (asks === 2 ? Middleware.suspend("once more?") : Middleware.allow))
+          })
+      })
+      const ran: Array<string> = []
+      const pay = Tool.make("pay", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.sync(() => (ran.push("pay"), "paid"))
+      })
+      const careful = Middleware.suspending({
+        name: "careful",
+        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("pay?")))
+      })
+      const child = Agent.make({ name: "child", description: "", prompt: "child", tools: [pay], middleware: [careful] })
+      const parent = Agent.make({ name: "parent", prompt: "parent", tools: [Agent.asTool(child)], middleware: [again] })
+      const first = yield* Agent.run(parent, "go")
+      const resumed = (result: typeof first) =>
+        Agent.resume(parent, { checkpoint: result, decisions: result.pending.map((one) => Approval.approve(one)) })
+      const second = yield* resumed(first)
+      assert.deepStrictEqual([second.stopReason, second.pending.length, ran], ["suspended", 1, []])
+      let result = yield* resumed(second)
+      // What the sub-agent waited for may be asked once more: it is the same question, of the same turn.
+      if (result.stopReason === "suspended") result = yield* resumed(result)
+      assert.deepStrictEqual([result.text, ran], ["all done", ["pay"]])
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls([{ name: "child", arguments: { task: "pay" } }]),
+          TestChatModel.calls([{ name: "pay" }]),
+          "paid it",
+          "all done"
+        ])
+      )
+    )
+  )
+
+  it.effect("a suspension that is over is over once, however many rounds follow", () =>
+    Effect.gen(function* () {
+      let asks = 0
+      const once = Middleware.suspending({
+        name: "once",
+        gateToolCalls: (_run, calls) =>
+          Effect.sync(() => calls.map(() => (asks++ === 0 ? Middleware.suspend("may I?") : Middleware.allow)))
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [step], middleware: [once] })
+      const first = yield* Agent.run(agent, "go")
+      const decisions = first.pending.map((one) => Approval.approve(one))
+      const events = yield* AgentTest.events(agent, Checkpoint.resume(first, { decisions }))
+      const over = events.filter((event) => event._tag === "StateChanged" && event.value === null)
+      assert.strictEqual(over.length, 1)
+    }).pipe(Effect.provide(TestChatModel.script([stepCall(1), stepCall(2), stepCall(3), "done"])))
   )
 })
