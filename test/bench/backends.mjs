@@ -221,7 +221,7 @@ const main = async () => {
       .toString()
       .replace(/^"(.*)"\s*$/, '{"version":"$1"}')
   )
-  const text = `# What backends cost
+  const text = `# Cost of backends
 
 Measured by \`npm run bench:backends\` on ${new Date().toISOString().slice(0, 10)} with node ${process.version} on ${cpus().length} cores of ${cpus()[0]?.model ?? "?"}, ${Math.round(totalmem() / 2 ** 30)} GiB (load ${before} before): medians of ${times} interleaved runs (searches: ${searches}), beside deepagents ${version} (JS) and ripgrep itself. Differences under 2 × are none.
 
@@ -229,7 +229,7 @@ Measured by \`npm run bench:backends\` on ${new Date().toISOString().slice(0, 10
 | --- | --- | ---: | ---: |
 ${rows.join("\n")}
 
-What is not the same: ours honours \`.gitignore\`, skips \`.git\`, sorts by path, and makes each edit atomic on disk (a
+The two differ: ours honours \`.gitignore\`, skips \`.git\`, sorts by path, and makes each edit atomic on disk (a
 new file, synced, then renamed) under a check that nobody else wrote; deepagents writes in place. Its memory is a store
 of LangGraph's.
 
