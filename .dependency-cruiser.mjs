@@ -32,10 +32,10 @@ export default {
     ...ringRules,
     {
       name: "no-foreign-internals",
-      comment: "src/X/internal/ is of src/X: what another folder needs too goes to support, or is public.",
+      comment: "src/X/internal/ (and core/loop/) is of src/X: what another folder needs goes to support, or is public.",
       severity: "error",
       from: { path: "^src/([^/]+)/" },
-      to: { path: "^src/.+/internal/", pathNot: "^src/$1/" }
+      to: { path: "^src/.+/(internal|loop)/", pathNot: "^src/$1/" }
     },
     {
       name: "known-folders",

@@ -1,26 +1,20 @@
-/**
- * Compiles an agent: everything that does not change from run to run is worked out once.
- */
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { AnySlot } from "../AgentState.ts"
-import type { Json, JsonObject } from "../Json.ts"
+/**
+ * Compiles an agent: everything that does not change from run to run is worked out once.
+ */
+import type { Output } from "../Answer.ts"
+import type { JsonObject } from "../Json.ts"
 import type { Middleware } from "../Middleware.ts"
 import type { StopWhen } from "../StopWhen.ts"
 import { finalAnswer, type Tool } from "../Tool.ts"
 import { make as makeToolset, needsApproval, problemOf, type Toolset } from "./toolset.ts"
 
 /**
- * Inside the loop, what an agent may fail with and what it needs is `unknown`: the types were checked when the agent
- * was made, and are put back where its run is handed out.
+ * The parts of an agent. Inside the loop, what an agent may fail with and what it needs is `unknown`: the types were
+ * checked when the agent was made, and are put back where its run is handed out.
  */
-export interface Output {
-  readonly jsonSchema: JsonObject
-  readonly problem: string | undefined
-  readonly decode: (json: Json) => Effect.Effect<unknown, string>
-}
-
-/** The parts of an agent. */
 export interface Definition {
   readonly name: string
   readonly description: string

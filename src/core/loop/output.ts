@@ -1,82 +1,19 @@
 /**
- * Asks for an answer in a schema, reads it and has it repaired.
+ * Asks for an answer in a schema, and has it repaired.
  */
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import { AgentError } from "../AgentError.ts"
+import { type Answer, answerCall, type Output, readCall, readText } from "../Answer.ts"
 import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
-import { lenient } from "../internal/arguments.ts"
-import { type Decoded, type Decoding, toEffect } from "../internal/decoding.ts"
-import { withFiniteNumbers } from "../internal/finiteNumbers.ts"
-import { jsonSchemaOf } from "../internal/jsonSchema.ts"
-import * as standard from "../internal/standard.ts"
-import { isObject, isTooDeep, Json, type JsonObject, maxDepth } from "../Json.ts"
+import type { JsonObject } from "../Json.ts"
 import * as Message from "../Message.ts"
-import type { StandardSchema } from "../StandardSchema.ts"
 import { finalAnswer } from "../Tool.ts"
-import type { ToolCall } from "../ToolCall.ts"
 import { make as say } from "../ToolOutput.ts"
-import type { Output } from "./definition.ts"
 import { append, type Live } from "./live.ts"
 import { decline } from "./tools.ts"
 
 /** The number of times that an answer which does not decode is sent back. */
 const repairLimit = 2
-
-/** A tool's arguments, and a provider's JSON mode, want an object: what is none is put under this key. */
-const wrapKey = "value"
-
-const parseJson = Schema.decodeUnknownResult(Schema.fromJsonString(Json))
-
-const fence = "```"
-
-/** The content of a Markdown fence, where that is all of a text. */
-const unfenced = (text: string): string => {
-  const trimmed = text.trim()
-  const line = trimmed.indexOf("\n")
-  const isFenced = line > 0 && ["", "json"].includes(trimmed.slice(fence.length, line).trim())
-  return isFenced && trimmed.startsWith(fence) && trimmed.endsWith(fence)
-    ? trimmed.slice(line + 1, -fence.length)
-    : trimmed
-}
-
-const outputOf = (root: JsonObject, decode: (json: Json) => Decoding<Decoded<unknown>, string>): Output => {
-  const wrapped = root["type"] !== "object"
-  const { $defs, ...plain } = root
-  return {
-    problem: undefined,
-    jsonSchema: wrapped
-      ? {
-          type: "object",
-          properties: { [wrapKey]: plain },
-          required: [wrapKey],
-          additionalProperties: false,
-          ...($defs === undefined ? {} : { $defs })
-        }
-      : root,
-    decode: (json) => {
-      const value = wrapped && isObject(json) && Object.hasOwn(json, wrapKey) ? json[wrapKey] : json
-      return Effect.map(
-        Effect.suspend(() => toEffect(decode(value ?? null))),
-        (decoded) => decoded.value
-      )
-    }
-  }
-}
-
-/** The answer that an agent asks of its model, by a schema of Effect's or of another library. */
-export const fromSchema = (given: Schema.ConstraintCodec<unknown, unknown> | StandardSchema): Output => {
-  if (standard.isCodec(given)) {
-    const schema = withFiniteNumbers(given)
-    const root = jsonSchemaOf(schema)
-    return outputOf(root, lenient(root, Schema.toCodecJson(schema), "the answer"))
-  }
-  return Result.match(standard.jsonSchemaOf(given), {
-    onSuccess: (root) => outputOf(root, standard.lenient(root, given, "the answer")),
-    onFailure: (problem) => ({ problem, jsonSchema: {}, decode: () => Effect.fail(problem) })
-  })
-}
 
 /** True if the model is asked by its JSON-schema mode. */
 const isNative = (live: Live): boolean => live.run.model.structuredOutput === "native"
@@ -117,47 +54,12 @@ export const finalRequest = (live: Live): Pick<ModelRequest, "tools" | "toolChoi
   }
 }
 
-/** The structured answer of a turn. `None` is a turn that is none and need not be one. */
-export type Answer =
-  | { readonly _tag: "Answer"; readonly output: unknown; readonly text: string }
-  | { readonly _tag: "Wrong"; readonly problem: string; readonly raw: string }
-  | { readonly _tag: "None" }
-
-const parseText = (text: string): Result.Result<Json, string> =>
-  Result.filterOrFail(
-    Result.mapError(parseJson(unfenced(text)), () => "- the answer is not JSON"),
-    (json) => !isTooDeep(json),
-    () => `- the answer lies more than ${maxDepth} arrays and objects deep`
-  )
-
-const answerOf = (decoded: Effect.Effect<unknown, string>, raw: string): Effect.Effect<Answer> =>
-  Effect.match(decoded, {
-    onSuccess: (output): Answer => ({ _tag: "Answer", output, text: raw }),
-    onFailure: (problem): Answer => ({ _tag: "Wrong", problem, raw })
-  })
-
-const answerCall = (message: Message.AiMessage) => message.toolCalls.find((one) => one.name === finalAnswer)
-
-const readText = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
-  const raw = Message.text(message)
-  return answerOf(Effect.flatMap(Effect.fromResult(parseText(raw)), output.decode), raw)
-}
-
-const readCall = (output: Output, { arguments: args }: ToolCall): Effect.Effect<Answer> =>
-  answerOf(output.decode(args), JSON.stringify(args))
-
 /** Reads the answer of a turn: the call of the answer tool, or the text of a turn without calls. */
 export const read = (live: Live, output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
   const call = answerCall(message)
   if (call !== undefined && !isNative(live)) return readCall(output, call)
   const isText = message.toolCalls.length + message.malformedToolCalls.length === 0
   return isText ? readText(output, message) : Effect.succeed({ _tag: "None" })
-}
-
-/** Reads the answer again from the last turn of a run that ended with it, whichever way it was asked for. */
-export const readAgain = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
-  const call = answerCall(message)
-  return call === undefined ? readText(output, message) : readCall(output, call)
 }
 
 /** Answers the calls of a turn that gave (or tried to give) the final answer. */

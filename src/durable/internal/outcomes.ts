@@ -3,9 +3,9 @@
  */
 import * as Effect from "effect/Effect"
 import { AgentError } from "../../core/AgentError.ts"
+import { fromSchema, readAgain } from "../../core/Answer.ts"
 import type { Request } from "../../core/Approval.ts"
 import type { Checkpoint } from "../../core/Checkpoint.ts"
-import { fromSchema, readAgain } from "../../core/loop/output.ts"
 import { type Message, text as textOf } from "../../core/Message.ts"
 import type { StopReason } from "../../core/StopReason.ts"
 import type { Outcome } from "../Outcome.ts"

@@ -1,0 +1,150 @@
+/**
+ * Answers in a schema: the JSON Schema that a model is given, and reading what it wrote.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { lenient } from "./internal/arguments.ts"
+import { type Decoded, type Decoding, toEffect } from "./internal/decoding.ts"
+import { withFiniteNumbers } from "./internal/finiteNumbers.ts"
+import { jsonSchemaOf } from "./internal/jsonSchema.ts"
+import * as standard from "./internal/standard.ts"
+import { isObject, isTooDeep, Json, type JsonObject, maxDepth } from "./Json.ts"
+import * as Message from "./Message.ts"
+import type { StandardSchema } from "./StandardSchema.ts"
+import { finalAnswer } from "./Tool.ts"
+import type { ToolCall } from "./ToolCall.ts"
+
+/**
+ * A schema of answers, as the loop uses it: the JSON Schema of an object, a decoder, and the reason that it can't be used.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Output {
+  readonly jsonSchema: JsonObject
+  readonly problem: string | undefined
+  readonly decode: (json: Json) => Effect.Effect<unknown, string>
+}
+
+/** A tool's arguments, and a provider's JSON mode, want an object: what is none is put under this key. */
+const wrapKey = "value"
+
+const parseJson = Schema.decodeUnknownResult(Schema.fromJsonString(Json))
+
+const fence = "```"
+
+/** The content of a Markdown fence, where that is all of a text. */
+const unfenced = (text: string): string => {
+  const trimmed = text.trim()
+  const line = trimmed.indexOf("\n")
+  const isFenced = line > 0 && ["", "json"].includes(trimmed.slice(fence.length, line).trim())
+  return isFenced && trimmed.startsWith(fence) && trimmed.endsWith(fence)
+    ? trimmed.slice(line + 1, -fence.length)
+    : trimmed
+}
+
+const outputOf = (root: JsonObject, decode: (json: Json) => Decoding<Decoded<unknown>, string>): Output => {
+  const wrapped = root["type"] !== "object"
+  const { $defs, ...plain } = root
+  return {
+    problem: undefined,
+    jsonSchema: wrapped
+      ? {
+          type: "object",
+          properties: { [wrapKey]: plain },
+          required: [wrapKey],
+          additionalProperties: false,
+          ...($defs === undefined ? {} : { $defs })
+        }
+      : root,
+    decode: (json) => {
+      const value = wrapped && isObject(json) && Object.hasOwn(json, wrapKey) ? json[wrapKey] : json
+      return Effect.map(
+        Effect.suspend(() => toEffect(decode(value ?? null))),
+        (decoded) => decoded.value
+      )
+    }
+  }
+}
+
+/**
+ * The answer that an agent asks of its model, by a schema of Effect's or of another library.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const fromSchema = (given: Schema.ConstraintCodec<unknown, unknown> | StandardSchema): Output => {
+  if (standard.isCodec(given)) {
+    const schema = withFiniteNumbers(given)
+    const root = jsonSchemaOf(schema)
+    return outputOf(root, lenient(root, Schema.toCodecJson(schema), "the answer"))
+  }
+  return Result.match(standard.jsonSchemaOf(given), {
+    onSuccess: (root) => outputOf(root, standard.lenient(root, given, "the answer")),
+    onFailure: (problem) => ({ problem, jsonSchema: {}, decode: () => Effect.fail(problem) })
+  })
+}
+
+/**
+ * The structured answer of a turn. `None` is a turn that is none and need not be one.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Answer =
+  | { readonly _tag: "Answer"; readonly output: unknown; readonly text: string }
+  | { readonly _tag: "Wrong"; readonly problem: string; readonly raw: string }
+  | { readonly _tag: "None" }
+
+const parseText = (text: string): Result.Result<Json, string> =>
+  Result.filterOrFail(
+    Result.mapError(parseJson(unfenced(text)), () => "- the answer is not JSON"),
+    (json) => !isTooDeep(json),
+    () => `- the answer lies more than ${maxDepth} arrays and objects deep`
+  )
+
+const answerOf = (decoded: Effect.Effect<unknown, string>, raw: string): Effect.Effect<Answer> =>
+  Effect.match(decoded, {
+    onSuccess: (output): Answer => ({ _tag: "Answer", output, text: raw }),
+    onFailure: (problem): Answer => ({ _tag: "Wrong", problem, raw })
+  })
+
+/**
+ * The call of the answer tool.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const answerCall = (message: Message.AiMessage) => message.toolCalls.find((one) => one.name === finalAnswer)
+
+/**
+ * Reads an answer from the text of a turn.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const readText = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
+  const raw = Message.text(message)
+  return answerOf(Effect.flatMap(Effect.fromResult(parseText(raw)), output.decode), raw)
+}
+
+/**
+ * Reads an answer from the call of the answer tool.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const readCall = (output: Output, { arguments: args }: ToolCall): Effect.Effect<Answer> =>
+  answerOf(output.decode(args), JSON.stringify(args))
+
+/**
+ * Reads the answer again from the last turn of a run that ended with it, whichever way it was asked for.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const readAgain = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
+  const call = answerCall(message)
+  return call === undefined ? readText(output, message) : readCall(output, call)
+}
