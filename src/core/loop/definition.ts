@@ -1,9 +1,9 @@
-import type * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
-import type { AnySlot } from "../AgentState.ts"
 /**
  * Compiles an agent: everything that does not change from run to run is worked out once.
  */
+import type * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type { AnySlot } from "../AgentState.ts"
 import type { Output } from "../Answer.ts"
 import type { JsonObject } from "../Json.ts"
 import type { Middleware } from "../Middleware.ts"

@@ -1,7 +1,7 @@
-import * as Path from "../files/path.ts"
 /**
  * The paths that a search gives, by the ignore files that were found on the way to them.
  */
+import * as Path from "../files/path.ts"
 import * as Ignore from "../glob/ignore.ts"
 
 /** Says of the path of a file whether neither it nor a directory that it is in is ignored. `files`: text by folder. */
