@@ -239,4 +239,76 @@ describe("a call of which nobody knows whether it ran", () => {
       assert.strictEqual(over.length, 1)
     }).pipe(Effect.provide(TestChatModel.script([stepCall(1), stepCall(2), stepCall(3), "done"])))
   )
+
+  it.effect("is refused with what is not known of it, if a sub-agent waits in it", () =>
+    Effect.gen(function* () {
+      let asks = 0
+      const later = Middleware.make({
+        name: "later",
+        gateToolCalls: (_run, calls) =>
+          Effect.sync(() => calls.map(() => (asks++ === 0 ? Middleware.allow : Middleware.refuse("not any more"))))
+      })
+      const careful = Middleware.suspending({
+        name: "careful",
+        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("step?")))
+      })
+      const child = Agent.make({ name: "child", description: "", prompt: "", tools: [step], middleware: [careful] })
+      const suspends = Middleware.suspending({ name: "suspends" })
+      const parent = Agent.make({ name: "p", prompt: "", tools: [Agent.asTool(child)], middleware: [later, suspends] })
+      const first = yield* Agent.run(parent, "go")
+      const decisions = first.pending.map((one) => Approval.approve(one))
+      const { messages } = yield* Agent.resume(parent, { checkpoint: first, decisions })
+      const [text] = toolTexts(messages)
+      assert.match(text ?? "", /not known.*not any more/s)
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([TestChatModel.calls([{ name: "child", arguments: { task: "x" } }]), stepCall(1), "done"])
+      )
+    )
+  )
+
+  it.effect("an approved call runs, though a middleware passes on a copy of its arguments", () =>
+    Effect.gen(function* () {
+      const pay = Tool.make("pay", {
+        description: "",
+        parameters: { n: Schema.Int },
+        needsApproval: true,
+        execute: ({ n }) => Effect.succeed(`paid ${n}`)
+      })
+      const copying = Middleware.make({
+        name: "copying",
+        wrapToolCall: (call, next) => next({ ...call, arguments: { ...call.arguments } })
+      })
+      const { messages } = yield* Agent.run(
+        Agent.make({ name: "a", prompt: "", tools: [pay], middleware: [copying] }),
+        "go"
+      ).pipe(
+        Effect.provideService(Approval.Approvals, { decide: (request) => Effect.succeed(Approval.approve(request)) })
+      )
+      assert.deepStrictEqual(toolTexts(messages), ["paid 1"])
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "pay", arguments: { n: 1 } }]), "done"])))
+  )
+
+  it.effect("a result without details has none in its event; what waits still is not asked about again", () =>
+    Effect.gen(function* () {
+      const careful = Middleware.suspending({
+        name: "careful",
+        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("step?")))
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [step], middleware: [careful] })
+      const first = yield* Agent.run(agent, "go")
+      const still = yield* AgentTest.events(agent, Checkpoint.resume(first))
+      assert.deepStrictEqual(
+        still.filter((event) => event._tag === "ApprovalRequested"),
+        []
+      )
+      const decisions = first.pending.map((one) => Approval.approve(one))
+      const events = yield* AgentTest.events(agent, Checkpoint.resume(first, { decisions }))
+      const completed = events.filter((event) => event._tag === "ToolCompleted")
+      assert.deepStrictEqual(
+        completed.map((event) => "details" in event),
+        [false]
+      )
+    }).pipe(Effect.provide(TestChatModel.script([stepCall(1), "done"])))
+  )
 })
