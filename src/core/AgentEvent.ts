@@ -62,7 +62,8 @@ export interface RoundStarted extends Schema.Schema.Type<typeof RoundStarted> {}
  * The request of a round is about to go to the model: what fills its context window, by parts, in tokens. They are an
  * estimate, good within about a quarter; `usage` of the turn's message has the true sum. `tools` has the schema of the
  * answer too; `notices` are system messages and what was said in the user's place, a summary of earlier messages for
- * one; `ai` is the model's own text. `window` is what the model can take, where that is known.
+ * one; `ai` is the model's own text. `window` is what the model can take, where that is known. They are counted when
+ * they are read: a reader that does not look pays nothing.
  *
  * @category schemas
  * @since 0.1.0

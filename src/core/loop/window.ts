@@ -6,7 +6,8 @@ import { jsonTokens, mediaTokens, textTokens } from "../../support/tokens.ts"
 import type { ContextMeasured } from "../AgentEvent.ts"
 import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
 import type { Message } from "../Message.ts"
-import { type From, type OwnRun, offer } from "./live.ts"
+import * as Hub from "./hub.ts"
+import type { From, OwnRun } from "./live.ts"
 
 type Parts = { -readonly [Part in keyof ContextMeasured["parts"]]: number }
 
@@ -44,36 +45,41 @@ const add = (parts: Parts, message: Message): void => {
 const toolTokens = ({ description, name, parameters }: ToolDefinition): number =>
   8 + textTokens(name) + textTokens(description) + jsonTokens(parameters)
 
-/** Measures the requests of one run. A list of messages that grew costs what is new in it. */
+/**
+ * Measures the requests of one run. As long as they have the same list, which only grows, a measurement costs what is
+ * new in it.
+ */
 const makeMeter = () => {
   const known = new WeakMap<object, number>()
   let prompt = { text: "", tokens: 0 }
   let list: ReadonlyArray<Message> = []
-  let seen: Array<Message> = []
+  let count = 0
   let counted = none()
 
-  const once = <K extends object>(key: K, count: (key: K) => number): number => {
+  const once = <K extends object>(key: K, tokens: (key: K) => number): number => {
     const before = known.get(key)
     if (before !== undefined) return before
-    const tokens = count(key)
-    known.set(key, tokens)
-    return tokens
+    const made = tokens(key)
+    known.set(key, made)
+    return made
   }
 
-  const goesOn = (messages: ReadonlyArray<Message>): boolean =>
-    messages.length >= seen.length && (messages === list || seen.every((message, index) => message === messages[index]))
+  const goesOn = (messages: ReadonlyArray<Message>, length: number): boolean => {
+    if (length < count) return false
+    if (messages === list) return true
+    for (let index = 0; index < count; index++) if (messages[index] !== list[index]) return false
+    return true
+  }
 
-  return ({ messages, outputSchema, systemPrompt, tools }: ModelRequest): Parts => {
-    if (!goesOn(messages)) {
-      seen = []
+  return ({ messages, outputSchema, systemPrompt, tools }: ModelRequest, length: number): Parts => {
+    if (!goesOn(messages, length)) {
+      count = 0
       counted = none()
     }
     list = messages
-    for (let index = seen.length; index < messages.length; index++) {
-      const message = messages[index]
-      if (message === undefined) continue
-      add(counted, message)
-      seen.push(message)
+    for (; count < length; count++) {
+      const message = messages[count]
+      if (message !== undefined) add(counted, message)
     }
     if (prompt.text !== systemPrompt) prompt = { text: systemPrompt, tokens: textTokens(systemPrompt) }
     let offered = outputSchema === undefined ? 0 : once(outputSchema, jsonTokens)
@@ -82,18 +88,51 @@ const makeMeter = () => {
   }
 }
 
-/** Says once a round, if somebody watches, what fills the window: made by the first request that is watched. */
+const sum = (parts: Parts): number => {
+  let total = 0
+  for (const tokens of Object.values(parts)) total += tokens
+  return total
+}
+
+/**
+ * Says once a round, if somebody watches, what fills the window. It is counted when a reader looks at it: most readers
+ * do not, and a long history is long to count.
+ */
 export const makeMeasure = ({ origin, run }: From & { readonly run: OwnRun }): ((request: ModelRequest) => void) => {
+  const { hub, path, runId } = origin
+  const { contextWindowTokens } = run.model
+  const window = contextWindowTokens === undefined ? {} : { window: contextWindowTokens }
   let meter: ReturnType<typeof makeMeter> | undefined
   let last = 0
   return (request) => {
-    if (!origin.hub.watched || last === run.round) return
+    if (!hub.watched || last === run.round) return
     last = run.round
-    meter ??= makeMeter()
-    const parts = meter(request)
-    const total = Object.values(parts).reduce((sum, tokens) => sum + tokens, 0)
-    const { contextWindowTokens: window } = run.model
-    const measured = { _tag: "ContextMeasured", round: run.round, unit: "estimatedTokens", total, parts } as const
-    offer({ origin }, window === undefined ? measured : { ...measured, window })
+    const { length } = request.messages
+    let asked: ModelRequest | undefined = request
+    let made = none()
+    const parts = (): Parts => {
+      if (asked !== undefined) {
+        meter ??= makeMeter()
+        made = meter(asked, length)
+        asked = undefined
+      }
+      return made
+    }
+    Hub.offer(hub, {
+      _tag: "ContextMeasured",
+      round: run.round,
+      unit: "estimatedTokens",
+      get total() {
+        return sum(parts())
+      },
+      ...window,
+      get parts() {
+        return parts()
+      },
+      seq: hub.seq++,
+      runId,
+      path,
+      at: origin.clock.currentTimeMillisUnsafe()
+    })
   }
 }

@@ -23,7 +23,7 @@ const inOrder = (events: ReadonlyArray<AgentEvent.AgentEvent>) =>
   )
 
 describe("what fills the context window", () => {
-  const look = Tool.make("look", {
+  const lookUp = Tool.make("look", {
     description: "Looks something up",
     parameters: { n: Schema.Int },
     execute: ({ n }) => Effect.succeed(`${n} `.repeat(1_000))
@@ -34,7 +34,7 @@ describe("what fills the context window", () => {
 
   it.effect("is said once a round, by parts, and grows by what is new", () =>
     Effect.gen(function* () {
-      const agent = Agent.make({ name: "a", prompt: "You look. ".repeat(50), tools: [look] })
+      const agent = Agent.make({ name: "a", prompt: "You look. ".repeat(50), tools: [lookUp] })
       const { events } = yield* AgentTest.collect(agent, [
         Message.human("Tell me.", { images: [{ url: "https://example.com/a.png" }] }),
         Message.human("By the way", { source: "notice" })
@@ -73,7 +73,7 @@ describe("what fills the context window", () => {
         name: "short",
         wrapModelCall: (request, next) => next({ ...request, messages: request.messages.slice(-1) })
       })
-      const agent = Agent.make({ name: "a", prompt: "", tools: [look], middleware: [short] })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [lookUp], middleware: [short] })
       const { events } = yield* AgentTest.collect(agent, "go")
       assert.deepStrictEqual(
         measured(events).map(({ parts }) => [parts.human > 0, parts.toolCalls, parts.toolResults > 500]),
@@ -85,26 +85,74 @@ describe("what fills the context window", () => {
     }).pipe(Effect.provide(TestChatModel.script([looks(1), "done"])))
   )
 
-  it.effect("a message is read for it once, however many rounds follow", () => {
-    const readsOf = (rounds: number) =>
-      Effect.gen(function* () {
-        let reads = 0
-        const block = {
-          type: "text" as const,
-          get text() {
-            reads++
-            return "hello"
-          }
+  /** A run of so many rounds whose first message counts how often it is read. */
+  const counted = (rounds: number, look: (event: AgentEvent.ContextMeasured) => void) =>
+    Effect.gen(function* () {
+      let reads = 0
+      const block = {
+        type: "text" as const,
+        get text() {
+          reads++
+          return "hello"
         }
-        const old: Message.Message = { role: "human", id: "old", content: [block] }
-        const agent = Agent.make({ name: "a", prompt: "", tools: [look] })
-        yield* Stream.runDrain(Agent.stream(agent, "go", { history: [old] }))
-        return reads
-      }).pipe(Effect.provide(TestChatModel.script([...Array.from({ length: rounds }, (_, n) => looks(n)), "done"])))
-    return Effect.gen(function* () {
-      assert.strictEqual(yield* readsOf(12), yield* readsOf(1))
+      }
+      const old: Message.Message = { role: "human", id: "old", content: [block] }
+      const agent = Agent.make({ name: "a", prompt: "", tools: [lookUp] })
+      const events = yield* Stream.runCollect(
+        Agent.stream(agent, "go", { history: [old] }).pipe(
+          Stream.tap((event) => Effect.sync(() => event._tag === "ContextMeasured" && look(event)))
+        )
+      )
+      return { events: measured(events), reads }
+    }).pipe(Effect.provide(TestChatModel.script([...Array.from({ length: rounds }, (_, n) => looks(n)), "done"])))
+
+  it.effect("a message is read for it once, however many rounds follow", () =>
+    Effect.gen(function* () {
+      const few = yield* counted(1, ({ parts }) => assert.isAbove(parts.human, 4))
+      const many = yield* counted(12, ({ total }) => assert.isAbove(total, 4))
+      assert.strictEqual(many.reads, few.reads)
     })
-  })
+  )
+
+  it.effect("is counted when a reader looks at it, and says what it would have said then", () =>
+    Effect.gen(function* () {
+      const atOnce: Array<unknown> = []
+      const seen = yield* counted(3, (event) => atOnce.push(structuredClone(event.parts)))
+      const unseen = yield* counted(3, () => {})
+      assert.isBelow(unseen.reads, seen.reads)
+      const late = unseen.events.toReversed().map(({ parts }) => parts)
+      assert.deepStrictEqual(late.toReversed(), atOnce)
+      assert.deepStrictEqual(
+        unseen.events.map(({ total }) => total),
+        seen.events.map(({ total }) => total)
+      )
+      for (const event of unseen.events) {
+        const json = JSON.parse(JSON.stringify(event))
+        assert.deepStrictEqual(json.parts, { ...event }.parts)
+        assert.deepStrictEqual(yield* AgentEvent.decode(AgentEvent.encode(event)), event)
+      }
+    })
+  )
+
+  it.effect("another list is counted anew, though it has the same ends", () =>
+    Effect.gen(function* () {
+      const history = ["one", "x".repeat(9_000), "three"].map((text) => Message.human(text))
+      const short = Middleware.make({
+        name: "short",
+        wrapModelCall: (request, next, run) =>
+          next(
+            run.round === 1
+              ? request
+              : { ...request, messages: request.messages.map((m, at) => (at === 1 ? Message.human("cleared") : m)) }
+          )
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [lookUp], middleware: [short] })
+      const { events } = yield* AgentTest.collect(agent, "go", { history })
+      const humans = measured(events).map(({ parts }) => parts.human)
+      assert.isAbove(humans[0] ?? 0, 1_000)
+      assert.isBelow(humans[1] ?? 0, 100)
+    }).pipe(Effect.provide(TestChatModel.script([looks(1), "done"])))
+  )
 })
 
 describe("invariant 3: order", () => {
