@@ -15,7 +15,7 @@ import { Choice, Request } from "./Approval.ts"
 import { decodeVersioned, version } from "./internal/encoding.ts"
 import type { InvalidEncoding } from "./InvalidEncoding.ts"
 import { fromUnknown, isObject, Json, JsonObject } from "./Json.ts"
-import { Message, TurnStop } from "./Message.ts"
+import { AiMessage, Message, TurnStop } from "./Message.ts"
 import { Cited } from "./Sources.ts"
 import { StopReason } from "./StopReason.ts"
 import { add, Usage, zero } from "./Usage.ts"
@@ -283,12 +283,17 @@ export interface Compacted extends Schema.Schema.Type<typeof Compacted> {}
 export const CheckpointSaved = event("CheckpointSaved", { threadId: Schema.String, step: Schema.Finite })
 export interface CheckpointSaved extends Schema.Schema.Type<typeof CheckpointSaved> {}
 /**
- * The thread was read from its store.
+ * The thread was read from its store. `partial` is the turn that it ends with, if that one was cut off: a run that
+ * resumes asks for it again, and the model reads it as it is if there is something new to answer.
  *
  * @category schemas
  * @since 0.1.0
  */
-export const CheckpointLoaded = event("CheckpointLoaded", { threadId: Schema.String, step: Schema.Finite })
+export const CheckpointLoaded = event("CheckpointLoaded", {
+  threadId: Schema.String,
+  step: Schema.Finite,
+  partial: Schema.optionalKey(AiMessage)
+})
 export interface CheckpointLoaded extends Schema.Schema.Type<typeof CheckpointLoaded> {}
 /**
  * Something is worth knowing and did not stop the run. `code` is stable, `message` is for people.

@@ -10,15 +10,39 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { Decision, Request } from "./Approval.ts"
 import type { Checkpoint } from "./Checkpoint.ts"
+import * as Content from "./Content.ts"
 import { Json } from "./Json.ts"
-import { Message } from "./Message.ts"
+import { ai, type AiMessage, Message } from "./Message.ts"
 import type { SessionError } from "./SessionError.ts"
 import { Usage } from "./Usage.ts"
+
+/** A piece of what a turn has said: `from` is how much of it was said before, in UTF-16 units. */
+const piece = { from: Schema.Finite, text: Schema.String }
+
+/**
+ * What was streamed of a turn since the part before. `turn` tells turns apart; a part of another one begins anew.
+ * Pieces may overlap with what is known: a part whose storing failed is stored again with the next.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Part = Schema.TaggedStruct("Part", {
+  turn: Schema.String,
+  model: Schema.String,
+  pieces: Schema.Array(
+    Schema.Union([
+      Schema.TaggedStruct("Text", piece),
+      Schema.TaggedStruct("Reasoning", piece),
+      Schema.TaggedStruct("Call", { id: Schema.String, name: Schema.String, ...piece })
+    ])
+  )
+})
+export interface Part extends Schema.Schema.Type<typeof Part> {}
 
 /**
  * An entry of the journal. `State` is a slot's new value, `Compaction` what the model sees of the history (tokens,
  * estimated), `Request` and `Decision` are of approvals, `Step` is how much was used so far. A message without an
- * answer yet for each of its calls is one that a crash cut off.
+ * answer yet for each of its calls is one that a crash cut off, and so is a turn of which there are only parts.
  *
  * @category schemas
  * @since 0.1.0
@@ -31,14 +55,54 @@ export const Entry = Schema.Union([
   Schema.TaggedStruct("Decision", { decision: Decision }),
   Schema.TaggedStruct("RunStarted", { runId: Schema.String, agent: Schema.String }),
   Schema.TaggedStruct("Step", { usage: Usage, rounds: Schema.Finite }),
-  Schema.TaggedStruct("RunSettled", { runId: Schema.String, outcome: Schema.String })
+  Schema.TaggedStruct("RunSettled", { runId: Schema.String, outcome: Schema.String }),
+  Part
 ])
 export type Entry = typeof Entry.Type
+
+/**
+ * Puts the parts of a turn together: a partial answer (`Message.isPartial`), never a finished one. Calls that were being
+ * written are in `malformedToolCalls`, so that none of them can run. `undefined` where nothing was said yet.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const partial = (parts: ReadonlyArray<Part>): AiMessage | undefined => {
+  const last = parts.at(-1)
+  const said = { Text: "", Reasoning: "" }
+  const calls = new Map<string, { readonly name: string; raw: string }>()
+  for (const part of parts) {
+    if (part.turn !== last?.turn) continue
+    for (const one of part.pieces) {
+      if (one._tag !== "Call") {
+        said[one._tag] = said[one._tag].slice(0, one.from) + one.text
+        continue
+      }
+      const call = calls.get(one.id) ?? { name: one.name, raw: "" }
+      call.raw = call.raw.slice(0, one.from) + one.text
+      calls.set(one.id, call)
+    }
+  }
+  if (last === undefined || (said.Text === "" && said.Reasoning === "" && calls.size === 0)) return undefined
+  const content = [
+    ...(said.Reasoning === "" ? [] : [Content.reasoning(said.Reasoning)]),
+    ...(said.Text === "" ? [] : [Content.text(said.Text)])
+  ]
+  const malformedToolCalls = [...calls].map(([id, call]) => ({
+    id,
+    ...call,
+    problem: "the turn was cut off inside of it"
+  }))
+  return ai(content, { id: last.turn, model: last.model, stopReason: "interrupted", malformedToolCalls })
+}
 
 /**
  * A thread that a run writes to. `checkpoint` is what it had come to, `undefined` for a new one; `ended` is the outcome
  * of its last run (`RunSettled`), if nothing was written after it. `append` stores entries in one go, all or none, and
  * gives the number of entries that the thread has then; it fails with `Conflict` if somebody else wrote meanwhile.
+ *
+ * With `part`, what the model streams is stored while it does, at most 100 ms late. A part is lost or stored, as the
+ * store is able to; the next `append` takes the place of all parts before it.
  *
  * @category models
  * @since 0.1.0
@@ -48,6 +112,7 @@ export interface Thread {
   readonly ended?: string | undefined
   readonly step: number
   readonly append: (entries: ReadonlyArray<Entry>) => Effect.Effect<number, SessionError>
+  readonly part?: ((part: Part) => Effect.Effect<void, SessionError>) | undefined
 }
 
 /**

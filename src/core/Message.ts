@@ -259,6 +259,16 @@ export const images = (message: Message): ReadonlyArray<Content.ImageBlock> =>
   message.content.filter((block) => block.type === "image")
 
 /**
+ * True for a turn that did not end: an interruption or a crash cut it off. It has what was said until then, is no answer
+ * and calls nothing; calls that were being written are malformed ones.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const isPartial = (message: Message | undefined): message is AiMessage =>
+  message?.role === "ai" && message.stopReason === "interrupted" && message.toolCalls.length === 0
+
+/**
  * The ids of everything in a message that must be answered by a tool message, in call order.
  *
  * @category getters

@@ -31,7 +31,7 @@ import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { load } from "./internal/checkpoint.ts"
 import { take } from "./internal/turns.ts"
-import { makeJournal } from "./SessionStore.ts"
+import { type JournalOptions, makeJournal } from "./SessionStore.ts"
 
 /**
  * The thread is at another turn, of this chat or another one. Send again when that is done, or make the chat with
@@ -67,13 +67,12 @@ export interface Chat<out Output, out E, out R> {
  * `busy` decides about a turn while another one is running: it waits (`queue`, the default), or fails with
  * {@link ChatBusy} (`refuse`). It counts for all chats and runs of this process on one thread of a store; two processes
  * on one thread get a `Conflict`. A turn inside of a turn of the same thread is refused: it would wait for ever.
- * `metadata` are given to the thread if it is not there yet, and left alone if it is.
+ * `parts` are as of {@link JournalOptions}. `metadata` are given to the thread if it is not there yet, and left alone if it is.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Options {
-  readonly busy?: "queue" | "refuse" | undefined
+export interface Options extends JournalOptions {
   readonly metadata?: JsonObject | undefined
 }
 
@@ -97,7 +96,7 @@ export const make = Effect.fnUntraced(function* <O, E, R>(
     (error) => error.reason._tag === "AlreadyExists",
     () => Effect.void
   )
-  const { open } = makeJournal(store)
+  const { open } = makeJournal(store, options)
   /** Takes the turn until the scope is closed. */
   const begin = Effect.mapError(take(store, threadId, options?.busy ?? "queue"), () => new ChatBusy({ threadId }))
   /** The context of the turn that was taken. */

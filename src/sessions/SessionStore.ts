@@ -19,9 +19,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Checkpoint } from "../core/Checkpoint.ts"
-import { Journal } from "../core/Journal.ts"
+import { Journal, type Thread } from "../core/Journal.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
-import { type Service, SessionStore } from "../core/SessionStore.ts"
+import { type Leaf, type NewEntry, type Service, SessionStore } from "../core/SessionStore.ts"
 import { load, type Loaded } from "./internal/checkpoint.ts"
 import { take } from "./internal/turns.ts"
 import { makeEntryId, persistent } from "./internal/write.ts"
@@ -49,11 +49,16 @@ const opened = Effect.fnUntraced(function* (store: Service, threadId: string) {
  * `busy` says what becomes of a run while another one of this process is at work on its thread, by whatever chat,
  * handler or tool: it waits (`queue`, the default), or fails with `Busy` (`refuse`), before it asks or stores anything.
  *
+ * `parts` stores what the model streams at most 100 ms late, so that a crash does not lose the turn that was under way:
+ * the thread then ends with a partial answer (`Message.isPartial`). A turn that ended takes the place of its parts,
+ * which stay in the thread as a branch. A part that can't be stored is a `Warning`, and stops nothing.
+ *
  * @category models
  * @since 0.1.0
  */
 export interface JournalOptions {
   readonly busy?: "queue" | "refuse" | undefined
+  readonly parts?: boolean | undefined
 }
 
 /**
@@ -67,6 +72,33 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
   open: Effect.fnUntraced(function* (threadId) {
     const { checkpoint, ended, leaf: start } = yield* persistent(opened(store, threadId))
     let leaf = start.id
+    // What is no part goes behind this: parts are never between two messages of a run.
+    let behind = start.id
+    /** The ids of parts whose answers were lost: the thread may stand there. */
+    const unsure = new Set<string>()
+    const append = (entries: ReadonlyArray<NewEntry>, isPart: boolean): Effect.Effect<Leaf, SessionError> =>
+      Effect.catchIf(
+        Effect.suspend(() => store.append(threadId, { leaf, behind: isPart ? leaf : behind, entries })),
+        ({ reason }) => reason._tag === "Conflict" && reason.found !== null && unsure.delete(reason.found),
+        ({ reason }) => {
+          if (reason._tag === "Conflict") leaf = reason.found
+          return append(entries, isPart)
+        }
+      )
+    const stored = (appended: Leaf): void => {
+      leaf = appended.id
+      unsure.clear()
+    }
+    const part: Thread["part"] = Effect.fnUntraced(function* (entry) {
+      const id = makeEntryId(yield* Clock.currentTimeMillis)
+      stored(
+        yield* Effect.onError(append([{ id, entry }], true), () =>
+          Effect.sync(() => {
+            unsure.add(id)
+          })
+        )
+      )
+    })
     return {
       checkpoint,
       ended,
@@ -75,10 +107,12 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
         // The ids stay the same when it is tried again, so what was stored before the answer was lost is not doubled.
         const at = yield* Clock.currentTimeMillis
         const entries = added.map((entry) => ({ id: makeEntryId(at), entry }))
-        const appended = yield* persistent(store.append(threadId, { leaf, entries }))
-        leaf = appended.id
+        const appended = yield* persistent(append(entries, false))
+        stored(appended)
+        behind = appended.id
         return appended.step
-      })
+      }),
+      part: options?.parts === true ? part : undefined
     }
   })
 })

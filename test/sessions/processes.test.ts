@@ -146,6 +146,30 @@ const hold = <R>(
     }, Effect.scoped),
     60_000
   )
+
+  test(
+    "a run that was killed while the model spoke has what it said, but for the last moment, and asks again",
+    Effect.fnUntraced(function* () {
+      const path = yield* place
+      const first = yield* run("agent.ts", [kind, path, "stream"], (count, child) => {
+        if (count > 150) child.kill("SIGKILL")
+      })
+      assert.strictEqual(first.code, null)
+      const told = first.lines.map((line): [number, string] => JSON.parse(line))
+      const second = yield* run("agent.ts", [kind, path, "read"])
+      const { said, ...rest } = JSON.parse(second.lines[0] ?? "")
+      assert.deepStrictEqual(rest, { isPartial: true, text: "all done", roles: ["human", "ai"] })
+      const all = told.map(([, text]) => text).join("")
+      // The process may have stored what it could not tell any more.
+      const missing = all.startsWith(said) ? all.slice(said.length).split(" ").length - 1 : 0
+      assert.isTrue(all.startsWith(said) || said.startsWith(all))
+      const [at = 0] = told[told.length - missing] ?? []
+      const late = missing === 0 ? 0 : (told.at(-1)?.[0] ?? 0) - at
+      // A busy machine is late with everything.
+      assert.isAtMost(late, 400)
+    }, Effect.scoped),
+    60_000
+  )
 }
 
 for (const kind of ["sqlite", "jsonl"]) describe(`${kind} and processes`, () => hold(kind, folder, it.live))

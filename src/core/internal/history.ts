@@ -1,7 +1,7 @@
 /**
  * Brings a history into a form that any provider accepts: each call with exactly one answer.
  */
-import { type AiMessage, makeId, type Message, tool, type ToolMessage } from "../Message.ts"
+import { type AiMessage, isPartial, makeId, type Message, tool, type ToolMessage } from "../Message.ts"
 import type { Suspension } from "./suspension.ts"
 
 /** A call that must be answered. */
@@ -156,9 +156,9 @@ export interface Reopened {
 /** Like {@link mend}, but the last turn stays open. What was said of a turn that did not end is dropped. */
 export const reopen = (history: ReadonlyArray<Message>, suspension: Suspension | null): Reopened => {
   const { at, turn } = lastTurn(history)
-  const isPartial = turn?.stopReason === "interrupted" && callsOf(turn).length === 0
-  const { messages, missing } = mend(isPartial ? history.toSpliced(at, 1) : history, suspension)
-  if (turn === undefined || isPartial) return { messages: [...messages, ...missing], turn: undefined, open: [] }
+  const isCutOff: boolean = isPartial(turn)
+  const { messages, missing } = mend(isCutOff ? history.toSpliced(at, 1) : history, suspension)
+  if (turn === undefined || isCutOff) return { messages: [...messages, ...missing], turn: undefined, open: [] }
   const answers = collect(history).get(at)
   const open = new Set(missing.map((answer) => answer.toolCallId))
   const known = suspension?.messageId === turn.id ? suspendedCalls(suspension).answers : undefined

@@ -10,7 +10,7 @@ import { ChatModel, open as openSession } from "../ChatModel.ts"
 import type { UnknownOutcome } from "../Checkpoint.ts"
 import { IdGenerator } from "../IdGenerator.ts"
 import { fromUnknown } from "../Json.ts"
-import { callIds } from "../Message.ts"
+import { callIds, isPartial } from "../Message.ts"
 import { MessageLog } from "../MessageLog.ts"
 import { zero } from "../Usage.ts"
 import { type Beginning, invalid, isResume, openThread, prepare } from "./beginning.ts"
@@ -67,7 +67,16 @@ export const create = Effect.fnUntraced(function* (
     }
   )
   if (thread?.checkpoint !== undefined && threadId !== undefined) {
-    yield* emit({ origin }, { _tag: "CheckpointLoaded", threadId, step: thread.step })
+    const last = thread.checkpoint.messages.at(-1)
+    yield* emit(
+      { origin },
+      {
+        _tag: "CheckpointLoaded",
+        threadId,
+        step: thread.step,
+        ...(isPartial(last) ? { partial: last } : {})
+      }
+    )
   }
   const session = yield* Scope.provide(openSession(model), scope)
   const state = yield* openState(compiled, beginning, parent, { origin, recorder })

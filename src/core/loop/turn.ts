@@ -4,15 +4,16 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { incomplete, type ModelRequest, type ModelSession, type TurnPart } from "../ChatModel.ts"
-import * as Content from "../Content.ts"
 import { resolveName } from "../internal/names.ts"
 import { tunnel } from "../internal/tunnel.ts"
+import { partial } from "../Journal.ts"
 import { isTooDeep, maxDepth, stringify } from "../Json.ts"
-import * as Message from "../Message.ts"
+import type * as Message from "../Message.ts"
 import { isModelError, type ModelError } from "../ModelError.ts"
 import type { Run } from "../Run.ts"
 import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import type { Compiled } from "./definition.ts"
+import { draftOf } from "./draft.ts"
 import { count, type Live, offer, offerDelta, type OwnRun, settleReaders } from "./live.ts"
 
 type Next = ModelSession["nextTurn"]
@@ -104,8 +105,9 @@ const canonical = (
  */
 export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.AiMessage, unknown, unknown> =>
   Effect.suspend(() => {
-    const partial = { text: "", reasoning: "" }
-    live.partial = partial
+    const said = { text: "", reasoning: "" }
+    live.partial = said
+    const draft = draftOf(live, said)
     let started: Map<string, Started> | undefined
     let thinking = false
     let done: Message.AiMessage | undefined
@@ -117,30 +119,33 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
       }
       switch (part._tag) {
         case "TextDelta":
-          partial.text += part.text
+          said.text += part.text
           return offerDelta(live, "TextDelta", part.text, at)
         case "ReasoningDelta":
           if (!thinking) {
             thinking = true
             offer(live, { _tag: "ReasoningStarted" })
           }
-          partial.reasoning += part.text
+          said.reasoning += part.text
           return offerDelta(live, "ReasoningDelta", part.text, at)
         case "ToolCallStart": {
           const call = { id: isTaken(live, part.id) ? live.makeId() : part.id, name: part.name }
           started = (started ?? new Map<string, Started>()).set(part.id, call)
+          draft?.calling(call.id, call.name, "")
           return offer(live, { _tag: "ToolCallDelta", callId: call.id, toolName: call.name, delta: "" })
         }
         case "ToolCallDelta": {
           const call = started?.get(part.id)
           const callId = call?.id ?? part.id
+          draft?.calling(callId, call?.name ?? "", part.delta)
           return offer(live, { _tag: "ToolCallDelta", callId, toolName: call?.name ?? "", delta: part.delta })
         }
         case "TurnRestarted":
-          partial.text = ""
-          partial.reasoning = ""
+          said.text = ""
+          said.reasoning = ""
           started = undefined
           done = undefined
+          draft?.restart()
           return offer(live, part)
         case "Warning":
           return offer(live, part)
@@ -150,18 +155,16 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
       }
     }
 
-    return Effect.flatMap(
-      Stream.runForEachArray(live.nextTurn(request), (parts) => {
-        const at = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
-        for (const part of parts) take(part, at)
-        return settleReaders(live)
-      }),
-      () => {
-        if (done === undefined) return Effect.fail(incomplete(live.run.model))
-        live.partial = undefined
-        return Effect.succeed(canonical(live, done, started))
-      }
-    )
+    const streamed = Stream.runForEachArray(live.nextTurn(request), (parts) => {
+      const at = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
+      for (const part of parts) take(part, at)
+      return draft === undefined ? settleReaders(live) : Effect.andThen(draft.due, settleReaders(live))
+    })
+    return Effect.flatMap(draft === undefined ? streamed : draft.around(streamed), () => {
+      if (done === undefined) return Effect.fail(incomplete(live.run.model))
+      live.partial = undefined
+      return Effect.succeed(canonical(live, done, started))
+    })
   })
 
 /** Asks the model something on the side: the same door, no events, nothing appended. */
@@ -190,11 +193,9 @@ export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnTyp
 
 /** The partial answer of a turn that was cut off, if it had said anything. */
 export const partialMessage = (live: Live): Message.AiMessage | undefined => {
-  const { partial } = live
-  if (partial === undefined || (partial.text === "" && partial.reasoning === "")) return undefined
-  const content = [
-    ...(partial.reasoning === "" ? [] : [Content.reasoning(partial.reasoning)]),
-    ...(partial.text === "" ? [] : [Content.text(partial.text)])
-  ]
-  return Message.ai(content, { id: live.makeId(), stopReason: "interrupted", model: live.run.model.modelId })
+  const said = live.partial
+  if (said === undefined) return undefined
+  const { text, reasoning } = said
+  const pieces = [{ _tag: "Text", from: 0, text } as const, { _tag: "Reasoning", from: 0, text: reasoning } as const]
+  return partial([{ _tag: "Part", turn: live.makeId(), model: live.run.model.modelId, pieces }])
 }

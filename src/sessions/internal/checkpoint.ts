@@ -4,8 +4,9 @@
 import * as Effect from "effect/Effect"
 import type { Snapshot } from "../../core/AgentState.ts"
 import type { Checkpoint } from "../../core/Checkpoint.ts"
+import { type Part, partial } from "../../core/Journal.ts"
 import type { Json } from "../../core/Json.ts"
-import type { Message } from "../../core/Message.ts"
+import { isPartial, type Message } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Leaf, Service, Stored } from "../../core/SessionStore.ts"
 import * as Usage from "../../core/Usage.ts"
@@ -20,26 +21,34 @@ export interface Loaded {
   readonly ended: string | undefined
 }
 
-const isCutOff = (message: Message | undefined): boolean =>
-  message?.role === "ai" &&
-  message.stopReason === "interrupted" &&
-  message.toolCalls.length + message.malformedToolCalls.length === 0
-
 const fold = (pages: ReadonlyArray<ReadonlyArray<Stored>>): Checkpoint => {
   const messages: Array<Message> = []
   const state = new Map<string, Json>()
   let step: Pick<Checkpoint, "usage" | "rounds"> = { usage: Usage.zero, rounds: 0 }
+  let parts: Array<Part> = []
+  const push = (message: Message): void => {
+    // A run that went on dropped what was said of the turn that did not end, and asked for that turn again.
+    if (message.role === "ai" && isPartial(messages.at(-1))) messages.pop()
+    messages.push(message)
+  }
+  const pushParts = (): void => {
+    const message = partial(parts)
+    parts = []
+    if (message !== undefined) push(message)
+  }
   for (const page of pages.toReversed()) {
     for (const { entry } of page) {
       if (entry._tag === "Message") {
-        // A run that went on dropped what was said of the turn that did not end, and asked for that turn again.
-        if (entry.message.role === "ai" && isCutOff(messages.at(-1))) messages.pop()
-        messages.push(entry.message)
+        if (entry.message.role === "ai") parts = []
+        else if (parts.length > 0) pushParts()
+        push(entry.message)
       }
+      if (entry._tag === "Part") parts.push(entry)
       if (entry._tag === "State") state.set(entry.slot, entry.value)
       if (entry._tag === "Step") step = { usage: entry.usage, rounds: entry.rounds }
     }
   }
+  if (parts.length > 0) pushParts()
   const snapshot: Snapshot = Object.fromEntries(state)
   return { messages, state: snapshot, ...step }
 }

@@ -2,13 +2,14 @@
  * One turn of an agent with a thread in a file: each word of `argv` is a process of its own.
  */
 import { appendFileSync, writeSync } from "node:fs"
-import { Agent, Approval, Checkpoint, Tool } from "effect-deepagents"
+import { Agent, Approval, Checkpoint, Message, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { SessionStore } from "effect-deepagents/sessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import { layer } from "./stores.ts"
 
 const [kind = "", path = "", what = ""] = process.argv.slice(2)
@@ -50,10 +51,28 @@ const calls = TestChatModel.calls([
   { name: "pay", arguments: { amount: 7 } }
 ])
 
-const script = what === "suspend" || what === "crash" ? [calls] : ["all done"]
+const words = Array.from({ length: 400 }, (_, n) => `word${n} `)
+const slowly = TestChatModel.text(words, { chunkDelay: "5 millis" })
+
+const script = what === "stream" ? [slowly] : what === "suspend" || what === "crash" ? [calls] : ["all done"]
 
 const program = Effect.gen(function* () {
   switch (what) {
+    case "stream":
+      return yield* Stream.runForEach(Agent.stream(free, "tell", { threadId: "t" }), (event) =>
+        Effect.sync(() => event._tag === "TextDelta" && tell([Date.now(), event.text]))
+      )
+    case "read": {
+      const last = (yield* SessionStore.checkpoint("t"))?.messages.at(-1)
+      const { text } = yield* Agent.resume(free, { threadId: "t" })
+      const messages = (yield* SessionStore.checkpoint("t"))?.messages ?? []
+      return tell({
+        isPartial: Message.isPartial(last),
+        said: last === undefined ? "" : Message.text(last),
+        text,
+        roles: messages.map(({ role }) => role)
+      })
+    }
     case "suspend": {
       const { pending, stopReason } = yield* Agent.run(gated, "pay 7", { threadId: "t" })
       return tell({ stopReason, pending: pending.map(({ toolName }) => toolName) })
@@ -78,6 +97,6 @@ const program = Effect.gen(function* () {
   }
 })
 
-const sessions = SessionStore.journal.pipe(Layer.provideMerge(layer(kind, path)))
+const sessions = SessionStore.journalWith({ parts: what === "stream" }).pipe(Layer.provideMerge(layer(kind, path)))
 
 await Effect.runPromise(Effect.provide(program, [sessions, TestChatModel.script(script)]))

@@ -19,10 +19,19 @@ const keepsWhatItIsGiven = Effect.fnUntraced(function* (store: Service) {
     entry("6", { _tag: "Compaction", tokensBefore: 10, tokensAfter: 2 }),
     answered("7", "it is"),
     entry("8", { _tag: "RunSettled", runId: "r", outcome: "completed" }),
-    step("9")
+    entry("9", {
+      _tag: "Part",
+      turn: "u",
+      model: "m",
+      pieces: [
+        { _tag: "Text", from: 3, text: "\ud83d\ude00 \u0000" },
+        { _tag: "Call", id: "c3", name: "look", from: 0, text: '{"at":"' }
+      ]
+    }),
+    step("10")
   ]
   const leaf = yield* store.append("t", { leaf: null, entries: batch })
-  yield* same(leaf, { id: "9", step: 10 }, "an append gives the leaf, and the number of entries to it")
+  yield* same(leaf, { id: "10", step: 11 }, "an append gives the leaf, and the number of entries to it")
   const stored = yield* all(store, "t")
   yield* same(
     stored.map(({ entry: value, id, parentId }) => ({ id, parentId, value })),
