@@ -1,104 +1,255 @@
 /**
- * Threads that earlier versions wrote, one folder a version, open and go on with this one. `done`: two exchanges with a
- * tool; `waiting`: a deep agent suspended before `write_file`; `cut`: killed inside of the tool `pay`, after it had taken
- * effect; `forked`: a fork of `done` that went on.
+ * Threads that earlier versions wrote, one folder a version, open and go on with this one, in every store and state. A
+ * server has them by import, as whoever moves there does.
  */
-import { cpSync, readdirSync } from "node:fs"
+import { cpSync, existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
-import { Agent, Approval, Backend, Checkpoint, type Journal, Message, Tool } from "effect-deepagents"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import { Agent, Approval, Backend, Checkpoint, type Journal, Message, Sources } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
-import { DeepAgent } from "effect-deepagents/deep"
-import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
+import { BackgroundSubagents, BackgroundTasks } from "effect-deepagents/middleware"
+import { JsonlSessions, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
-import { folder } from "./places.ts"
+import { hasRedis } from "../servers/redis.ts"
+import * as places from "./places.ts"
+import * as written from "./written.ts"
 
 const corpus = join(import.meta.dirname, "corpus")
-
-const stores = {
-  jsonl: (at: string) => JsonlSessions.layer({ folder: join(at, "jsonl") }).pipe(Layer.provide(NodeServices.layer)),
-  sqlite: (at: string) => SqliteSessions.layer({ file: join(at, "threads.db") })
-}
-
-const deep = DeepAgent.make({
-  name: "deep",
-  prompt: "You write.",
-  approvals: { mode: "suspend", tools: { write_file: true } }
-})
 
 const texts = (messages: ReadonlyArray<Message.Message>, role: Message.Message["role"]) =>
   messages.filter((message) => message.role === role).map(Message.text)
 
-for (const version of readdirSync(corpus)) {
-  for (const [name, store] of Object.entries(stores)) {
-    /** On a copy: what is kept stays as it was written. */
-    const inCopy = <A, E>(body: Effect.Effect<A, E, SessionStore.SessionStore | Journal.Journal | Backend.Backend>) =>
+const { reactive, script } = TestChatModel
+
+/** Pays, and counts it. */
+const till = () => {
+  const paid: Array<string> = []
+  return { paid, pay: Effect.sync(() => (paid.push("paid"), "paid")) }
+}
+
+/** The requests that a thread waits for. */
+const pendingOf = Effect.fnUntraced(function* (threadId: string) {
+  return yield* Checkpoint.pending((yield* SessionStore.checkpoint(threadId)) ?? assert.fail("no thread"))
+})
+
+const approved = Effect.fnUntraced(function* (threadId: string, toolName: string) {
+  const pending = yield* pendingOf(threadId)
+  assert.deepStrictEqual(
+    pending.map((request) => request.toolName),
+    [toolName]
+  )
+  return { threadId, decisions: pending.map((request) => Approval.approve(request)) }
+})
+
+const goesOn = (threadId: string) =>
+  Effect.gen(function* () {
+    const result = yield* Agent.run(written.plain, "and now?", { threadId })
+    assert.strictEqual(result.text, "now this")
+    assert.isAbove(texts(result.messages, "tool").length, 0)
+    assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+  }).pipe(Effect.provide(script(["now this"])))
+
+type Needs = SessionStore.SessionStore | Journal.Journal | Backend.Backend | BackgroundTasks.BackgroundTasks
+
+/** The truth about each state, after it went on. */
+const truths: { readonly [threadId: string]: readonly [title: string, check: Effect.Effect<unknown, unknown, Needs>] } =
+  {
+    done: ["goes on", goesOn("done")],
+    forked: ["goes on", goesOn("forked")],
+
+    output: [
+      "gives another answer of its schema",
       Effect.gen(function* () {
-        const at = yield* folder
-        cpSync(join(corpus, version), at, { recursive: true })
-        const layer = SessionStore.journal.pipe(Layer.provideMerge(store(at)), Layer.merge(MemoryBackend.layer()))
-        return yield* Effect.provide(body, layer)
-      }).pipe(Effect.scoped)
+        const { output } = yield* Agent.run(written.forecaster, "And now?", { threadId: "output" })
+        assert.deepStrictEqual(output, { city: "Bern", degrees: 4 })
+      }).pipe(Effect.provide(script(['{"city":"Bern","degrees":4}'])))
+    ],
 
-    describe(`threads of ${version} in ${name}`, () => {
-      for (const threadId of ["done", "forked"]) {
-        it.live(`${threadId} goes on`, () =>
-          inCopy(
-            Effect.gen(function* () {
-              const plain = Agent.make({ name: "plain", prompt: "p" })
-              const result = yield* Agent.run(plain, "and now?", { threadId }).pipe(
-                Effect.provide(TestChatModel.script(["now this"]))
+    waiting: [
+      "takes the decision that it waits for",
+      Effect.gen(function* () {
+        const result = yield* Agent.resume(written.deep, yield* approved("waiting", "write_file"))
+        assert.strictEqual(result.stopReason, "completed")
+        assert.include(JSON.stringify(result.state["todos"]), "in_progress")
+        const there = yield* Backend.Backend.use(({ ls }) => ls("/"))
+        assert.strictEqual(there.entries.length, 1)
+      }).pipe(Effect.provide(script(["written"])))
+    ],
+
+    cut: [
+      "says that the outcome of the payment is not known",
+      Effect.gen(function* () {
+        const { paid, pay } = till()
+        const result = yield* Agent.run(written.payer(pay), "did you pay?", { threadId: "cut" })
+        assert.deepStrictEqual(paid, [])
+        assert.match(texts(result.messages, "tool").join(), /not known/)
+      }).pipe(Effect.provide(script(["I do not know"])))
+    ],
+
+    parked: [
+      "pays again when it is told to",
+      Effect.gen(function* () {
+        const { paid, pay } = till()
+        const result = yield* Agent.resume(written.payer(pay), yield* approved("parked", "pay"))
+        assert.deepStrictEqual([paid.length, result.stopReason], [1, "completed"])
+      }).pipe(Effect.provide(script(["paid"])))
+    ],
+
+    partial: [
+      "asks for the turn again that was interrupted",
+      Effect.gen(function* () {
+        const result = yield* Agent.resume(written.plain, { threadId: "partial" })
+        assert.deepStrictEqual(texts(result.messages, "ai"), ["Once upon a time."])
+      }).pipe(Effect.provide(script(["Once upon a time."])))
+    ],
+
+    compacted: [
+      "shows the model its summary, and keeps the transcript whole",
+      Effect.gen(function* () {
+        const result = yield* Agent.run(written.forgetful, "five", { threadId: "compacted" })
+        assert.deepStrictEqual(texts(result.messages, "human").slice(0, 4), ["one", "two", "three", "four"])
+        const shown = JSON.stringify(
+          (yield* TestChatModel.requests).find(({ purpose }) => purpose === "turn")?.messages
+        )
+        assert.include(shown, "They looked things up.")
+      }).pipe(Effect.provide(reactive(({ purpose }) => (purpose === "summary" ? "They looked things up." : "done"))))
+    ],
+
+    branched: [
+      "has its metadata, its label and the branch that was left",
+      Effect.gen(function* () {
+        const store = yield* SessionStore.SessionStore
+        assert.deepInclude(yield* store.info("branched"), { archived: true, metadata: { user: "ada", done: true } })
+        yield* store.unarchive("branched")
+        const left = (yield* store.labels("branched")).get("left") ?? assert.fail("no label")
+        assert.deepStrictEqual(texts((yield* SessionStore.checkpoint("branched"))?.messages ?? [], "ai"), ["Right."])
+        yield* store.rewind("branched", left)
+        const result = yield* Agent.run(written.plain, "Back?", { threadId: "branched" })
+        assert.deepStrictEqual(texts(result.messages, "ai"), ["Left.", "Back."])
+      }).pipe(Effect.provide(script(["Back."])))
+    ],
+
+    inside: [
+      "goes on in the sub-agent that waits, and does not begin it anew",
+      Effect.gen(function* () {
+        const { paid, pay } = till()
+        const result = yield* Agent.resume(written.lead(pay), yield* approved("inside", "pay"))
+        assert.deepStrictEqual([paid.length, result.text], [1, "all done"])
+        assert.deepStrictEqual(texts(result.messages, "tool"), ["worker done"])
+      }).pipe(Effect.provide(script(["worker done", "all done"])))
+    ],
+
+    background: [
+      "says that a task of a process that is gone does not run any more",
+      Effect.gen(function* () {
+        const agent = written.absent(reactive(() => "late"))
+        const result = yield* Agent.run(agent, "Is it there?", { threadId: "background" })
+        const tasks = yield* Effect.fromResult(BackgroundSubagents.tasks(result.state))
+        assert.deepStrictEqual(
+          tasks.map(({ id, status }) => [id, status]),
+          [["task-1", "lost"]]
+        )
+        assert.include(texts(result.messages, "human").join(), "task-1")
+      }).pipe(Effect.provide(script(["It is not."])))
+    ],
+
+    attachments: [
+      "shows the model what came with the question",
+      Effect.gen(function* () {
+        yield* Agent.run(written.plain, "And now?", { threadId: "attachments" })
+        const [request] = yield* TestChatModel.requests
+        const sent = request?.messages.flatMap(({ content }) =>
+          content.map((block) => ("source" in block ? block.source.kind : block.type))
+        )
+        assert.deepStrictEqual(sent, ["text", "base64", "url", "fileId", "text", "base64", "text", "text"])
+      }).pipe(Effect.provide(script(["A dog."])))
+    ],
+
+    sources: [
+      "numbers a new source behind those that it has",
+      Effect.gen(function* () {
+        const result = yield* Agent.run(written.plain, "By what else?", { threadId: "sources" })
+        assert.deepStrictEqual(
+          Sources.of(result).map(({ number, source }) => `${number} ${source.title}`),
+          ["1 one", "2 two", "3 three"]
+        )
+      }).pipe(
+        Effect.provide(script([TestChatModel.calls([{ name: "lookup", arguments: { key: "three" } }]), "By three."]))
+      )
+    ]
+  }
+
+/** A copy of what a version kept: that stays as it was written. */
+const copyOf = (version: string) =>
+  Effect.tap(places.folder, (at) => Effect.sync(() => cpSync(join(corpus, version), at, { recursive: true })))
+
+const jsonlIn = (at: string) =>
+  JsonlSessions.layer({ folder: join(at, "jsonl") }).pipe(Layer.provide(NodeServices.layer))
+
+const exportIn = (at: string, threadId: string) => join(at, "export", `${threadId}.jsonl`)
+
+/** A store that has the threads of a version by import: of its own export, or of one that is made of its files now. */
+const imported =
+  <E, R>(store: Layer.Layer<SessionStore.SessionStore, E, R>) =>
+  (at: string) =>
+    Layer.effectDiscard(
+      Effect.gen(function* () {
+        const { import: take } = yield* SessionStore.SessionStore
+        for (const threadId of Object.keys(truths)) {
+          const file = exportIn(at, threadId)
+          const lines = existsSync(file)
+            ? Stream.fromIterable(readFileSync(file, "utf8").split("\n"))
+            : Stream.unwrap(Effect.map(SessionStore.SessionStore, (from) => from.export(threadId))).pipe(
+                Stream.provide(jsonlIn(at)),
+                Stream.catchIf(
+                  (error) => error.reason._tag === "NotFound",
+                  () => Stream.empty
+                )
               )
-              assert.strictEqual(result.text, "now this")
-              assert.isAbove(texts(result.messages, "tool").length, 0)
-              assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
-            })
-          )
-        )
-      }
+          if (existsSync(file) || (yield* Stream.runCount(lines)) > 0) yield* take(lines)
+        }
+      })
+    ).pipe(Layer.provideMerge(store))
 
-      it.live("waiting takes the decision it waits for", () =>
-        inCopy(
-          Effect.gen(function* () {
-            const pending = yield* Checkpoint.pending(
-              (yield* SessionStore.checkpoint("waiting")) ?? assert.fail("no thread")
-            )
-            assert.deepStrictEqual(
-              pending.map(({ toolName }) => toolName),
-              ["write_file"]
-            )
-            const result = yield* Agent.resume(deep, {
-              threadId: "waiting",
-              decisions: pending.map((request) => Approval.approve(request))
-            }).pipe(Effect.provide(TestChatModel.script(["written"])))
-            assert.strictEqual(result.stopReason, "completed")
-            const written = yield* Backend.Backend.use(({ ls }) => ls("/"))
-            assert.strictEqual(written.entries.length, 1)
-          })
-        )
-      )
+type On<R> = (at: string) => Layer.Layer<SessionStore.SessionStore, unknown, R>
 
-      it.live("cut says that the outcome of the payment is not known", () =>
-        inCopy(
-          Effect.gen(function* () {
-            let paid = 0
-            const pay = Tool.make("pay", {
-              description: "Pays",
-              parameters: { amount: Schema.Finite },
-              execute: () => Effect.sync(() => `paid ${++paid}`)
-            })
-            const payer = Agent.make({ name: "payer", prompt: "p", tools: [pay] })
-            const result = yield* Agent.run(payer, "did you pay?", { threadId: "cut" }).pipe(
-              Effect.provide(TestChatModel.script(["I do not know"]))
-            )
-            assert.strictEqual(paid, 0)
-            assert.match(texts(result.messages, "tool").join(), /not known/)
-          })
-        )
-      )
-    })
+/** Holds every thread of every version to its truth, in one store. */
+const hold = <R>(on: On<R>, test: (title: string, body: () => Effect.Effect<unknown, unknown, R>) => void) => {
+  for (const version of readdirSync(corpus)) {
+    const kept = readdirSync(join(corpus, version, "jsonl")).map((file) => file.slice(0, file.indexOf(".")))
+    for (const threadId of kept) {
+      const [title, check] = truths[threadId] ?? [
+        "is known to this test",
+        Effect.die(`nothing is known of ${threadId}`)
+      ]
+      test(`${version}: ${threadId} ${title}`, () =>
+        Effect.gen(function* () {
+          const store = on(yield* copyOf(version))
+          const journaled = SessionStore.journal.pipe(Layer.provideMerge(store))
+          yield* Effect.provide(check, Layer.mergeAll(journaled, MemoryBackend.layer(), BackgroundTasks.layer()))
+        }).pipe(Effect.scoped))
+    }
   }
 }
+
+describe("threads of earlier versions in JSONL files", () => hold(jsonlIn, it.live))
+
+describe("threads of earlier versions in an SQLite file", () =>
+  hold((at) => SqliteSessions.layer({ file: join(at, "threads.db") }), it.live))
+
+describe("threads of earlier versions, imported into memory", () => hold(imported(MemorySessions.layer), it.live))
+
+const servers = { timeout: 60_000, excludeTestServices: true }
+
+layer(places.Postgres.layer, servers)("threads of earlier versions, imported into Postgres", (it) =>
+  hold(imported(Layer.unwrap(Effect.map(places.postgres.place, places.postgres.layer))), it.effect)
+)
+
+describe.skipIf(!hasRedis)("on Redis", () => {
+  layer(places.RedisServer.layer, servers)("threads of earlier versions, imported into Redis", (it) =>
+    hold(imported(Layer.unwrap(Effect.map(places.redis.place, places.redis.layer))), it.effect)
+  )
+})
