@@ -35,6 +35,8 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
+import { lendAppend } from "./internal/sql/append.ts"
+import { appendTo } from "./internal/sqlite/append.ts"
 import { inMemory, open } from "./internal/sqlite/connection.ts"
 
 /**
@@ -82,9 +84,10 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Service, SqlError, Scope.Scope | Reactivity.Reactivity> {
   const { file, synchronous = "normal" } = options
   const connection = yield* open(file, synchronous)
+  const semaphore = yield* Semaphore.make(1)
   const lent = SqlClient.makeSqliteAcquirers({
     connection: Effect.succeed(connection),
-    semaphore: yield* Semaphore.make(1),
+    semaphore,
     isTransaction: (lease) => lease.isTransaction()
   })
   const client = yield* SqlClient.make({
@@ -101,7 +104,9 @@ export const make = Effect.fnUntraced(function* (
       ? {}
       : { transformRows: Statement.defaultTransforms(options.transformResultNames).array })
   })
-  return Object.assign(client, { file })
+  const named = Object.assign(client, { file })
+  lendAppend(named, () => appendTo(connection.database, semaphore))
+  return named
 })
 
 /**

@@ -13,6 +13,7 @@ const hold = <P, E>(name: string, subject: SessionConformance.Subject<P, E, neve
 
 hold("MemorySessions", places.memory)
 hold("SqliteSessions", places.sqlite)
+hold("SqlSessions on another client of SQLite", places.foreignSqlite)
 hold("JsonlSessions", places.jsonl)
 
 describe("SqliteSessions on a small disk", () => {

@@ -43,6 +43,23 @@ export const sqlite = {
   fillDisk: absent("it takes the connection: see the full disk")
 }
 
+/** A client of SQLite that is not ours, as far as anybody can see. */
+const foreign = Layer.effect(
+  SqlClient.SqlClient,
+  Effect.map(
+    SqlClient.SqlClient,
+    (sql) => Object.assign((...args: Parameters<typeof sql>) => sql(...args), sql) as SqlClient.SqlClient
+  )
+)
+
+export const foreignSqlite = {
+  place: Effect.map(folder, (path) => join(path, "sessions.db")),
+  layer: (file: string) =>
+    SqlSessions.layer.pipe(Layer.provide(foreign), Layer.provide(Layer.orDie(SqliteClient.layer({ file })))),
+  survives: true as const,
+  fillDisk: absent("it takes the connection: see the full disk")
+}
+
 interface Small {
   readonly file: string
   sql: SqlClient.SqlClient | undefined

@@ -1,16 +1,17 @@
 /**
- * Appends entries by one SQL statement.
+ * Appends entries by SQL.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { Row } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import type { NewEntry } from "../../../core/SessionStore.ts"
 import { toJson } from "../codec.ts"
 import { key } from "../ids.ts"
 import type { Fault } from "../tables.ts"
-import { toFault, transaction } from "./client.ts"
-import { nullable, number } from "./rows.ts"
+import { first, insertAll, rows, toFault, transaction } from "./client.ts"
+import type { Entries } from "./entries.ts"
+import { nullable, nullableNumber, number } from "./rows.ts"
 
 /** An append that is about to be made. */
 export interface Batch {
@@ -27,16 +28,17 @@ export interface Batch {
  */
 export type Outcome = number | { readonly taken: string | undefined }
 
-/** Appends in one statement, which is one round trip. */
+/** Appends at once or not at all. */
 export type Append = (batch: Batch) => Effect.Effect<Outcome, Fault>
 
-const other: Exclude<Outcome, number> = { taken: undefined }
+/** The outcome where the thread does not stand where it should. Whoever has to report it looks up why. */
+export const other: Exclude<Outcome, number> = { taken: undefined }
 
 /** An id that is taken violates an index; whoever has to report it looks up which one. */
 const refusal = (error: SqlError): Effect.Effect<Outcome, Fault> =>
   error.reason._tag === "UniqueViolation" ? Effect.succeed(other) : Effect.fail(toFault(error))
 
-/** The function that the migration made. */
+/** The function that the migration made: one statement, which is one round trip. */
 export const appendPostgres =
   (sql: SqlClient): Append =>
   ({ at, behind, entries, leaf, threadId }) => {
@@ -54,80 +56,59 @@ export const appendPostgres =
     })
   }
 
-/** The number of entries that one statement of SQLite takes. */
-const most = 500
-
-const place = {
-  leaf: "SELECT leaf, step FROM thread",
-  beginning: "SELECT NULL, 0",
-  elsewhere: `SELECT e.pk, e.step FROM line CROSS JOIN session_entries e
-    WHERE e.thread = line.thread AND e.id = ? AND e.pk <= line.last LIMIT 1`
+/** A transaction of SQLite, whoever's client it is. */
+export const appendSqlite = (sql: SqlClient, { visible }: Pick<Entries, "visible">): Append => {
+  const write = Effect.fnUntraced(function* ({ at, behind, entries, leaf, threadId }: Batch) {
+    // It writes first: nobody else does from here on.
+    const thread = yield* first(sql`UPDATE session_threads SET updated_at = ${at}
+      WHERE id = ${key(threadId)} AND archived = 0 AND leaf_id IS ${leaf === null ? null : key(leaf)}
+      RETURNING key, leaf, step`)
+    if (thread === undefined) return yield* Effect.fail(other)
+    let place: { readonly pk: number | null; readonly step: number } | undefined = { pk: null, step: 0 }
+    if (behind === leaf) place = { pk: nullableNumber(thread, "leaf"), step: number(thread, "step") }
+    else if (behind !== null) place = yield* visible(threadId, behind)
+    if (place === undefined) return yield* Effect.fail(other)
+    for (const { id } of entries) if ((yield* visible(threadId, id)) !== undefined) return yield* Effect.fail(other)
+    const row = yield* first(sql`SELECT coalesce(max(pk), 0) AS last FROM session_entries`)
+    const last = row === undefined ? 0 : number(row, "last")
+    const { pk, step } = place
+    const added = entries.map(({ entry, id }, n) => ({
+      pk: last + 1 + n,
+      thread: number(thread, "key"),
+      id,
+      parent: n === 0 ? pk : last + n,
+      step: step + 1 + n,
+      at,
+      kind: entry._tag,
+      body: toJson(entry)
+    }))
+    yield* insertAll(sql, "session_entries", added)
+    const end = added.at(-1)
+    yield* rows(sql`UPDATE session_threads SET leaf = ${end?.pk ?? null}, leaf_id = ${end?.id ?? null},
+      step = ${end?.step ?? 0} WHERE key = ${number(thread, "key")}`)
+    return end?.step ?? 0
+  })
+  return (batch) =>
+    Effect.catchIf(
+      transaction(sql)(write(batch)),
+      (failure) => "taken" in failure,
+      (refused) => Effect.succeed(refused)
+    )
 }
 
-/** The text for so many entries, made once. */
-const makeText = (where: keyof typeof place, count: number): string =>
-  `WITH RECURSIVE
-    thread AS MATERIALIZED (
-      SELECT key, leaf, step, origin, (SELECT coalesce(max(pk), 0) FROM session_entries) AS last
-      FROM session_threads WHERE id = ? AND archived = 0 AND leaf_id IS ?
-    ),
-    line (thread, last) AS (
-      SELECT key, 9007199254740991 FROM thread
-      UNION ALL
-      SELECT t.origin, t.origin_last FROM line JOIN session_threads t ON t.key = line.thread WHERE t.origin IS NOT NULL
-    ),
-    place (pk, step) AS (${place[where]}),
-    added (n, id, tag, body) AS (VALUES ${Array.from({ length: count }, (_, n) => `(${n}, ?, ?, ?)`).join(", ")})
-  INSERT INTO session_entries (pk, thread, id, parent, step, at, tag, body)
-  SELECT thread.last + 1 + n, thread.key, added.id, iif(n = 0, place.pk, thread.last + n), place.step + 1 + n, ?, tag, body
-  FROM thread CROSS JOIN place CROSS JOIN added
-  WHERE thread.origin IS NULL OR NOT EXISTS (
-    SELECT 1 FROM added x CROSS JOIN line CROSS JOIN session_entries e
-    WHERE e.thread = line.thread AND e.id = x.id AND e.pk <= line.last
-  )
-  ORDER BY n RETURNING step`
+const direct = new WeakMap<SqlClient, () => Append>()
 
-/** A statement of SQLite that inserts what may be inserted; the trigger moves the leaf. */
-export const appendSqlite = (sql: SqlClient): Append => {
-  const texts = new Map<string, string>()
-  const textOf = (where: keyof typeof place, count: number): string => {
-    const name = `${where} ${count}`
-    const text = texts.get(name) ?? makeText(where, count)
-    texts.set(name, text)
-    return text
-  }
+/** Has appends of a client take another way. It is asked for when the tables are there. */
+export const lendAppend = (sql: SqlClient, append: () => Append): void => {
+  direct.set(sql, append)
+}
 
-  const one = ({ at, behind, entries, leaf, threadId }: Batch): Effect.Effect<Outcome, Fault> => {
-    const where = behind === leaf ? "leaf" : behind === null ? "beginning" : "elsewhere"
-    const params: Array<string | number | null> = [key(threadId), leaf === null ? null : key(leaf)]
-    if (where === "elsewhere") params.push(key(behind ?? ""))
-    for (const { entry, id } of entries) params.push(id, entry._tag, toJson(entry))
-    params.push(at)
-    return Effect.matchEffect(sql.unsafe<Row>(textOf(where, entries.length), params).withoutTransform, {
-      onFailure: refusal,
-      onSuccess: (found) =>
-        Effect.succeed(found.length === 0 ? other : found.reduce((step, row) => Math.max(step, number(row, "step")), 0))
-    })
-  }
-
-  const all = Effect.fnUntraced(function* (batch: Batch): Effect.fn.Return<number, Fault | Exclude<Outcome, number>> {
-    let [{ behind, leaf }, step] = [batch, 0]
-    for (let start = 0; start < batch.entries.length; start += most) {
-      const entries = batch.entries.slice(start, start + most)
-      const outcome = yield* one({ ...batch, leaf, behind, entries })
-      if (typeof outcome !== "number") return yield* Effect.fail(outcome)
-      leaf = behind = entries.at(-1)?.id ?? null
-      step = outcome
-    }
-    return step
-  })
-
+/** The way of a client's own, for all that is no part of a transaction of somebody else. */
+export const ownAppend = (sql: SqlClient, general: Append): Append => {
+  const own = direct.get(sql)?.()
+  if (own === undefined) return general
   return (batch) =>
-    batch.entries.length <= most
-      ? one(batch)
-      : Effect.catchIf(
-          transaction(sql)(all(batch)),
-          (failure) => "taken" in failure,
-          (refused) => Effect.succeed(refused)
-        )
+    Effect.withFiber((fiber) =>
+      Context.getOrUndefined(fiber.context, sql.transactionService) === undefined ? own(batch) : general(batch)
+    )
 }

@@ -17,10 +17,16 @@ export interface Visible {
   readonly row: Row
 }
 
+/** The column that says what an entry is. */
+export const kindColumn = (sql: SqlClient): string => sql.onDialectOrElse({ pg: () => "tag", orElse: () => "kind" })
+
+export type Entries = ReturnType<typeof makeEntries>
+
 /** Reads entries. What they find depends on nothing but what is stored. */
 export const makeEntries = (sql: SqlClient) => {
   const columns = sql.literal(entryColumns)
   const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
+  const kind = sql.literal(`e.${kindColumn(sql)}`)
   /**
    * The threads that a thread sees entries of, and the last one of each. What it is joined with comes second: SQLite
    * would go through all entries otherwise.
@@ -70,7 +76,7 @@ export const makeEntries = (sql: SqlClient) => {
     Effect.flatMap(
       rows(sql`WITH RECURSIVE ${line(threadId)}
         SELECT ${columns} FROM line CROSS JOIN session_entries e
-        WHERE e.thread = line.thread AND e.tag = 'Label' AND e.pk <= line.last ORDER BY e.pk`),
+        WHERE e.thread = line.thread AND ${kind} = 'Label' AND e.pk <= line.last ORDER BY e.pk`),
       (found) =>
         Effect.map(decoded(found.map(toStored)), (stored) =>
           stored.flatMap(({ entry }): ReadonlyArray<Label> => (entry._tag === "Label" ? [entry] : []))

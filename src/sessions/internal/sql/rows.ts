@@ -16,6 +16,9 @@ export const nullable = (row: Row, column: string): string | null => {
   return isNull ? null : text(row, column)
 }
 
+export const nullableNumber = (row: Row, column: string): number | null =>
+  nullable(row, column) === null ? null : number(row, column)
+
 /** The columns of a thread. */
 export const threadColumns =
   "key, id, created_at, updated_at, metadata, archived, leaf_id, step, origin, origin_thread, origin_entry"

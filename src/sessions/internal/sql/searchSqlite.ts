@@ -27,13 +27,13 @@ export const searchSqlite = (sql: SqlClient): Search => {
   /** Puts the messages of a batch into the index; `true` if there may be more. */
   const catchUp = Effect.gen(function* () {
     const from = yield* first(upto)
-    const found = yield* rows(sql`SELECT ${columns}, e.tag, t.id AS thread_id
+    const found = yield* rows(sql`SELECT ${columns}, e.kind, t.id AS thread_id
       FROM session_entries e JOIN session_threads t ON t.key = e.thread
       WHERE e.pk > ${from === undefined ? 0 : number(from, "pk")} ORDER BY e.pk LIMIT ${batch}`)
     const last = found.at(-1)
     if (last === undefined) return false
     const texts = found.flatMap((row) => {
-      const known = row["tag"] === "Message" && row["thread_id"] !== null ? wordsOf(row) : undefined
+      const known = row["kind"] === "Message" && row["thread_id"] !== null ? wordsOf(row) : undefined
       return known === undefined ? [] : [{ rowid: number(row, "pk"), words: known.join(" ") }]
     })
     yield* insertAll(sql, "session_texts", texts)

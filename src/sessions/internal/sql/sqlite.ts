@@ -55,5 +55,11 @@ export const sqliteVersions: ReadonlyArray<ReadonlyArray<string>> = [
     "CREATE VIRTUAL TABLE session_texts USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'ascii')",
     "CREATE TABLE session_texts_upto (pk INTEGER NOT NULL) STRICT",
     "INSERT INTO session_texts_upto VALUES (0)"
+  ],
+  [
+    // The leaf is moved once an append.
+    "DROP TRIGGER session_entries_move",
+    // A process of the version before counts on the trigger. It is refused this way, rather than lose its appends.
+    "ALTER TABLE session_entries RENAME COLUMN tag TO kind"
   ]
 ]

@@ -8,9 +8,9 @@ import type { NewEntry, Stored } from "../../../core/SessionStore.ts"
 import { toJson } from "../codec.ts"
 import { key } from "../ids.ts"
 import type { Appended, Fault, NewThread, Tables } from "../tables.ts"
-import { appendPostgres, appendSqlite, type Outcome } from "./append.ts"
+import { appendPostgres, appendSqlite, type Outcome, ownAppend } from "./append.ts"
 import { decoded, first, insertAll, rows, transaction } from "./client.ts"
-import { makeEntries } from "./entries.ts"
+import { kindColumn, makeEntries } from "./entries.ts"
 import { makeList } from "./list.ts"
 import { nullable, number, threadColumns, toStored, toThread } from "./rows.ts"
 import { searchPostgres } from "./searchPostgres.ts"
@@ -19,13 +19,15 @@ import { searchSqlite } from "./searchSqlite.ts"
 /** Tables in a database that has been migrated. */
 export const make = (sql: SqlClient): Tables => {
   const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
-  const append = isPostgres ? appendPostgres(sql) : appendSqlite(sql)
   const search = isPostgres ? searchPostgres(sql) : searchSqlite(sql)
   const atOnce = transaction(sql)
   const columns = sql.literal(threadColumns)
   // SQLite has one writer at a time anyway.
   const locked = sql.literal(isPostgres ? "FOR UPDATE" : "")
-  const { labels, page, pathTo, visible } = makeEntries(sql)
+  const entries = makeEntries(sql)
+  const { visible } = entries
+  const append = ownAppend(sql, isPostgres ? appendPostgres(sql) : appendSqlite(sql, entries))
+  const kind = kindColumn(sql)
 
   const find: Tables["find"] = (threadId) =>
     Effect.flatMap(first(sql`SELECT ${columns} FROM session_threads WHERE id = ${key(threadId)}`), (row) =>
@@ -112,9 +114,9 @@ export const make = (sql: SqlClient): Tables => {
     find,
     list: makeList(sql),
     search: search.search,
-    path: pathTo,
-    labels,
-    entries: page,
+    path: entries.pathTo,
+    labels: entries.labels,
+    entries: entries.page,
 
     insert: ({ at, metadata, threadId }, { archived, entries, leaf }) =>
       atOnce(
@@ -132,7 +134,7 @@ export const make = (sql: SqlClient): Tables => {
           yield* insertAll(
             sql,
             "session_entries",
-            entries.map((stored, index) => toRow(thread, stored, pks[index] ?? 0, placed))
+            entries.map((stored, index) => toRow(kind, thread, stored, pks[index] ?? 0, placed))
           )
           yield* search.await(thread)
           const last = placed.get(leaf ?? "")
@@ -188,7 +190,7 @@ export const make = (sql: SqlClient): Tables => {
             const placed = new Map(target === undefined ? [] : [[label.target ?? "", target]])
             const [pk = 0] = yield* numbers(1)
             yield* insertAll(sql, "session_entries", [
-              toRow(thread, { id, parentId: label.target, at, entry: label }, pk, placed)
+              toRow(kind, thread, { id, parentId: label.target, at, entry: label }, pk, placed)
             ])
             yield* rows(sql`UPDATE session_threads SET updated_at = ${at} WHERE key = ${thread}`)
             return (target?.step ?? 0) + 1
@@ -268,6 +270,7 @@ const fresh = ({ at, metadata, threadId }: NewThread) => ({
 
 /** An entry as a row behind its parent, which is among what was placed already. */
 const toRow = (
+  kind: string,
   thread: number,
   { at, entry, id, parentId }: Stored,
   pk: number,
@@ -276,5 +279,5 @@ const toRow = (
   const parent = placed.get(parentId ?? "")
   const step = (parent?.step ?? 0) + 1
   placed.set(id, { pk, step })
-  return { pk, thread, id, parent: parent?.pk ?? null, step, at, tag: entry._tag, body: toJson(entry) }
+  return { pk, thread, id, parent: parent?.pk ?? null, step, at, [kind]: entry._tag, body: toJson(entry) }
 }

@@ -13,7 +13,7 @@ import { SafeIntegers } from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
-import { isBusy, toOpenError } from "./errors.ts"
+import { isLocked, toOpenError } from "./errors.ts"
 import { iterate, makeCache, prepare, type Row, run, runRaw, runValues, take } from "./statements.ts"
 
 /** The name of a database that is in memory, and of this connection only. */
@@ -21,13 +21,12 @@ export const inMemory = ":memory:"
 
 /** A connection, with what SQLite says of its transaction. */
 export interface SqliteConnection extends Connection {
+  readonly database: DatabaseSync
   readonly isTransaction: () => boolean
 }
 
 /** A lock of the file is waited for asleep: SQLite's own waiting would stop the whole process. */
 const waiting = Schedule.spaced("5 millis").pipe(Schedule.jittered, Schedule.upTo({ duration: "10 seconds" }))
-
-const isLocked = ({ reason }: SqlError): boolean => isBusy(reason.cause)
 
 /** Does what touches the file; again, while somebody else has its lock. */
 const touch = <A>(body: (safe: boolean) => Result.Result<A, SqlError>): Effect.Effect<A, SqlError> =>
@@ -78,6 +77,7 @@ const stream = (
 const fromDatabase = (database: DatabaseSync): SqliteConnection => {
   const cached = makeCache(database)
   return {
+    database,
     isTransaction: () => database.isTransaction,
     execute: (sql, params, transformRows) => {
       const rows = touch((safe) => Result.flatMap(cached(sql), (prepared) => run(prepared, params, safe)))

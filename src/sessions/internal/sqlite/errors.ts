@@ -4,7 +4,16 @@
 import * as Predicate from "effect/Predicate"
 import { classifySqliteError, ConnectionError, SqlError, SqlSyntaxError, UniqueViolation } from "effect/sql/SqlError"
 
-const codes = { error: 1, busy: 5, cannotOpen: 14, notADatabase: 26, staleSnapshot: 517, primaryKey: 1555, rowId: 2579 }
+const codes = {
+  error: 1,
+  busy: 5,
+  cannotOpen: 14,
+  notADatabase: 26,
+  staleSnapshot: 517,
+  primaryKey: 1555,
+  unique: 2067,
+  rowId: 2579
+}
 
 /** SQLite's own code of a failure, its details included; 0 if it is none of SQLite's. */
 const codeOf = (cause: unknown): number =>
@@ -14,10 +23,17 @@ const messageOf = (cause: unknown): string =>
   Predicate.hasProperty(cause, "message") && typeof cause.message === "string" ? cause.message : String(cause)
 
 /** Somebody else has the file's lock. A snapshot that is too old to write on stays so, however long one waits. */
-export const isBusy = (cause: unknown): boolean => {
+const isBusy = (cause: unknown): boolean => {
   const code = codeOf(cause)
   return (code & 0xff) === codes.busy && code !== codes.staleSnapshot
 }
+
+/** Somebody else has the file's lock, and gives it back. */
+export const isLocked = ({ reason }: SqlError): boolean => isBusy(reason.cause)
+
+/** A row has the key or the unique value already. */
+export const isTaken = (cause: unknown): boolean =>
+  [codes.primaryKey, codes.unique, codes.rowId].includes(codeOf(cause))
 
 /** A number beyond the safe range of JavaScript's. */
 export const isOutOfRange = (cause: unknown): boolean =>

@@ -1,0 +1,72 @@
+/**
+ * Groups writes that come in one turn of the event loop, so that they cost one commit.
+ */
+import * as Effect from "effect/Effect"
+
+/** A write that waits, and the way to answer it. */
+export interface Due<in out A, in out B, in out E> {
+  readonly item: A
+  readonly resume: (outcome: Effect.Effect<B, E>) => void
+}
+
+/**
+ * `write` answers each of the writes that it is given; at most `lanes` groups are written at a time, each of at most
+ * `most`. A source that writes alone is not made to wait; several are, for each other, until the event loop comes
+ * round. A write that is interrupted before its group is begun is not made.
+ */
+export const group = <A, B, E>(options: {
+  readonly lanes: number
+  readonly most: number
+  readonly sourceOf: (item: A) => string
+  readonly write: (due: ReadonlyArray<Due<A, B, E>>) => Effect.Effect<void>
+}): ((item: A) => Effect.Effect<B, E>) => {
+  const { lanes, most, sourceOf, write } = options
+  const waiting = new Set<Due<A, B, E>>()
+  let running = 0
+  let isDue = false
+  let isCrowded = false
+  let latest: string | undefined
+
+  const flush = Effect.suspend(() => {
+    isDue = false
+    const due = [...waiting].slice(0, most)
+    isCrowded = due.length > 1
+    if (due.length === 0) return Effect.void
+    for (const one of due) waiting.delete(one)
+    running++
+    // Those that did not fit, and those that come meanwhile, may be written beside it.
+    schedule()
+    const written = Effect.catchCause(write(due), (cause) =>
+      Effect.sync(() => {
+        for (const { resume } of due) resume(Effect.failCause(cause))
+      })
+    )
+    return Effect.andThen(
+      written,
+      Effect.sync(() => {
+        running--
+        schedule()
+      })
+    )
+  })
+  const later = Effect.andThen(Effect.yieldNow, flush)
+
+  const schedule = (): void => {
+    if (isDue || running >= lanes || waiting.size === 0) return
+    isDue = true
+    Effect.runFork(isCrowded ? later : flush)
+  }
+
+  return (item) =>
+    Effect.callback((resume) => {
+      const source = sourceOf(item)
+      isCrowded ||= latest !== undefined && latest !== source
+      latest = source
+      const one = { item, resume }
+      waiting.add(one)
+      schedule()
+      return Effect.sync(() => {
+        waiting.delete(one)
+      })
+    })
+}
