@@ -128,7 +128,7 @@ export interface NoSuchOption<out Message extends string> {
 type KeyOf<T> = T extends object ? keyof T : never
 
 /**
- * Options that are none of those `Known` are refused: a misspelt one would be left out without a word.
+ * Options that are none of those `Known` are refused: a misspelt one would be left out silently.
  *
  * @category models
  * @since 0.1.0

@@ -20,8 +20,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import { wholeSpan } from "../support/span.ts"
 import type { BackendError } from "./BackendError.ts"
-import * as Spans from "./internal/spans.ts"
 
 /**
  * An entry of a directory, or what a search finds. `size` is in bytes, `modifiedAt` in milliseconds since the epoch. A
@@ -334,17 +334,16 @@ export class Backend extends Context.Service<Backend, Service>()("effect-deepage
  */
 export const traced = (service: Service): Service => ({
   ...service,
-  ls: (path) => Spans.operation("Backend.ls", path, service.ls(path)),
-  read: (path, window) => Spans.operation("Backend.read", path, service.read(path, window)),
-  write: (path, content, options) => Spans.operation("Backend.write", path, service.write(path, content, options)),
-  edit: (path, replacements, options) =>
-    Spans.operation("Backend.edit", path, service.edit(path, replacements, options)),
-  delete: (path, options) => Spans.operation("Backend.delete", path, service.delete(path, options)),
-  move: (from, to) => Spans.operation("Backend.move", from, service.move(from, to)),
-  grep: (query) => Spans.operation("Backend.grep", query.path, service.grep(query)),
-  glob: (query) => Spans.operation("Backend.glob", query.path, service.glob(query)),
-  upload: (files) => Spans.operation("Backend.upload", undefined, service.upload(files)),
-  download: (paths) => Spans.operation("Backend.download", undefined, service.download(paths))
+  ls: (path) => wholeSpan("Backend.ls", path)(service.ls(path)),
+  read: (path, window) => wholeSpan("Backend.read", path)(service.read(path, window)),
+  write: (path, content, options) => wholeSpan("Backend.write", path)(service.write(path, content, options)),
+  edit: (path, replacements, options) => wholeSpan("Backend.edit", path)(service.edit(path, replacements, options)),
+  delete: (path, options) => wholeSpan("Backend.delete", path)(service.delete(path, options)),
+  move: (from, to) => wholeSpan("Backend.move", from)(service.move(from, to)),
+  grep: (query) => wholeSpan("Backend.grep", query.path)(service.grep(query)),
+  glob: (query) => wholeSpan("Backend.glob", query.path)(service.glob(query)),
+  upload: (files) => wholeSpan("Backend.upload")(service.upload(files)),
+  download: (paths) => wholeSpan("Backend.download")(service.download(paths))
 })
 
 /**

@@ -48,7 +48,7 @@ export interface PreparedCall {
 }
 
 /**
- * A hook's word to the loop instead of letting it continue: end the run now (with a message as the answer, if one is
+ * A hook's directive to the loop instead of letting it continue: end the run now (with a message as the answer, if one is
  * given); have the model called once more without tools, so that there is an answer; or continue with a message of the
  * middleware's own (after a turn that called tools, its calls are answered as not executed first).
  *
@@ -58,7 +58,7 @@ export interface PreparedCall {
 export type Directive =
   | { readonly _tag: "End"; readonly stopReason: StopReason; readonly answer?: AiMessage | undefined }
   | { readonly _tag: "ForceFinalAnswer"; readonly stopReason: StopReason }
-  | { readonly _tag: "GoOn"; readonly message: HumanMessage }
+  | { readonly _tag: "Continue"; readonly message: HumanMessage }
 
 /**
  * Ends the run.
@@ -83,10 +83,10 @@ export const forceFinalAnswer = (stopReason: StopReason): Directive => ({ _tag: 
  * @category constructors
  * @since 0.1.0
  */
-export const goOn = (message: HumanMessage): Directive => ({ _tag: "GoOn", message })
+export const continueWith = (message: HumanMessage): Directive => ({ _tag: "Continue", message })
 
 /**
- * A gate's word on one call of a round, before any call of it runs: let it run (`decided`: as if somebody had decided
+ * A gate's answer on one call of a round, before any call of it runs: let it run (`decided`: as if somebody had decided
  * so); answer in its place (a refusal is an answer with `isError`); or run it with other arguments, which are decoded
  * again. Made by {@link allow}, {@link approve}, {@link answer}, {@link refuse} and {@link edit}.
  *
@@ -112,7 +112,7 @@ export interface Terms {
 }
 
 /**
- * The word of a gate that waits until somebody has decided. Made by {@link suspend}.
+ * The answer of a gate that waits until somebody has decided. Made by {@link suspend}.
  *
  * @category models
  * @since 0.1.0
@@ -123,7 +123,7 @@ export interface Suspend extends Terms {
 }
 
 /**
- * A word of a gate that may ask a person, as those of {@link asking} and {@link suspending} middleware do. Nothing of a
+ * An answer of a gate that may ask a person, as those of {@link asking} and {@link suspending} middleware do. Nothing of a
  * round runs before all of it is decided.
  *
  * @category models

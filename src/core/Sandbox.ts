@@ -19,9 +19,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { wholeSpan, wholeStreamSpan } from "../support/span.ts"
 import * as Backend from "./Backend.ts"
 import type { BackendError } from "./BackendError.ts"
-import * as Spans from "./internal/spans.ts"
 
 /**
  * Options of a command. `timeout` defaults to 2 minutes; `cwd` is a path of the backend (default its root); `env` is
@@ -105,8 +105,8 @@ export const isSandbox = (backend: Backend.Service): backend is Service => "exec
 export const traced = (service: Service): Service => ({
   ...service,
   ...Backend.traced(service),
-  execute: (command, options) => Spans.operation("Sandbox.execute", undefined, service.execute(command, options)),
-  executeStream: (command, options) => Spans.stream("Sandbox.executeStream", service.executeStream(command, options))
+  execute: (command, options) => wholeSpan("Sandbox.execute")(service.execute(command, options)),
+  executeStream: (command, options) => wholeStreamSpan("Sandbox.executeStream")(service.executeStream(command, options))
 })
 
 /**

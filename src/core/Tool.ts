@@ -65,7 +65,7 @@ export interface Prepared<out R> {
 }
 
 /**
- * The word of a tool on a call of its own that a crash cut off: it was done, with this output; it never began; it may
+ * The report of a tool on a call of its own that a crash cut off: it was done, with this output; it never began; it may
  * be done again, begun or not; or that is not known here either.
  *
  * @category models
@@ -244,7 +244,7 @@ export interface Options {
 }
 
 /**
- * Ends a call whose tool broke its type, with words for its author: types say what `execute` gives, programs without
+ * Ends a call whose tool broke its type, with a message for its author: types say what `execute` gives, programs without
  * them do not. A promise that nobody awaits must not end the process.
  */
 const broken = (what: string, name: string, given: unknown, wanted: string): Effect.Effect<never> => {

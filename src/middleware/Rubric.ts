@@ -169,7 +169,7 @@ export const graded = <E = never, R = never>(options: {
         return undefined
       }
       yield* run.state.set(revisions, { runId: run.runId, count: count + 1 })
-      return Middleware.goOn(
+      return Middleware.continueWith(
         Message.human(
           `Your answer is not good enough yet. ${verdict.feedback}\n\nRevise it, and answer again in full.`,
           {

@@ -29,7 +29,7 @@ import * as Stream from "effect/Stream"
 import { JsonObject } from "../core/Json.ts"
 import { sha256 } from "../support/hash.ts"
 import { nameProblem } from "../support/names.ts"
-import { span } from "../support/span.ts"
+import { span, streamSpan } from "../support/span.ts"
 import { words } from "../support/words.ts"
 import * as Vectors from "./internal/vectors.ts"
 import { within as named } from "./internal/within.ts"
@@ -309,10 +309,12 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
       nearest: (namespace, vector, query) =>
         span("MemoryStore.nearest")(within("recall", namespace)(nearest(namespace, vector, query ?? {}))),
       facts: (namespace) =>
-        Stream.unwrap(
-          Effect.as(
-            within("recall", namespace)(Effect.void),
-            Stream.mapError(all(namespace), (fault) => failure("recall", namespace, fault))
+        streamSpan("MemoryStore.facts")(
+          Stream.unwrap(
+            Effect.as(
+              within("recall", namespace)(Effect.void),
+              Stream.mapError(all(namespace), (fault) => failure("recall", namespace, fault))
+            )
           )
         ),
       remove: (namespace, id) => span("MemoryStore.remove")(within("forget", namespace)(remove(namespace, id))),

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Config, ConfigProvider, Effect, Layer, Redacted, Tracer } from "effect"
+import { Config, ConfigProvider, Effect, Layer, Redacted, Stream, Tracer } from "effect"
 import { Message } from "effect-deepagents"
 import { JsonlSessions, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
@@ -48,9 +48,11 @@ describe("doors", () => {
       const entry = { _tag: "Message", message: Message.human("hello") } as const
       yield* sessions.append("t", { leaf: null, entries: [{ id: "1", entry }] })
       yield* sessions.load("t")
+      yield* Stream.runDrain(sessions.export("t"))
       const memory = yield* MemoryStore.MemoryStore
       yield* memory.add("n", { text: "tea" })
       yield* memory.search("n", {})
+      yield* Stream.runDrain(memory.facts("n"))
       const credentials = yield* CredentialStore.CredentialStore
       const key = CredentialStore.ApiKey.make({ key: Redacted.make("secret") })
       yield* credentials.set("n", "a", key)
@@ -59,8 +61,10 @@ describe("doors", () => {
         "SessionStore.create",
         "SessionStore.append",
         "SessionStore.load",
+        "SessionStore.export",
         "MemoryStore.add",
         "MemoryStore.search",
+        "MemoryStore.facts",
         "CredentialStore.set",
         "CredentialStore.refreshed"
       ])

@@ -9,56 +9,28 @@ const finite = Schema.isFinite()
 
 type Recur = (ast: SchemaAST.AST) => SchemaAST.AST
 
+/** The same node but for some fields, as Effect copies its own. */
+const copy = <A extends SchemaAST.AST>(ast: A, changes: Partial<A>): A =>
+  Object.assign(Object.create(Object.getPrototypeOf(ast)), ast, changes)
+
 const within = (ast: SchemaAST.AST, recur: Recur, encoding: SchemaAST.Encoding | undefined): SchemaAST.AST => {
-  const { annotations, checks, context } = ast
   if (SchemaAST.isNumber(ast))
-    return encoding === undefined
-      ? new SchemaAST.Number(annotations, [finite, ...(checks ?? [])], encoding, context)
-      : new SchemaAST.Number(annotations, checks, encoding, context)
+    return copy(ast, encoding === undefined ? { checks: [finite, ...(ast.checks ?? [])] } : { encoding })
   if (SchemaAST.isArrays(ast))
-    return new SchemaAST.Arrays(
-      ast.isMutable,
-      ast.elements.map(recur),
-      ast.rest.map(recur),
-      annotations,
-      checks,
-      encoding,
-      context,
-      ast.encodingChecks
-    )
+    return copy(ast, { elements: ast.elements.map(recur), rest: ast.rest.map(recur), encoding })
   if (SchemaAST.isObjects(ast))
-    return new SchemaAST.Objects(
-      ast.propertySignatures.map(({ name, type }) => new SchemaAST.PropertySignature(name, recur(type))),
-      ast.indexSignatures.map(({ parameter, type }) => new SchemaAST.IndexSignature(parameter, recur(type))),
-      annotations,
-      checks,
-      encoding,
-      context,
-      ast.encodingChecks
-    )
-  if (SchemaAST.isUnion(ast))
-    return new SchemaAST.Union(
-      ast.types.map(recur),
-      ast.options,
-      annotations,
-      checks,
-      encoding,
-      context,
-      ast.encodingChecks
-    )
-  if (SchemaAST.isSuspend(ast))
-    return new SchemaAST.Suspend(() => recur(ast.thunk()), annotations, checks, encoding, context)
-  if (SchemaAST.isDeclaration(ast))
-    return new SchemaAST.Declaration(
-      ast.typeParameters.map(recur),
-      ast.run,
-      annotations,
-      checks,
-      encoding,
-      context,
-      ast.encodingChecks,
-      ast.encodingRun
-    )
+    return copy(ast, {
+      propertySignatures: ast.propertySignatures.map(
+        ({ name, type }) => new SchemaAST.PropertySignature(name, recur(type))
+      ),
+      indexSignatures: ast.indexSignatures.map(
+        ({ parameter, type }) => new SchemaAST.IndexSignature(parameter, recur(type))
+      ),
+      encoding
+    })
+  if (SchemaAST.isUnion(ast)) return copy(ast, { types: ast.types.map(recur), encoding })
+  if (SchemaAST.isSuspend(ast)) return copy(ast, { thunk: () => recur(ast.thunk()), encoding })
+  if (SchemaAST.isDeclaration(ast)) return copy(ast, { typeParameters: ast.typeParameters.map(recur), encoding })
   return ast
 }
 

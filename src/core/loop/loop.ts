@@ -66,7 +66,7 @@ const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
   memory.round++
   const instead = beforeModel.length === 0 ? undefined : yield* directed(beforeModel, live.run)
   if (instead !== undefined) {
-    if (instead._tag === "GoOn") memory.last = nothing
+    if (instead._tag === "Continue") memory.last = nothing
     return yield* follow(live, instead)
   }
   yield* startRound(live)
@@ -79,7 +79,7 @@ const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
     step = callCount(message) > 0 ? yield* called(live, message, memory) : yield* answered(live, message, memory)
   } else {
     // Its calls are answered first: what a hook says in the model's place comes after them.
-    const why = after._tag === "GoOn" ? "read what follows first." : "the run was stopped before it."
+    const why = after._tag === "Continue" ? "read what follows first." : "the run was stopped before it."
     yield* Tools.decline(live, () => say(`Not executed: ${why}`, { isError: true }))
     step = yield* follow(live, after)
   }
@@ -219,7 +219,7 @@ const directed = Effect.fnUntraced(function* <Rest extends ReadonlyArray<unknown
 /** Does what a hook asks for. */
 const follow = Effect.fnUntraced(function* (live: Live, directive: Directive) {
   if (directive._tag === "ForceFinalAnswer") return final(directive.stopReason)
-  if (directive._tag === "GoOn") {
+  if (directive._tag === "Continue") {
     yield* append(live, directive.message)
     return next
   }

@@ -12,7 +12,7 @@ import { makeId } from "../../core/Message.ts"
 import { make as failure, type SessionError } from "../../core/SessionError.ts"
 import type { Leaf, NewEntry, Service, Thread } from "../../core/SessionStore.ts"
 import { batchLimit, limit, sizeOf } from "../../support/size.ts"
-import { span } from "../../support/span.ts"
+import { span, streamSpan } from "../../support/span.ts"
 import * as codec from "./codec.ts"
 import { entryIdProblem, threadIdProblem } from "./ids.ts"
 import { imported } from "./import.ts"
@@ -330,7 +330,7 @@ export const make = (tables: Tables): Service => {
           ({ entries, next }) => [entries.map(codec.encodeLine), Option.fromUndefinedOr(next)] as const
         )
       )
-      return Stream.concat(Stream.fromEffect(head), rest)
+      return streamSpan("SessionStore.export")(Stream.concat(Stream.fromEffect(head), rest))
     },
 
     import: Effect.fnUntraced(function* (lines, options) {

@@ -719,7 +719,7 @@ describe("state", () => {
           Effect.sync(() => {
             said.push(Message.text(message))
             return said.length < 3
-              ? Middleware.goOn(Message.human(`again ${said.length}`, { source: "again" }))
+              ? Middleware.continueWith(Message.human(`again ${said.length}`, { source: "again" }))
               : undefined
           })
       })

@@ -166,7 +166,8 @@ describe("calls that are declined", () => {
       }
       const hook = Middleware.make({
         name: "hook",
-        afterModel: (run) => Effect.succeed(run.round === 1 ? Middleware.goOn(Message.human("wait")) : undefined)
+        afterModel: (run) =>
+          Effect.succeed(run.round === 1 ? Middleware.continueWith(Message.human("wait")) : undefined)
       })
       const { messages } = yield* Agent.run(
         Agent.make({ name: "a", prompt: "", tools: [act], middleware: [hook] }),

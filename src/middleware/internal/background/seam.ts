@@ -134,5 +134,5 @@ export const seam = (settings: Settings) =>
     const makeId = yield* IdGenerator
     const notice = makeId()
     for (const { id } of due) yield* change(run.state, id, (record) => ({ ...record, notice }))
-    return Middleware.goOn(Message.human(words(due), { id: notice, source }))
+    return Middleware.continueWith(Message.human(words(due), { id: notice, source }))
   })
