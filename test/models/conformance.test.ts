@@ -1,10 +1,12 @@
 import { describe, it } from "@effect/vitest"
 import { Deferred, Effect, Layer, Redacted } from "effect"
+import * as AiSdkChatModel from "effect-deepagents/models/AiSdkChatModel"
 import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
 import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
 import * as LanguageModelFromChatModel from "effect-deepagents/models/LanguageModelFromChatModel"
 import { ChatModelConformance, TestChatModel } from "effect-deepagents/testing"
 import { toTurn } from "../testing/scenarios.ts"
+import * as AiSdk from "./ai-sdk/models.ts"
 import { claude } from "./anthropic/asking.ts"
 import { compatible, responses } from "./openai/asking.ts"
 import { chunk, functionCall, message, responseEvents, usageChunk } from "./openai/wire.ts"
@@ -131,7 +133,10 @@ let openAiSeen: ReadonlyArray<OpenAi.Seen> = []
 let anthropicSeen: ReadonlyArray<Anthropic.Recorded> = []
 
 const openAi =
-  (toReply: (scenario: Scenario) => OpenAi.Reply, toLayer: typeof responses | typeof compatible) =>
+  (
+    toReply: (scenario: Scenario) => OpenAi.Reply,
+    toLayer: (server: OpenAi.Server) => ReturnType<typeof responses | typeof compatible>
+  ) =>
   (scenarios: Scenarios) =>
     Layer.unwrap(
       Effect.map(OpenAi.make, (server) => {
@@ -141,13 +146,41 @@ const openAi =
       })
     )
 
-const anthropic = (scenarios: Scenarios) =>
+const anthropic = (toLayer: (server: Anthropic.Server) => ReturnType<typeof claude>) => (scenarios: Scenarios) =>
   Layer.unwrap(
     Effect.map(Anthropic.serve(...scenarios.map(asMessages)), (server) => {
       anthropicSeen = server.requests
-      return claude(server)
+      return toLayer(server)
     })
   )
+
+const asGemini = (scenario: Scenario): OpenAi.Reply => {
+  const cuts = everywhere(100_000)
+  switch (scenario._tag) {
+    case "Text":
+      return OpenAi.raw(AiSdk.gemini(scenario.pieces.map((text) => ({ text }))), { cuts })
+    case "ToolCalls":
+      return OpenAi.raw(
+        AiSdk.gemini(scenario.calls.map(({ arguments: args, name }) => ({ functionCall: { name, args } }))),
+        { cuts }
+      )
+    // Gemini sends calls whole.
+    case "LengthInArguments":
+      return OpenAi.raw(AiSdk.gemini([], "MAX_TOKENS"))
+    case "Empty":
+      return OpenAi.raw(AiSdk.gemini([]))
+    case "Cut":
+      return OpenAi.raw(AiSdk.gemini([{ text: scenario.text }], undefined), { ending: "reset" })
+    case "Hang":
+      return OpenAi.raw(AiSdk.gemini([{ text: scenario.text }], undefined), { ending: "hang" })
+    case "Status":
+      return OpenAi.plain(
+        scenario.status,
+        { error: { code: scenario.status, message: "no", status: "UNKNOWN" } },
+        headersOf(scenario)
+      )
+  }
+}
 
 const openAiClosed = Effect.suspend(() => {
   const seen = openAiSeen.at(-1)
@@ -223,10 +256,28 @@ const bridged = (scenarios: Scenarios) =>
 const subjects = {
   "Claude on Bedrock": { layer: bedrock, closed: anthropicClosed },
   "effect/ai": { layer: bridged },
+  "AI SDK (V4)": { layer: (scenarios) => AiSdkChatModel.layer(AiSdk.mock(scenarios.map(AiSdk.toAnswer))) },
+  "AI SDK (V3)": { layer: (scenarios) => AiSdkChatModel.layer(AiSdk.mockV3(scenarios.map(AiSdk.toAnswer))) },
+  "AI SDK: @ai-sdk/openai": {
+    layer: openAi(asResponses, ({ url }) => AiSdkChatModel.layer(AiSdk.openai(url))),
+    closed: openAiClosed
+  },
+  "AI SDK: @ai-sdk/openai-compatible": {
+    layer: openAi(asChunks, ({ url }) => AiSdkChatModel.layer(AiSdk.compatible(url))),
+    closed: openAiClosed
+  },
+  "AI SDK: @ai-sdk/google": {
+    layer: openAi(asGemini, ({ url }) => AiSdkChatModel.layer(AiSdk.google(url))),
+    closed: openAiClosed
+  },
+  "AI SDK: @ai-sdk/anthropic": {
+    layer: anthropic(({ url }) => AiSdkChatModel.layer(AiSdk.anthropic(url))),
+    closed: anthropicClosed
+  },
   "OpenAI Responses": { layer: openAi(asResponses, responses), closed: openAiClosed },
   "OpenAI-compatible Chat Completions": { layer: openAi(asChunks, compatible), closed: openAiClosed },
-  "Anthropic Messages": { layer: anthropic, closed: anthropicClosed }
-}
+  "Anthropic Messages": { layer: anthropic(claude), closed: anthropicClosed }
+} satisfies Record<string, ChatModelConformance.Subject<unknown, never>>
 
 for (const [name, subject] of Object.entries(subjects)) {
   describe(name, () => {

@@ -86,7 +86,9 @@ const checkPart = (part: Part, role: string, at: string, remote: boolean): Reado
       const content = list(part["content"])
       return [
         ...(role === "user" ? [] : [`${at}: tool_result of the assistant`]),
-        ...(content.length > 0 ? [] : [`${at}: empty tool_result`]),
+        ...(content.length > 0 || (typeof part["content"] === "string" && part["content"] !== "")
+          ? []
+          : [`${at}: empty tool_result`]),
         ...(part["is_error"] === true && content.some((one) => one["type"] !== "text")
           ? [`${at}: all content must be type "text" if "is_error" is true`]
           : []),
