@@ -24,12 +24,13 @@ import * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { once } from "../support/once.ts"
 import { type Broken, commit, type Done } from "./internal/patch/commit.ts"
 import * as format from "./internal/patch/format.ts"
 import type { InvalidPatch, Patch } from "./internal/patch/model.ts"
 import { type Failure, pathsOf, plan, type Step, textOf } from "./internal/patch/plan.ts"
 import { diffOf } from "./internal/tools/diff.ts"
-import { makeFiles, type Seen } from "./internal/tools/seen.ts"
+import { hold, type Seen } from "./internal/tools/seen.ts"
 import { showPath } from "./internal/tools/text.ts"
 
 export { type Change, type Hunk, type HunkLine, InvalidPatch, type Patch } from "./internal/patch/model.ts"
@@ -149,18 +150,8 @@ const permitted = (backend: Service, text: string, patch: Patch, paths: Readonly
   return backend.permit({ text, changes: [...changes, ...paths.map((path) => ({ operation: "read" as const, path }))] })
 }
 
-/**
- * Makes the tool. Every file is read and checked before the first is written; each is written on the condition that it
- * is still as it was read; if one can't be written (or the call is interrupted), what was written before is taken back.
- * What could not be taken back is told to the model. A patch that does not fit is answered by the line, what came and
- * what was expected. `details` of the result have the changed files, with a diff each.
- *
- * @category constructors
- * @since 0.1.0
- */
-export const make = (): Tool.Tool<Backend | ToolContext> => {
-  const files = makeFiles()
-  return Tool.make("apply_patch", {
+const tool = once(() =>
+  Tool.make("apply_patch", {
     description,
     parameters: {
       input: Schema.String.annotate({ description: `The whole patch, from "${marks.begin}" to "${marks.end}"` })
@@ -172,7 +163,7 @@ export const make = (): Tool.Tool<Backend | ToolContext> => {
       const paths = yield* Effect.mapError(Effect.fromResult(pathsOf(patch)), failed)
       // Asked about as a whole, before anything is read or written.
       const permit = yield* Effect.mapError(permitted(backend, input, patch, paths), failed)
-      const work = files.hold(
+      const work = hold(
         paths,
         Effect.fnUntraced(function* (seen) {
           const steps = yield* Effect.mapError(plan(backend, patch), failed)
@@ -190,4 +181,15 @@ export const make = (): Tool.Tool<Backend | ToolContext> => {
       return yield* permit(work)
     })
   })
-}
+)
+
+/**
+ * Makes the tool. Every file is read and checked before the first is written; each is written on the condition that it
+ * is still as it was read; if one can't be written (or the call is interrupted), what was written before is taken back.
+ * What could not be taken back is told to the model. A patch that does not fit is answered by the line, what came and
+ * what was expected. `details` of the result have the changed files, with a diff each.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make: () => Tool.Tool<Backend | ToolContext> = tool

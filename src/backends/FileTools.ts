@@ -31,7 +31,6 @@ import { execute } from "./internal/tools/execute.ts"
 import { type Kit, makeKit, type Name, names } from "./internal/tools/kit.ts"
 import { ls, readFile } from "./internal/tools/read.ts"
 import { glob, grep } from "./internal/tools/search.ts"
-import { type Files, makeFiles } from "./internal/tools/seen.ts"
 import { deleteFile, editFile, moveFile, writeFile } from "./internal/tools/write.ts"
 
 export { type Name, names } from "./internal/tools/kit.ts"
@@ -75,7 +74,7 @@ export type FileTool = Tool<Backend | ToolContext>
  */
 export type SandboxTool = Tool<Backend | Sandbox | ToolContext>
 
-const makers: { readonly [Key in Name]: (kit: Kit, files: Files) => FileTool } = {
+const makers: { readonly [Key in Name]: (kit: Kit) => FileTool } = {
   ls,
   read_file: readFile,
   write_file: writeFile,
@@ -92,15 +91,33 @@ const limitsOf = (options: ExecuteOptions) => {
   return { timeout: Duration.min(timeout, maxTimeout), maxTimeout }
 }
 
+/** Tools for files as they are offered together. They are values that no run changes, so agents share them. */
+interface Offer {
+  readonly kit: Kit
+  readonly tools: ReadonlyArray<FileTool>
+}
+
+/** Offers that were made, by their names: as many as there are ways to choose from so few. */
+const offers = new Map<string, Offer>()
+
+const offerOf = (only: ReadonlyArray<Name> = names): Offer => {
+  const wanted = new Set(only)
+  if (wanted.has("edit_file")) wanted.add("read_file")
+  const offered = names.filter((name) => wanted.has(name))
+  const key = offered.join(" ")
+  const known = offers.get(key)
+  if (known !== undefined) return known
+  const kit = makeKit(new Set(offered))
+  const made = { kit, tools: offered.map((name) => makers[name](kit)) }
+  offers.set(key, made)
+  return made
+}
+
 const makeTools = (
   options: Options & { readonly execute?: boolean | ExecuteOptions | undefined } = {}
 ): ReadonlyArray<SandboxTool> => {
-  const wanted = new Set<Name>(options.only ?? names)
-  if (wanted.has("edit_file")) wanted.add("read_file")
-  const kit = makeKit(wanted)
-  const files = makeFiles()
-  const tools = names.filter((name) => wanted.has(name)).map((name) => makers[name](kit, files))
-  if (options.execute === undefined || options.execute === false) return tools
+  const { kit, tools } = offerOf(options.only)
+  if (options.execute === undefined || options.execute === false) return [...tools]
   return [...tools, execute(kit, limitsOf(options.execute === true ? {} : options.execute))]
 }
 

@@ -19,6 +19,7 @@ import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
+import { once } from "../support/once.ts"
 import * as Given from "./internal/givenTodos.ts"
 
 /**
@@ -144,46 +145,48 @@ const description =
 const merge = Schema.optionalKey(Schema.Boolean)
 
 /** The tool as the model is shown it. */
-const asked = Tool.make(toolName, {
-  description,
-  parameters: {
-    todos: Schema.Array(
-      Schema.Struct({
-        id: Schema.optionalKey(Schema.String.annotate({ description: "Numbered, if you give none." })),
-        content: Schema.String,
-        status: Status
-      })
-    ),
-    merge
-  },
-  execute: () => Effect.succeed("")
-})
+const asked = () =>
+  Tool.make(toolName, {
+    description,
+    parameters: {
+      todos: Schema.Array(
+        Schema.Struct({
+          id: Schema.optionalKey(Schema.String.annotate({ description: "Numbered, if you give none." })),
+          content: Schema.String,
+          status: Status
+        })
+      ),
+      merge
+    },
+    execute: () => Effect.succeed("")
+  })
 
 /** The tool as its calls are read: more is accepted than is asked for. */
-const lenient = Tool.make(toolName, {
-  description,
-  parameters: { todos: Schema.Json, merge },
-  annotations: { idempotent: true },
-  execute: Effect.fnUntraced(function* ({ merge = false, todos: said }) {
-    const { state } = yield* ToolContext
-    const before = yield* state.get(todos)
-    const read = Result.flatMap(Given.read(said), (given) =>
-      Result.map(written(before, given, merge), (list) => ({ given, list }))
-    )
-    const wrong = Result.isFailure(read) ? read.failure : problem(read.success.list)
-    if (Result.isFailure(read) || wrong !== undefined) {
-      return yield* Effect.fail(ToolError.make(`${wrong} The list is as it was.`))
-    }
-    const { given, list } = read.success
-    // By an update, so that of two calls in one round neither is lost.
-    yield* state.update(todos, (current) =>
-      merge ? Result.getOrElse(written(current, given, merge), () => current) : list
-    )
-    return render(yield* state.get(todos))
+const lenient = () =>
+  Tool.make(toolName, {
+    description,
+    parameters: { todos: Schema.Json, merge },
+    annotations: { idempotent: true },
+    execute: Effect.fnUntraced(function* ({ merge = false, todos: said }) {
+      const { state } = yield* ToolContext
+      const before = yield* state.get(todos)
+      const read = Result.flatMap(Given.read(said), (given) =>
+        Result.map(written(before, given, merge), (list) => ({ given, list }))
+      )
+      const wrong = Result.isFailure(read) ? read.failure : problem(read.success.list)
+      if (Result.isFailure(read) || wrong !== undefined) {
+        return yield* Effect.fail(ToolError.make(`${wrong} The list is as it was.`))
+      }
+      const { given, list } = read.success
+      // By an update, so that of two calls in one round neither is lost.
+      yield* state.update(todos, (current) =>
+        merge ? Result.getOrElse(written(current, given, merge), () => current) : list
+      )
+      return render(yield* state.get(todos))
+    })
   })
-})
 
-const writeTodos = { ...lenient, parameters: asked.parameters }
+const writeTodos = once(() => ({ ...lenient(), parameters: asked().parameters }))
 
 /**
  * Offers `write_todos`. When to use it is in its description, which goes where it goes.
@@ -195,5 +198,5 @@ export const make = (): Middleware.Middleware<never, ToolContext> =>
   Middleware.make({
     name,
     state: [todos],
-    tools: [writeTodos]
+    tools: [writeTodos()]
   })

@@ -33,6 +33,14 @@ describe("FileTools", () => {
       assert.deepStrictEqual(names([]), [])
     })
 
+    it("what is made once for all agents is changed by nobody who was given it", () => {
+      const given = FileTools.make() as Array<FileTools.FileTool>
+      const [ls] = given.splice(0, 8)
+      const again = FileTools.make()
+      assert.strictEqual(again.length, 8)
+      assert.strictEqual(again[0], ls)
+    })
+
     it("says of each what it does to the world", () => {
       const flags = FileTools.make({ execute: true }).map(({ annotations, name }) => {
         const set = Object.entries(annotations).flatMap(([flag, value]) => (value === true ? [flag] : []))
@@ -323,12 +331,17 @@ describe("FileTools", () => {
           read: (path, window) => slowly(backend.read(path, window)),
           edit: (path, replacements, options) => slowly(backend.edit(path, replacements, options))
         }
+        const patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-LINE 5;\n+five\n*** End Patch"
         const { answers } = yield* Effect.provideService(
-          converse([
-            [read("a.txt")],
-            lines.map((line, index) => edit("a.txt", line, `LINE ${index};`)),
-            [read("a.txt"), edit("a.txt", "LINE 3;", "three"), read("a.txt"), edit("a.txt", "LINE 4;", "four")]
-          ]),
+          converse(
+            [
+              [read("a.txt")],
+              lines.map((line, index) => edit("a.txt", line, `LINE ${index};`)),
+              [read("a.txt"), edit("a.txt", "LINE 3;", "three"), read("a.txt"), edit("a.txt", "LINE 4;", "four")],
+              [edit("a.txt", "LINE 6;", "six"), ["apply_patch", { input: patch }], edit("a.txt", "LINE 7;", "seven")]
+            ],
+            { tools: [...FileTools.make(), ApplyPatch.make()] }
+          ),
           Backend.Backend,
           slow
         )
@@ -336,7 +349,14 @@ describe("FileTools", () => {
           answers.filter((answer) => answer.isError),
           []
         )
-        const expected = lines.map((_, index) => (index === 3 ? "three" : index === 4 ? "four" : `LINE ${index};`))
+        const words = new Map([
+          [3, "three"],
+          [4, "four"],
+          [5, "five"],
+          [6, "six"],
+          [7, "seven"]
+        ])
+        const expected = lines.map((_, index) => words.get(index) ?? `LINE ${index};`)
         assert.strictEqual((yield* TestBackend.files)["/a.txt"], expected.join("\n"))
       }).pipe(Effect.provide(TestBackend.layer()))
     )

@@ -4,7 +4,7 @@ import { Agent, Approval, type ChatModel, Middleware } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { DeepAgent } from "effect-deepagents/deep"
 import { BackgroundTasks, Memory, ModelRetry } from "effect-deepagents/middleware"
-import { TestChatModel } from "effect-deepagents/testing"
+import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 
 const worker = Agent.make({ name: "worker", description: "works", prompt: "You work." })
 
@@ -57,6 +57,52 @@ const requestOf = (middleware: ReadonlyArray<Middleware.Middleware>) =>
   }).pipe(Effect.provide(layers(["done"])))
 
 describe("the parts of a deep agent", () => {
+  it.effect("agents that run at once have the same ones, and know nothing of each other", () =>
+    Effect.gen(function* () {
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 4 }, (_, index) => index),
+        (index) =>
+          Effect.gen(function* () {
+            const agent = DeepAgent.make({ name: `deep ${index}`, prompt: "" })
+            const events = yield* AgentTest.events(agent, "go")
+            const told = events.flatMap((event) => (event._tag === "Warning" ? [event.code] : []))
+            const lists = events.flatMap((event) =>
+              event._tag === "StateChanged" && event.slot === "todos" ? [event.value] : []
+            )
+            return { told, todos: lists.at(-1) }
+          }).pipe(
+            Effect.provide([
+              MemoryBackend.layer(),
+              TestChatModel.script([
+                ...[0, 1, 2].map((round) =>
+                  TestChatModel.calls(
+                    [0, 1].map((n) => ({
+                      name: "write_todos",
+                      arguments: { merge: true, todos: [{ content: `${index}.${round}.${n}`, status: "pending" }] }
+                    })),
+                    // Of the first two, requests become too long.
+                    { text: index < 2 ? "lorem ipsum ".repeat(5_000) : "" }
+                  )
+                ),
+                ...(index < 2 ? ["It was long."] : []),
+                "done"
+              ])
+            ])
+          ),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(
+        answers,
+        answers.map((_, index) => ({
+          told: index < 2 ? ["summarization-window"] : [],
+          todos: [0, 1, 2].flatMap((round) =>
+            [0, 1].map((n) => ({ id: `${2 * round + n + 1}`, content: `${index}.${round}.${n}`, status: "pending" }))
+          )
+        }))
+      )
+    })
+  )
+
   for (const part of DeepAgent.parts) {
     it.effect(`${part}: one of the user's with its name takes its place, and leaves the others`, () =>
       Effect.gen(function* () {

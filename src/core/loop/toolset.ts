@@ -1,6 +1,7 @@
 /**
  * Tools by name, and what each promises.
  */
+import { memoize } from "effect/Function"
 import { normaliseName } from "../../support/names.ts"
 import { sha256Sync } from "../../support/sha256.ts"
 import { cut } from "../../support/text.ts"
@@ -17,12 +18,13 @@ export interface Toolset {
   readonly asks: boolean
 }
 
-const define = (tool: Tool<unknown>): ToolDefinition => ({
+/** A tool as models are told of it: the same one in all agents that have the tool. */
+const define = memoize((tool: Tool<unknown>): ToolDefinition => ({
   name: tool.name,
   description: tool.description,
   parameters: tool.parameters,
   annotations: tool.annotations
-})
+}))
 
 export const needsApproval = (tool: Tool<unknown>): boolean => tool.needsApproval === true
 
@@ -69,17 +71,10 @@ export const problemOf = (tool: Tool<unknown>): string | undefined => {
     : undefined
 }
 
-const digests = new WeakMap<Tool<unknown>, string>()
-
 /**
  * The promise of a tool, as 16 bytes of SHA-256: its description, its parameters and its annotations, which gates
  * decide by. Whoever gives the tool writes these texts, so that a weaker sum could be met on purpose.
  */
-export const digestOf = (tool: Tool<unknown>): string => {
-  const known = digests.get(tool)
-  if (known !== undefined) return known
-  const { annotations, description, parameters } = tool
-  const digest = sha256Sync(canonical({ description, parameters, annotations: fromUnknown(annotations) })).slice(0, 32)
-  digests.set(tool, digest)
-  return digest
-}
+export const digestOf = memoize(({ annotations, description, parameters }: Tool<unknown>): string =>
+  sha256Sync(canonical({ description, parameters, annotations: fromUnknown(annotations) })).slice(0, 32)
+)

@@ -11,8 +11,9 @@ import * as Skills from "../../middleware/Skills.ts"
 import * as Summarization from "../../middleware/Summarization.ts"
 import * as Todos from "../../middleware/Todos.ts"
 import { builtIn } from "../../profiles/HarnessProfile.ts"
+import { once } from "../../support/once.ts"
 import { harness } from "./harness.ts"
-import type { SubagentOptions } from "./options.ts"
+import type { SubagentOptions, SummaryOptions } from "./options.ts"
 import type { AnyMiddleware } from "./stack.ts"
 
 /** Keeps the open todos in a summary. */
@@ -37,26 +38,42 @@ export const skillsOf = (options: SubagentOptions): ReadonlyArray<string> => [
   ...(options.skills ?? [])
 ]
 
+const summaries = (options: SummaryOptions | undefined, todos: boolean) =>
+  Summarization.make({ ...options, offload: true, tool: true, keep: todos ? keepTodos : undefined })
+
+/**
+ * Parts as they are without options, which all agents have the same of: what a part knows of a run, it keeps by the run.
+ * Those that sub-agents inherit are each agent's own, since one that an agent has itself does not come down to it.
+ */
+const usual = {
+  harness: once(() => harness(builtIn)),
+  todos: once(Todos.make),
+  summaries: { with: once(() => summaries(undefined, true)), without: once(() => summaries(undefined, false)) },
+  // The limit is each try's own: what hangs is tried again, and waiting for the next try is no silence.
+  last: once(() => [ModelRetry.make(), ModelTimeout.make()])
+}
+
 /** The layers of the stack that an agent and its sub-agents share: what comes before the user's own, and what after. */
 export const layers = (options: SubagentOptions) => {
   const skills = skillsOf(options)
   const memory = [...home(options.agentId).memory, ...(options.memory ?? [])]
   const todos = options.todos !== false
-  const { summarization } = options
+  const { largeResults, profiles, summarization } = options
   return {
     first: [
-      harness(options.profiles ?? builtIn),
-      ...(todos ? [Todos.make()] : []),
+      profiles === undefined ? usual.harness() : harness(profiles),
+      ...(todos ? [usual.todos()] : []),
       ...(skills.length === 0 ? [] : [Skills.make({ sources: skills })]),
-      ...(options.largeResults === false ? [] : [Filesystem.make(options.largeResults)])
+      ...(largeResults === false ? [] : [Filesystem.make(largeResults)])
     ],
     summary:
       summarization === false
         ? []
-        : [Summarization.make({ ...summarization, offload: true, tool: true, keep: todos ? keepTodos : undefined })],
+        : summarization === undefined
+          ? [usual.summaries[todos ? "with" : "without"]()]
+          : [summaries(summarization, todos)],
     tail: [PromptCaching.make(), ...(memory.length === 0 ? [] : [Memory.make({ sources: memory })])],
-    // The limit is each try's own: what hangs is tried again, and waiting for the next try is no silence.
-    last: [ModelRetry.make(), ModelTimeout.make()]
+    last: usual.last()
   }
 }
 

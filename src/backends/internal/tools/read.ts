@@ -13,7 +13,7 @@ import * as Path from "../files/path.ts"
 import { defaultLimit } from "../text/lines.ts"
 import { maxCharacters, maxRowLength, renderListing, renderWindow } from "../text/render.ts"
 import type { Kit } from "./kit.ts"
-import type { Files } from "./seen.ts"
+import { hold } from "./seen.ts"
 import { filePath, listingDetails, showPath } from "./text.ts"
 
 /** The size of the largest image that is given to a model, in bytes: with more, providers refuse the whole request. */
@@ -71,7 +71,7 @@ const attach = Effect.fnUntraced(function* (file: Backend.BinaryFile) {
   ]
 })
 
-export const readFile = (kit: Kit, files: Files): Tool.Tool<Backend.Backend | ToolContext> =>
+export const readFile = (kit: Kit): Tool.Tool<Backend.Backend | ToolContext> =>
   Tool.make("read_file", {
     description: [
       `Reads a file: a text with the number of each line before it and a tab, at most ${defaultLimit} lines and ${maxCharacters} characters at once.`,
@@ -97,7 +97,7 @@ export const readFile = (kit: Kit, files: Files): Tool.Tool<Backend.Backend | To
       const backend = yield* Backend.Backend
       const path = yield* Effect.fromResult(Path.normalize("read", file_path))
       const window = { limit: Math.min(limit ?? defaultLimit, defaultLimit), offset, column }
-      return yield* files.hold(
+      return yield* hold(
         [path],
         Effect.fnUntraced(function* (seen) {
           const file = yield* backend.read(path, window)

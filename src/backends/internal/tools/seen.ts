@@ -75,24 +75,16 @@ export const moving = Effect.fnUntraced(function* <E>(
   if (version !== undefined) yield* seen.set(to, version)
 })
 
-/** State that concurrent calls of an agent share. */
-export interface Files {
-  /** Runs work on some paths (normalised) after other calls of the same run that work on them. */
-  readonly hold: <A, E, R>(
-    paths: ReadonlyArray<string>,
-    work: (seen: Seen) => Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E, R | ToolContext>
-}
+/** The locks of each run, which is known by its state. */
+const runs = new WeakMap<AgentState.Store, Locks.Locks>()
 
-/** Made once for some tools. A run is known by its state. */
-export const makeFiles = (): Files => {
-  const runs = new WeakMap<AgentState.Store, Locks.Locks>()
-  return {
-    hold: (paths, work) =>
-      Effect.flatMap(ToolContext, ({ state }) => {
-        const locks = runs.get(state) ?? Locks.make()
-        runs.set(state, locks)
-        return locks.hold(paths.filter((path) => path !== "/"))(work(make(state)))
-      })
-  }
-}
+/** Runs work on some paths (normalised) after other calls of the same run, of whatever tool, that work on them. */
+export const hold = <A, E, R>(
+  paths: ReadonlyArray<string>,
+  work: (seen: Seen) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R | ToolContext> =>
+  Effect.flatMap(ToolContext, ({ state }) => {
+    const locks = runs.get(state) ?? Locks.make()
+    runs.set(state, locks)
+    return locks.hold(paths.filter((path) => path !== "/"))(work(make(state)))
+  })

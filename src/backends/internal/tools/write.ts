@@ -11,7 +11,7 @@ import * as ToolOutput from "../../../core/ToolOutput.ts"
 import * as Path from "../files/path.ts"
 import { type Diff, diffOf, maxDiff, shift } from "./diff.ts"
 import type { Kit } from "./kit.ts"
-import { type Files, moving } from "./seen.ts"
+import { hold, moving } from "./seen.ts"
 import { filePath, maxDetails, showPath } from "./text.ts"
 
 type FileTool = Tool.Tool<Backend.Backend | ToolContext>
@@ -62,7 +62,7 @@ const replace = (kit: Kit, backend: Backend.Service, path: string, content: stri
   })
 }
 
-export const writeFile = (kit: Kit, files: Files): FileTool =>
+export const writeFile = (kit: Kit): FileTool =>
   Tool.make("write_file", {
     description: [
       "Writes the whole of a file, and the directories that it needs.",
@@ -77,7 +77,7 @@ export const writeFile = (kit: Kit, files: Files): FileTool =>
     execute: Effect.fnUntraced(function* ({ content, file_path }) {
       const backend = yield* Backend.Backend
       const path = yield* normalize("write", file_path)
-      return yield* files.hold(
+      return yield* hold(
         [path],
         Effect.fnUntraced(function* (seen) {
           const version = yield* seen.get(path)
@@ -125,7 +125,7 @@ const diffsOf = (old: string, replacement: string, lines: ReadonlyArray<number>)
   }
 }
 
-export const editFile = (kit: Kit, files: Files): FileTool =>
+export const editFile = (kit: Kit): FileTool =>
   Tool.make("edit_file", {
     description: [
       "Replaces a text in a file by another.",
@@ -147,7 +147,7 @@ export const editFile = (kit: Kit, files: Files): FileTool =>
     execute: Effect.fnUntraced(function* ({ file_path, new_string, old_string, replace_all }) {
       const backend = yield* Backend.Backend
       const path = yield* normalize("edit", file_path)
-      return yield* files.hold(
+      return yield* hold(
         [path],
         Effect.fnUntraced(function* (seen) {
           const version = yield* seen.get(path)
@@ -181,7 +181,7 @@ export const editFile = (kit: Kit, files: Files): FileTool =>
     }, kit.tell)
   })
 
-export const deleteFile = (kit: Kit, files: Files): FileTool =>
+export const deleteFile = (kit: Kit): FileTool =>
   Tool.make("delete_file", {
     description:
       "Deletes a file, a link (never what it leads to) or an empty directory; with recursive a directory with all that is in it. It can't be taken back.",
@@ -195,7 +195,7 @@ export const deleteFile = (kit: Kit, files: Files): FileTool =>
     execute: Effect.fnUntraced(function* ({ file_path, recursive }) {
       const backend = yield* Backend.Backend
       const path = yield* normalize("delete", file_path)
-      return yield* files.hold(
+      return yield* hold(
         [path],
         Effect.fnUntraced(function* () {
           yield* backend.delete(path, { recursive: recursive === true })
@@ -205,7 +205,7 @@ export const deleteFile = (kit: Kit, files: Files): FileTool =>
     }, kit.tell)
   })
 
-export const moveFile = (kit: Kit, files: Files): FileTool =>
+export const moveFile = (kit: Kit): FileTool =>
   Tool.make("move_file", {
     description:
       "Moves or renames a file, or a directory with all that is in it. Directories that are missing are made; nothing is overwritten.",
@@ -217,7 +217,7 @@ export const moveFile = (kit: Kit, files: Files): FileTool =>
     execute: Effect.fnUntraced(function* ({ destination, source }) {
       const backend = yield* Backend.Backend
       const [from, to] = [yield* normalize("move", source), yield* normalize("move", destination)]
-      return yield* files.hold(
+      return yield* hold(
         [from, to],
         Effect.fnUntraced(function* (seen) {
           yield* moving(seen, backend, from, to, backend.move(from, to))

@@ -70,11 +70,12 @@ const namedWindow = ({ contextWindowTokens }: Measure, run: Run, { window }: Rec
 /** Makes the memories of the runs that one middleware serves; each is gone with its run. */
 export const makeMemories = (measure: Measure) => {
   const memories = new WeakMap<Run, Memory>()
+  const definitions = new WeakMap<object, number>()
 
   const of = (run: Run): Memory => {
     const known = memories.get(run)
     if (known !== undefined) return known
-    const meter = makeMeter(measure.counter, run.model.supportsVision)
+    const meter = makeMeter(measure.counter, run.model.supportsVision, definitions)
     const made: Memory = {
       meter,
       viewOf: makeViewer(meter),

@@ -56,9 +56,9 @@ export interface Meter {
   readonly frame: (request: Pick<ModelRequest, "systemPrompt" | "tools" | "outputSchema">) => number
 }
 
-export const makeMeter = (counter: Counter, vision: boolean): Meter => {
+/** Makes a meter. `definitions` has the tokens of tools and schemas, which are the same in all runs of a counter. */
+export const makeMeter = (counter: Counter, vision: boolean, definitions: WeakMap<object, number>): Meter => {
   const messages = new WeakMap<Message, number>()
-  const definitions = new WeakMap<object, number>()
   let prompt: { readonly text: string; readonly tokens: number } = { text: "", tokens: 0 }
 
   const once = <K extends object>(counts: WeakMap<K, number>, key: K, count: () => number): number => {
