@@ -8,7 +8,9 @@ import { SessionError } from "./SessionError.ts"
  * - `InvalidAgent`: the agent can't run as it was made (a tool's name, two tools or slots of one name, a limit)
  * - `InvalidInput`: a run can't begin with what it was given (no input, one that ends with an ai message, a checkpoint
  *   without messages, a thread that nobody keeps, a decision that nobody asked for or that contradicts another)
- * - `InvalidState`: a state to go on from does not decode; `slot` names the slot
+ * - `InvalidState`: a slot of the state to go on from does not decode, when the run begins if the slot is declared,
+ *   else when it is first used; `slot` names it. Earlier code stored something else there: have the slot's schema read
+ *   that as well, or give the slot another name
  * - `Thread`: its thread could not be read or written; `error` says why
  * - `InvalidOutput`: the answer did not decode with the agent's `output` schema after its repairs; `raw` is its text
  *
@@ -42,7 +44,7 @@ export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
       case "InvalidInput":
         return `Agent "${agent}" can't begin: ${reason.problem}`
       case "InvalidState":
-        return `Agent "${agent}" can't go on from this state: slot "${reason.slot}": ${reason.problem}`
+        return `Agent "${agent}" can't go on from this state: slot "${reason.slot}": ${reason.problem}. Give the slot a schema that reads what earlier code stored as well, or another name to begin it anew`
       case "Thread":
         return `Agent "${agent}" can't keep its thread: ${reason.error.message}`
       case "InvalidOutput":

@@ -115,6 +115,18 @@ export const requestFor = (
         .requests.get(callId)
         ?.find((request) => request.path.length === path.length && canonical(request.arguments) === canonical(args))
 
+/** The last request about a call, whatever its arguments. */
+export const lastRequestOn = (
+  current: Suspension | null,
+  path: ReadonlyArray<string>,
+  callId: string
+): Request | undefined =>
+  current === null
+    ? undefined
+    : indexOf(current)
+        .requests.get(callId)
+        ?.findLast((request) => request.path.length === path.length)
+
 /** The decision on a request. */
 export const decisionOn = (current: Suspension | null, { id }: Request): Decision | undefined =>
   current === null ? undefined : indexOf(current).decisions.get(id)

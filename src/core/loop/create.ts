@@ -9,7 +9,8 @@ import { Approvals } from "../Approval.ts"
 import { ChatModel, open as openSession } from "../ChatModel.ts"
 import type { UnknownOutcome } from "../Checkpoint.ts"
 import { IdGenerator } from "../IdGenerator.ts"
-import { fromUnknown } from "../Json.ts"
+import { tunnel } from "../internal/tunnel.ts"
+import { fromUnknown, type Json } from "../Json.ts"
 import { callIds, isPartial } from "../Message.ts"
 import { MessageLog } from "../MessageLog.ts"
 import { zero } from "../Usage.ts"
@@ -145,20 +146,19 @@ const openState = (
   { state }: Beginning,
   parent: Live | undefined,
   from: Pick<Live, "origin" | "recorder">
-) =>
-  Effect.fromResult(
-    Store.make(state, compiled.slots, parent?.run.state.shared, (slot, encode, isShared) => {
-      const isKept = from.recorder !== undefined && (isShared || parent === undefined)
-      if (!isKept && !from.origin.hub.watched) return Effect.void
-      const value = encode()
-      if (isKept) note(from, { _tag: "State", slot, value })
-      return emit(from, { _tag: "StateChanged", slot, value })
-    })
-  ).pipe(
-    Effect.mapError((error) =>
-      invalid(compiled, { _tag: "InvalidState", slot: error.path.split(".")[0] ?? "", problem: error.message })
-    )
-  )
+) => {
+  const unread = ({ error, slot }: Store.Unread) =>
+    invalid(compiled, { _tag: "InvalidState", slot, problem: error.message })
+  const onChange = (slot: string, encode: () => Json, isShared: boolean) => {
+    const isKept = from.recorder !== undefined && (isShared || parent === undefined)
+    if (!isKept && !from.origin.hub.watched) return Effect.void
+    const value = encode()
+    if (isKept) note(from, { _tag: "State", slot, value })
+    return emit(from, { _tag: "StateChanged", slot, value })
+  }
+  const made = Store.make(state, compiled.slots, parent?.run.state.shared, onChange, (one) => tunnel(unread(one)))
+  return Effect.mapError(Effect.fromResult(made), unread)
+}
 
 /** A function that looks outcomes up knows those of the run that it was given to, not those of sub-agents. */
 const inherited = (unknownOutcome: UnknownOutcome | undefined): "tell" | "ask" =>

@@ -5,13 +5,13 @@ import * as Effect from "effect/Effect"
 import { visible } from "../../support/untrusted.ts"
 import type { Choice, Decision, Request } from "../Approval.ts"
 import { choiceOf } from "../Approval.ts"
-import { decisionOn, requestFor, suspension, toGate } from "../internal/suspension.ts"
+import { decisionOn, lastRequestOn, requestFor, suspension, toGate } from "../internal/suspension.ts"
 import type { AiMessage } from "../Message.ts"
 import { type AskingGate, refuse as refuseWith, type Suspend } from "../Middleware.ts"
 import type { Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
-import { type Asked, type DecidedOn, gatekeepers, type Gatekeeper, isPassed } from "./gatekeepers.ts"
+import { type Asked, type DecidedOn, gatekeepers, type Gatekeeper, isInTime, isPassed } from "./gatekeepers.ts"
 import { emit, type Live, note } from "./live.ts"
 import { digestOf } from "./toolset.ts"
 
@@ -24,12 +24,13 @@ const passLimit = 8
  */
 export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage, calls: ReadonlyArray<Call>) {
   const pending: Array<Request> = []
-  const settled: Array<Request> = []
+  const settled = new Set<Request>()
   // What was decided while the run waits: kept for the case that another call of the round suspends it.
   const given: Array<Decision> = []
   const suspended = new Set<string>()
   const decidedOn: DecidedOn = new Map()
-  const gates = gatekeepers(live, calls, decidedOn)
+  const gates = gatekeepers(live, calls, decidedOn, settled)
+  if (live.suspension !== null) for (const call of calls) yield* settleChanged(live, call, settled)
 
   const ask = Effect.fnUntraced(function* (keeper: Gatekeeper, asked: ReadonlyArray<Asked>, edited: Set<Call>) {
     const { seen, suspends } = keeper
@@ -40,8 +41,8 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
       if (prepared !== undefined) decidedOn.set(id, prepared.arguments)
     }
     const decided = (one: Asked, meant: Suspend, request: Request, decision: Decision) =>
-      Effect.map(apply(live, one, meant, request, decision), () => {
-        settled.push(request)
+      Effect.map(apply(live, one, request, decision, meant), () => {
+        settled.add(request)
         isDecided(one.call)
         if (decision._tag !== "Edit") return
         changed(one.call)
@@ -63,14 +64,7 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
         const { isNew, request } = requestOf(live, one, meant)
         const decision = isNew ? undefined : decisionOn(live.suspension, request)
         const { approvals } = live
-        if (decision !== undefined && !isAsPromised(request, tool)) {
-          refuse(call, changedTool)
-          yield* voided(live, request)
-          yield* live.run.warn(
-            "tool-changed",
-            `The tool "${tool.name}" changed while a call of it waited: it was not executed.`
-          )
-        } else if (decision !== undefined) yield* decided(one, meant, request, decision)
+        if (decision !== undefined) yield* decided(one, meant, request, decision)
         else if (suspends) {
           suspended.add(call.id)
           pending.push(request)
@@ -113,9 +107,9 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
   }
   if (pending.length > 0) {
     const before = live.suspension
-    const decided = new Set(settled.map(({ id }) => id))
+    const decided = new Set([...settled].map(({ id }) => id))
     // A decision is kept as such, and done again.
-    const decidedCalls = new Set(settled.map(({ callId }) => callId))
+    const decidedCalls = new Set([...settled].map(({ callId }) => callId))
     yield* live.run.state.set(suspension, {
       messageId: message.id,
       requests: [...settled, ...pending],
@@ -149,6 +143,8 @@ const tooLate =
 const changedTool =
   "This tool changed while the call waited for a decision, so it was not executed. Look at the tool, and call it again to have it asked for."
 
+const gone = "It was there when this call was asked about: the call waited for a decision, and was not executed."
+
 const tooOften = "The arguments of this call were changed again and again, so it was not executed."
 
 /** The request about a call: the one that was made before, unless it is about other arguments, or too old. */
@@ -157,11 +153,8 @@ const requestOf = (
   { prepared, tool }: Asked,
   gate: Suspend
 ): { readonly request: Request; readonly isNew: boolean } => {
-  const now = live.origin.clock.currentTimeMillisUnsafe()
   const known = requestFor(live.suspension, live.run.path, prepared.id, prepared.arguments)
-  if (known !== undefined && (known.expiresAt === undefined || known.expiresAt > now)) {
-    return { request: known, isNew: false }
-  }
+  if (known !== undefined && isInTime(live, known)) return { request: known, isNew: false }
   const { allow, description, expiresAt } = gate
   return {
     isNew: true,
@@ -175,7 +168,7 @@ const requestOf = (
       // It may quote the model.
       description: visible(description),
       allow: allow ?? every,
-      at: now,
+      at: live.origin.clock.currentTimeMillisUnsafe(),
       ...(expiresAt === undefined ? {} : { expiresAt }),
       toolDigest: digestOf(tool)
     }
@@ -185,6 +178,33 @@ const requestOf = (
 /** Checks that a tool is what it was when somebody was asked about a call of it. Old requests do not know. */
 const isAsPromised = ({ toolDigest }: Request, tool: Tool<unknown>): boolean =>
   toolDigest === undefined || digestOf(tool) === toolDigest
+
+/**
+ * Answers a call that was asked about, if its tool is gone, or another one now. What somebody said in its place, or
+ * against it, holds all the same; nothing else that was decided can be carried out.
+ */
+const settleChanged = Effect.fnUntraced(function* (live: Live, call: Call, settled: Set<Request>) {
+  const { tool } = call
+  const request = call.wasDone === true ? undefined : lastRequestOn(live.suspension, live.run.path, call.id)
+  if (request === undefined || (tool !== undefined && isAsPromised(request, tool))) return
+  const counts = isInTime(live, request)
+  // It is asked about anew.
+  if (!counts && tool !== undefined) return
+  const decision = counts ? decisionOn(live.suspension, request) : undefined
+  if (decision?._tag === "Reject" || decision?._tag === "Respond") {
+    settled.add(request)
+    return yield* apply(live, { call, tool }, request, decision)
+  }
+  yield* voided(live, request)
+  if (tool !== undefined) {
+    refuse(call, changedTool)
+    const message = `The tool "${tool.name}" changed while a call of it waited: it was not executed.`
+    yield* live.run.warn("tool-changed", message)
+  } else if (call.left === undefined && call.outcome !== undefined && "error" in call.outcome) {
+    const { error } = call.outcome
+    call.outcome = { error: new ToolError({ ...error, message: `${error.message} ${gone}` }) }
+  }
+})
 
 const announce = (live: Live, request: Request): Effect.Effect<void> => {
   note(live, { _tag: "Request", request })
@@ -198,18 +218,16 @@ export const voided = (live: Live, { callId, id, toolName }: Request): Effect.Ef
 /** The reason why the answer of a service is no decision on this request. */
 const notOn = (live: Live, request: Request, decision: Decision): string | undefined => {
   if (decision.id !== request.id) return misdirected
-  return request.expiresAt !== undefined && request.expiresAt <= live.origin.clock.currentTimeMillisUnsafe()
-    ? tooLate
-    : undefined
+  return isInTime(live, request) ? undefined : tooLate
 }
 
 /** Carries a decision out. A choice that was not offered refuses the call: nobody else is there to ask. */
 const apply = Effect.fnUntraced(function* (
   live: Live,
-  { call, tool }: Asked,
-  gate: Suspend,
+  { call, tool }: Pick<Call, "tool"> & { readonly call: Call },
   request: Request,
-  decision: Decision
+  decision: Decision,
+  gate?: Suspend
 ) {
   const choice = choiceOf(decision)
   note(live, { _tag: "Decision", decision })
@@ -221,8 +239,8 @@ const apply = Effect.fnUntraced(function* (
     decision: choice
   })
   if (!request.allow.includes(choice)) return refuse(call, undecided)
-  if (gate.onDecision !== undefined) yield* gate.onDecision(decision)
+  if (gate?.onDecision !== undefined) yield* gate.onDecision(decision)
   const meant = toGate(decision, call.left !== undefined)
-  if (meant._tag === "Edit") yield* prepare(call, tool, meant.arguments)
+  if (meant._tag === "Edit" && tool !== undefined) yield* prepare(call, tool, meant.arguments)
   else if (meant._tag === "Answer") call.outcome = { output: meant.output }
 })

@@ -3,8 +3,9 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import type { Request } from "../Approval.ts"
 import { unknownOutcome } from "../internal/history.ts"
-import { requestFor } from "../internal/suspension.ts"
+import { decisionOn, requestFor } from "../internal/suspension.ts"
 import { canonical, type JsonObject } from "../Json.ts"
 import { allow, answer, type AskingGate, type PreparedCall, refuse, suspend } from "../Middleware.ts"
 import { type Reconciled, type Tool, unknown } from "../Tool.ts"
@@ -55,11 +56,18 @@ const reconciled = (live: Live, call: Call): Effect.Effect<Reconciled, never, un
   )
 }
 
+/** True while decisions on a request count. */
+export const isInTime = ({ origin }: Live, { expiresAt }: Request): boolean =>
+  expiresAt === undefined || expiresAt > origin.clock.currentTimeMillisUnsafe()
+
+const isDecided = (live: Live, request: Request | undefined): boolean =>
+  request !== undefined && isInTime(live, request) && decisionOn(live.suspension, request) !== undefined
+
 /** The gate of a call whose outcome nobody knows. */
 const ofUnknownOutcome = (live: Live, { call, prepared }: Asked): Effect.Effect<AskingGate> => {
   const { unknownOutcome: look } = live
-  const wasAsked = requestFor(live.suspension, live.run.path, call.id, prepared.arguments) !== undefined
-  if ((look === "ask" || wasAsked) && live.compiled.suspends) {
+  const request = requestFor(live.suspension, live.run.path, call.id, prepared.arguments)
+  if (isDecided(live, request) || ((look === "ask" || request !== undefined) && live.compiled.suspends)) {
     return Effect.succeed(suspend(`"${prepared.name}" may have taken effect before the run was cut off. Run it again?`))
   }
   return Effect.map(typeof look === "function" ? look(prepared) : Effect.undefined, (output) => {
@@ -95,11 +103,28 @@ const toolQuestions =
       )
     })
 
-/** The gates of a round, in their order. Tools ask last, about the arguments that they would be given. */
+/** What was decided before, and not carried out yet: it holds where no gate asks any more, and where one allows. */
+const standing =
+  (live: Live, settled: ReadonlySet<Request>) =>
+  (asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<AskingGate>> =>
+    Effect.succeed(
+      asked.map(({ call, prepared }) => {
+        const request = requestFor(live.suspension, live.run.path, call.id, prepared.arguments)
+        return request !== undefined && !settled.has(request) && isDecided(live, request)
+          ? suspend(request.description, { allow: request.allow })
+          : allow
+      })
+    )
+
+/**
+ * The gates of a round, in their order. Tools ask last, about the arguments that they would be given; behind them are the
+ * decisions that nobody asked for again. `settled` are the requests that were carried out.
+ */
 export const gatekeepers = (
   live: Live,
   calls: ReadonlyArray<Call>,
-  decidedOn: DecidedOn
+  decidedOn: DecidedOn,
+  settled: ReadonlySet<Request>
 ): ReadonlyArray<Gatekeeper> => {
   const gates: Array<Gatekeeper> = live.compiled.gates.map(({ gate, suspends }) => ({
     suspends,
@@ -114,6 +139,9 @@ export const gatekeepers = (
   if (live.toolset.asks) {
     const ask = toolQuestions(live, decidedOn)
     gates.push({ suspends: live.compiled.suspends, isAfterCrash: false, ask, seen: new Map() })
+  }
+  if (live.suspension !== null && live.suspension.decisions.length > 0) {
+    gates.push({ suspends: true, isAfterCrash: false, ask: standing(live, settled), seen: new Map() })
   }
   if (calls.every(({ left }) => left !== "unknown")) return gates
   const ask = (asked: ReadonlyArray<Asked>) => afterCrash(live, asked)

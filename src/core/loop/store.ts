@@ -31,6 +31,12 @@ export interface StateStore extends Store {
 const clash = (name: string): Error =>
   new Error(`Two state slots are named "${name}". Rename one of them, or use one slot value in both places.`)
 
+/** A saved value that its slot can't read. */
+export interface Unread {
+  readonly slot: string
+  readonly error: InvalidEncoding
+}
+
 /**
  * Makes the state of a run. What is in `saved` is decoded when its slot is declared (here) or first used; what is never
  * used is carried along as it is, so that a run that does not know a slot does not lose it.
@@ -39,15 +45,16 @@ export const make = (
   saved: Snapshot,
   declared: ReadonlyArray<AnySlot>,
   parent: Shared | undefined,
-  onChange: (slot: string, value: () => Json, isShared: boolean) => Effect.Effect<void>
-): Result.Result<StateStore, InvalidEncoding> => {
+  onChange: (slot: string, value: () => Json, isShared: boolean) => Effect.Effect<void>,
+  unread: (one: Unread) => unknown
+): Result.Result<StateStore, Unread> => {
   const own = new Map<string, Cell>()
   const shared = parent ?? { cells: new Map<string, Cell>(), saved, writes: 0 }
   for (const slot of declared) {
     const json = saved[slot.name]
     if (json === undefined) continue
     const decoded = slot.decode(json)
-    if (Result.isFailure(decoded)) return Result.fail(decoded.failure)
+    if (Result.isFailure(decoded)) return Result.fail({ slot: slot.name, error: decoded.failure })
   }
 
   const cell = <A>(slot: Slot<A>): Result.Result<Cell, unknown> => {
@@ -56,11 +63,14 @@ export const make = (
     if (found !== undefined)
       return found.slot.origin === slot.origin ? Result.succeed(found) : Result.fail(clash(slot.name))
     const json = values[slot.name]
-    return Result.map(json === undefined ? Result.succeed(slot.initial) : slot.decode(json), (value) => {
-      // A cell is only reached through the slot that it was made with.
-      const made: Cell = { slot, value, encode: () => slot.encode(made.value as A) }
-      cells.set(slot.name, made)
-      return made
+    return Result.mapBoth(json === undefined ? Result.succeed(slot.initial) : slot.decode(json), {
+      onSuccess: (value) => {
+        // A cell is only reached through the slot that it was made with.
+        const made: Cell = { slot, value, encode: () => slot.encode(made.value as A) }
+        cells.set(slot.name, made)
+        return made
+      },
+      onFailure: (error) => unread({ slot: slot.name, error })
     })
   }
 
