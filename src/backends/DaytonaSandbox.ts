@@ -65,15 +65,14 @@ const service = (machine: DaytonaMachine, options: CustomSandbox.Options, provid
       id: machine.id,
       execute: (command, { timeout }) =>
         Effect.map(
-          Provider.call(
-            provider,
+          provider.call(
             () => machine.process.executeCommand(command, undefined, undefined, Math.ceil(timeout / 1000)),
             timeout
           ),
           ({ exitCode, result }) => ({ output: result, exitCode })
         ),
-      write: (path, content) => Provider.call(provider, () => machine.fs.uploadFile(Buffer.from(content), path)),
-      read: (path) => Provider.call(provider, () => machine.fs.downloadFile(path))
+      write: (path, content) => provider.call(() => machine.fs.uploadFile(Buffer.from(content), path)),
+      read: (path) => provider.call(() => machine.fs.downloadFile(path))
     },
     options
   )
@@ -90,19 +89,18 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   const provider = Provider.make("Daytona", options.apiKey)
   const { Daytona } = yield* Provider.loadPeer("@daytonaio/sdk", () => import("@daytonaio/sdk"))
   const { apiKey, apiUrl, create, target } = options
-  const client = yield* Provider.call(
-    provider,
+  const client = yield* provider.call(
     async () => new Daytona(defined({ apiKey: Provider.keyOf(apiKey), apiUrl, target }))
   )
   const machine = yield* Provider.living(provider, options, {
-    create: Provider.call(provider, () => client.create(create)),
+    create: provider.call(() => client.create(create)),
     connect: (sandboxId) =>
-      Provider.call(provider, async () => {
+      provider.call(async () => {
         const found = await client.get(sandboxId)
         if (found.state !== "started") await client.start(found)
         return found
       }),
-    end: (made) => Provider.call(provider, () => client.delete(made)),
+    end: (made) => provider.call(() => client.delete(made)),
     idOf: ({ id }) => id
   })
   return yield* service(machine, options, provider)

@@ -69,26 +69,27 @@ const service = (machine: E2bMachine, options: CustomSandbox.Options, provider: 
       id: machine.sandboxId,
       execute: (command, { timeout }) =>
         Effect.map(
-          Provider.call(provider, (signal) => machine.commands.run(command, { timeoutMs: timeout, signal }), timeout),
+          provider.call((signal) => machine.commands.run(command, { timeoutMs: timeout, signal }), timeout),
           ({ exitCode, stdout }) => ({ output: stdout, exitCode })
         ),
       executeStream: (command, { timeout }) =>
         Stream.callback((queue) => {
           const onStdout = (text: string) => void Queue.offerUnsafe(queue, { channel: "stdout", text })
           const onStderr = (text: string) => void Queue.offerUnsafe(queue, { channel: "stderr", text })
-          return Provider.call(
-            provider,
-            (signal) => machine.commands.run(command, { timeoutMs: timeout, signal, onStdout, onStderr }),
-            timeout
-          ).pipe(
-            Effect.matchEffect({
-              onFailure: (error) => Queue.fail(queue, error),
-              onSuccess: () => Queue.end(queue)
-            })
-          )
+          return provider
+            .call(
+              (signal) => machine.commands.run(command, { timeoutMs: timeout, signal, onStdout, onStderr }),
+              timeout
+            )
+            .pipe(
+              Effect.matchEffect({
+                onFailure: (error) => Queue.fail(queue, error),
+                onSuccess: () => Queue.end(queue)
+              })
+            )
         }),
-      write: (path, content) => Provider.call(provider, () => machine.files.write(path, content.slice().buffer)),
-      read: (path) => Provider.call(provider, () => machine.files.read(path, { format: "bytes" }))
+      write: (path, content) => provider.call(() => machine.files.write(path, content.slice().buffer)),
+      read: (path) => provider.call(() => machine.files.read(path, { format: "bytes" }))
     },
     options
   )
@@ -107,13 +108,13 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   const { apiKey, create, domain, template } = options
   const connection = defined({ apiKey: Provider.keyOf(apiKey), domain })
   const machine = yield* Provider.living(provider, options, {
-    create: Provider.call(provider, () =>
+    create: provider.call(() =>
       template === undefined
         ? Machine.create({ ...create, ...connection })
         : Machine.create(template, { ...create, ...connection })
     ),
-    connect: (sandboxId) => Provider.call(provider, () => Machine.connect(sandboxId, connection)),
-    end: (made) => Effect.asVoid(Provider.call(provider, () => made.kill())),
+    connect: (sandboxId) => provider.call(() => Machine.connect(sandboxId, connection)),
+    end: (made) => Effect.asVoid(provider.call(() => made.kill())),
     idOf: ({ sandboxId }) => sandboxId
   })
   return yield* service(machine, options, provider)

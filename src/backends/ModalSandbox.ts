@@ -79,24 +79,20 @@ const service = (machine: ModalMachine, options: CustomSandbox.Options, provider
     {
       id: machine.sandboxId,
       execute: (command, { timeout }) =>
-        Provider.call(
-          provider,
-          async () => {
-            const running = await start(machine, command, timeout)
-            // Both are read, or the one that is not could fill up and stop the command.
-            const [output, , exitCode] = await Promise.all([
-              running.stdout.readText(),
-              running.stderr.readText(),
-              running.wait()
-            ])
-            return { output, exitCode }
-          },
-          timeout
-        ),
+        provider.call(async () => {
+          const running = await start(machine, command, timeout)
+          // Both are read, or the one that is not could fill up and stop the command.
+          const [output, , exitCode] = await Promise.all([
+            running.stdout.readText(),
+            running.stderr.readText(),
+            running.wait()
+          ])
+          return { output, exitCode }
+        }, timeout),
       executeStream: (command, { timeout }) =>
         Stream.unwrap(
           Effect.map(
-            Provider.call(provider, () => start(machine, command, timeout), timeout),
+            provider.call(() => start(machine, command, timeout), timeout),
             (running) => {
               const pieces = (channel: "stdout" | "stderr") =>
                 Stream.map(
@@ -107,8 +103,8 @@ const service = (machine: ModalMachine, options: CustomSandbox.Options, provider
             }
           )
         ),
-      write: (path, content) => Provider.call(provider, () => machine.filesystem.writeBytes(content, path)),
-      read: (path) => Provider.call(provider, () => machine.filesystem.readBytes(path))
+      write: (path, content) => provider.call(() => machine.filesystem.writeBytes(content, path)),
+      read: (path) => provider.call(() => machine.filesystem.readBytes(path))
     },
     options
   )
@@ -126,25 +122,24 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   const { ModalClient } = yield* Provider.loadPeer("modal", () => import("modal"))
   const { app = "effect-deepagents", create, environment, image = "debian:stable-slim", tokenId, tokenSecret } = options
   const client = yield* Effect.acquireRelease(
-    Provider.call(
-      provider,
+    provider.call(
       async () =>
         new ModalClient(
           defined({ tokenId: Provider.keyOf(tokenId), tokenSecret: Provider.keyOf(tokenSecret), environment })
         )
     ),
-    (made) => Effect.ignore(Provider.call(provider, async () => made.close()))
+    (made) => Effect.ignore(provider.call(async () => made.close()))
   )
   const machine = yield* Provider.living(provider, options, {
-    create: Provider.call(provider, async () =>
+    create: provider.call(async () =>
       client.sandboxes.create(
         await client.apps.fromName(app, { createIfMissing: true }),
         client.images.fromRegistry(image),
         create
       )
     ),
-    connect: (sandboxId) => Provider.call(provider, () => client.sandboxes.fromId(sandboxId)),
-    end: (made) => Provider.call(provider, () => made.terminate()),
+    connect: (sandboxId) => provider.call(() => client.sandboxes.fromId(sandboxId)),
+    end: (made) => provider.call(() => made.terminate()),
     idOf: ({ sandboxId }) => sandboxId
   })
   return yield* service(machine, options, provider)

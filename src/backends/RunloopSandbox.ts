@@ -61,18 +61,14 @@ const service = (machine: RunloopMachine, options: CustomSandbox.Options, provid
     {
       id: machine.id,
       execute: (command, { timeout }) =>
-        Provider.call(
-          provider,
-          async (signal) => {
-            const result = await machine.cmd.exec(command, undefined, { signal, longPoll: { timeoutMs: timeout } })
-            return { output: await result.stdout(), exitCode: result.exitCode ?? -1 }
-          },
-          timeout
-        ),
+        provider.call(async (signal) => {
+          const result = await machine.cmd.exec(command, undefined, { signal, longPoll: { timeoutMs: timeout } })
+          return { output: await result.stdout(), exitCode: result.exitCode ?? -1 }
+        }, timeout),
       write: (path, content) =>
-        Provider.call(provider, () => machine.file.upload({ path, file: new File([content.slice()], "content") })),
+        provider.call(() => machine.file.upload({ path, file: new File([content.slice()], "content") })),
       read: (path) =>
-        Provider.call(provider, async () => new Uint8Array(await (await machine.file.download({ path })).arrayBuffer()))
+        provider.call(async () => new Uint8Array(await (await machine.file.download({ path })).arrayBuffer()))
     },
     options
   )
@@ -89,21 +85,20 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   const provider = Provider.make("Runloop", options.apiKey)
   const { RunloopSDK } = yield* Provider.loadPeer("@runloop/api-client", () => import("@runloop/api-client"))
   const { apiKey, baseURL, create } = options
-  const client = yield* Provider.call(
-    provider,
+  const client = yield* provider.call(
     async () => new RunloopSDK(defined({ bearerToken: Provider.keyOf(apiKey), baseURL }))
   )
   const machine = yield* Provider.living(provider, options, {
-    create: Provider.call(provider, () => client.devbox.create(create)),
+    create: provider.call(() => client.devbox.create(create)),
     connect: (sandboxId) =>
-      Provider.call(provider, async () => {
+      provider.call(async () => {
         const found = client.devbox.fromId(sandboxId)
         const { status } = await found.getInfo()
         if (status === "suspended") await found.resume()
         else await found.awaitRunning()
         return found
       }),
-    end: (made) => Effect.asVoid(Provider.call(provider, () => made.shutdown())),
+    end: (made) => Effect.asVoid(provider.call(() => made.shutdown())),
     idOf: ({ id }) => id
   })
   return yield* service(machine, options, provider)

@@ -77,20 +77,15 @@ const service = (machine: VercelMachine, options: CustomSandbox.Options, provide
     {
       id: machine.name,
       execute: (command, { timeout }) =>
-        Provider.call(
-          provider,
-          async (signal) => {
-            const run = { cmd: "sh", args: ["-c", command], signal, timeoutMs: timeout }
-            const ended = await machine.runCommand(run)
-            return { output: await ended.stdout(), exitCode: ended.exitCode }
-          },
-          timeout
-        ),
+        provider.call(async (signal) => {
+          const run = { cmd: "sh", args: ["-c", command], signal, timeoutMs: timeout }
+          const ended = await machine.runCommand(run)
+          return { output: await ended.stdout(), exitCode: ended.exitCode }
+        }, timeout),
       executeStream: (command, { timeout }) =>
         Stream.unwrap(
           Effect.map(
-            Provider.call(
-              provider,
+            provider.call(
               () => machine.runCommand({ cmd: "sh", args: ["-c", command], timeoutMs: timeout, detached: true }),
               timeout
             ),
@@ -101,11 +96,10 @@ const service = (machine: VercelMachine, options: CustomSandbox.Options, provide
               )
           )
         ),
-      write: (path, content) =>
-        Provider.call(provider, (signal) => machine.writeFiles([{ path, content }], { signal })),
+      write: (path, content) => provider.call((signal) => machine.writeFiles([{ path, content }], { signal })),
       read: (path) =>
         Effect.flatMap(
-          Provider.call(provider, (signal) => machine.readFileToBuffer({ path }, { signal })),
+          provider.call((signal) => machine.readFileToBuffer({ path }, { signal })),
           (content) =>
             content === null
               ? Effect.fail(BackendError.make("download", path, { _tag: "NotFound" }))
@@ -132,9 +126,9 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
       ? {}
       : { token: Redacted.value(token), teamId, projectId }
   const machine = yield* Provider.living(provider, options, {
-    create: Provider.call(provider, () => Machine.create({ ...create, ...credentials })),
-    connect: (name) => Provider.call(provider, () => Machine.get({ name, ...credentials })),
-    end: (made) => Effect.asVoid(Provider.call(provider, () => made.stop())),
+    create: provider.call(() => Machine.create({ ...create, ...credentials })),
+    connect: (name) => provider.call(() => Machine.get({ name, ...credentials })),
+    end: (made) => Effect.asVoid(provider.call(() => made.stop())),
     idOf: ({ name }) => name
   })
   return yield* service(machine, options, provider)

@@ -20,9 +20,12 @@ export const flood = async (response: ServerResponse, bytes: Uint8Array, pause?:
     const isRead = response.write(bytes)
     if (pause !== undefined) await wait(pause)
     else if (!isRead) {
-      await new Promise((resolve) => {
-        response.once("drain", resolve)
-        response.once("close", resolve)
+      await new Promise<void>((resolve) => {
+        const goOn = (): void => {
+          response.off("drain", goOn).off("close", goOn)
+          resolve()
+        }
+        response.on("drain", goOn).on("close", goOn)
       })
     }
   }

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import type * as Sandbox from "../../../core/Sandbox.ts"
+import { pause } from "../local/system.ts"
 import type { Files } from "./files.ts"
 import type { Report, Run } from "./messages.ts"
 import { type Gone, heap, type Process, type Processes } from "./processes.ts"
@@ -28,13 +29,6 @@ const lastWords = 250
 const patience = 30_000
 
 let runs = 0
-
-/** Waits by the clock of the machine: the process does not know of another one. */
-const wait = (duration: number): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    const timer = setTimeout(() => resume(Effect.void), duration)
-    return Effect.sync(() => clearTimeout(timer))
-  })
 
 const broken = (problem: string): Ended => ({ _tag: "Broken", problem })
 
@@ -96,7 +90,7 @@ const begun = (process: Process): Effect.Effect<Ended | undefined> =>
           if (report._tag === "Unusable") return report
           return report._tag === "Gone" ? broken(report.problem) : undefined
         }),
-        Effect.as(wait(patience), broken(`it did not begin within ${patience} ms`))
+        Effect.as(pause(patience), broken(`it did not begin within ${patience} ms`))
       )
 
 /** Runs a command line. Its time begins when its process has begun. */
@@ -119,7 +113,7 @@ export const execute = (
         })
         const late = Effect.suspend(() => {
           process.tell({ _tag: "Abort" })
-          return Effect.as(Effect.raceFirst(Effect.asVoid(served), wait(lastWords)), { _tag: "Late" } as const)
+          return Effect.as(Effect.raceFirst(Effect.asVoid(served), pause(lastWords)), { _tag: "Late" } as const)
         })
         return yield* Effect.timeoutOrElse(started, { duration: command.limit, orElse: () => late })
       })

@@ -104,9 +104,7 @@ export const make = (jail: Jail.Jail): Ahead => {
 
   const readIn = (folder: string, paths: ReadonlyArray<string>): void => {
     const real = Jail.realPath(jail, Path.segments(folder))
-    using(real, Jail.folderOnly, (fd) => {
-      const self = `/proc/self/fd/${fd}`
-      if (NodeFs.readlinkSync(self) !== real) return
+    Jail.holdNow(real, (self) => {
       sawFolder(folder)
       lookForRules(folder, self)
       for (const path of paths) readFile(path, self)

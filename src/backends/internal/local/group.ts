@@ -2,6 +2,7 @@
 import * as NodeFs from "node:fs"
 import * as Effect from "effect/Effect"
 import { each } from "./many.ts"
+import { pause } from "./system.ts"
 
 const graceMillis = 2000
 const firstLookMillis = 5
@@ -51,13 +52,6 @@ const processes: Effect.Effect<ReadonlyArray<string> | undefined> = Effect.callb
     resume(Effect.succeed(error === null && ids.length > 0 ? ids : undefined))
   })
 })
-
-/** Real time, whatever the clock: it is the system that is waited for. */
-const pause = (millis: number): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    const timer = setTimeout(() => resume(Effect.void), millis)
-    return Effect.sync(() => clearTimeout(timer))
-  })
 
 /**
  * Ends when nobody in the group runs. The system tells nobody, so this looks now and then. The dead are in a group too

@@ -81,21 +81,23 @@ export const make = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
   return { root: bare(root), alias: bare(alias), byDescriptor }
 })
 
+/** The same in one step, by plain calls: gives what `use` gives, or nothing if the folder is not there any more. */
+export const holdNow = <A>(real: string, use: (self: string) => A): A | undefined => {
+  const opened = System.attempt(() => NodeFs.openSync(real, folderOnly))
+  if (Result.isFailure(opened)) return undefined
+  const self = `/proc/self/fd/${opened.success}`
+  const used = System.attempt(() => (NodeFs.readlinkSync(self) === real ? use(self) : undefined))
+  System.attempt(() => NodeFs.closeSync(opened.success))
+  return Result.getOrUndefined(used)
+}
+
 /** Deeper paths than this are first taken to have no links on the way: to look at each name of them takes long. */
 const deep = 16
 
 /** Looks up a path in a folder that is where the path says, with no link on the way there. */
 const locatePlain = (jail: Jail, path: ReadonlyArray<string>): Place | undefined => {
   if (!jail.byDescriptor || path.length <= deep || path.includes("..")) return undefined
-  const folder = realPath(jail, path.slice(0, -1))
-  const opened = System.attempt(() => NodeFs.openSync(folder, folderOnly))
-  if (Result.isFailure(opened)) return undefined
-  const self = `/proc/self/fd/${opened.success}`
-  const stats = System.attempt(() =>
-    NodeFs.readlinkSync(self) === folder ? System.lstatNow(`${self}/${path.at(-1) ?? ""}`) : undefined
-  )
-  System.attempt(() => NodeFs.closeSync(opened.success))
-  const found = Result.getOrUndefined(stats)
+  const found = holdNow(realPath(jail, path.slice(0, -1)), (self) => System.lstatNow(`${self}/${path.at(-1) ?? ""}`))
   return found === undefined || found.isSymbolicLink() ? undefined : { names: path, stats: found, missing: [] }
 }
 

@@ -69,13 +69,6 @@ const nameOf = (what: string): string =>
     .digest("hex")
     .slice(0, byFile ? 2 : 40)
 
-/** Real time, whatever the clock: it is another process that is waited for. */
-const pause = (milliseconds: number): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    const timer = setTimeout(() => resume(Effect.void), milliseconds)
-    return Effect.sync(() => clearTimeout(timer))
-  })
-
 const busy = fault(
   { _tag: "Unavailable" },
   `another process has been changing this file for ${waitMillis / 1000} seconds; try again`
@@ -100,7 +93,7 @@ const acquire = (name: string): Effect.Effect<boolean, Fault, Scope.Scope> => {
     while (!(yield* attempt)) {
       waited = true
       if (performance.now() > until) return yield* Effect.fail(busy)
-      yield* pause(next * (0.5 + Math.random()))
+      yield* System.pause(next * (0.5 + Math.random()))
       next = Math.min(longestLookMillis, next * 2)
     }
     return waited

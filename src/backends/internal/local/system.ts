@@ -147,3 +147,10 @@ export const list = (path: RealPath) => call<ReadonlyArray<Entry>>((done) => lis
 /** The version of the file's content: changes with each change, as exactly as the file system keeps time. */
 export const versionOf = (stats: Stats): string =>
   [stats.mtimeNs, stats.ctimeNs, stats.size, stats.ino].map((part) => part.toString(36)).join("-")
+
+/** Waits by the clock of the machine, whatever the clock of the fiber: it is the system, or a process, that is waited for. */
+export const pause = (milliseconds: number): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const timer = setTimeout(() => resume(Effect.void), milliseconds)
+    return Effect.sync(() => clearTimeout(timer))
+  })

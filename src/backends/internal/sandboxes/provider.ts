@@ -25,17 +25,14 @@ export interface Lifetime {
   readonly keep?: boolean | undefined
 }
 
-/** A provider, and the keys that no failure may show. */
+/** A provider. `call` calls its SDK; `limit` (milliseconds) is what that was told to take at most. */
 export interface Provider {
   readonly name: string
-  readonly secrets: ReadonlyArray<Redacted.Redacted>
+  readonly call: <A>(
+    run: (signal: AbortSignal) => Promise<A>,
+    limit?: number
+  ) => Effect.Effect<A, BackendError.BackendError>
 }
-
-/** A provider, and the keys by which it is called, as far as they are known here. */
-export const make = (name: string, ...keys: ReadonlyArray<Redacted.Redacted | undefined>): Provider => ({
-  name,
-  secrets: keys.filter((key) => key !== undefined)
-})
 
 /** Imports the module of a package. One that is not there fails with the command that installs it. */
 export const loadPeer = <Module>(
@@ -56,7 +53,7 @@ const messageOf = (cause: unknown): string =>
   cause instanceof Error ? `${cause.name}: ${cause.message}` : "it failed with something that is no error"
 
 /** The error that was given may hold requests with their headers, so only what it says is kept, without the keys. */
-const told = ({ name, secrets }: Provider, cause: unknown): string => {
+const told = (name: string, secrets: ReadonlyArray<Redacted.Redacted>, cause: unknown): string => {
   const hidden = secrets
     .map(Redacted.value)
     .filter((secret) => secret !== "")
@@ -67,20 +64,22 @@ const told = ({ name, secrets }: Provider, cause: unknown): string => {
 const isTimeout = (cause: unknown): boolean =>
   cause instanceof Error && /time-?out|timed out|deadline/i.test(`${cause.name} ${cause.message}`)
 
-/** Calls an SDK. `limit` (milliseconds) is what it was told to take at most. */
-export const call = <A>(
-  provider: Provider,
-  run: (signal: AbortSignal) => Promise<A>,
-  limit?: number
-): Effect.Effect<A, BackendError.BackendError> =>
-  Effect.tryPromise({
-    try: run,
-    catch: (cause) => {
-      const reason: BackendError.Reason =
-        limit !== undefined && isTimeout(cause) ? { _tag: "TimedOut", limit } : { _tag: "Unavailable" }
-      return BackendError.make("open", "/", reason, { detail: told(provider, cause) })
-    }
-  })
+/** A provider, and the keys by which it is called, as far as they are known here: no failure shows them. */
+export const make = (name: string, ...keys: ReadonlyArray<Redacted.Redacted | undefined>): Provider => {
+  const secrets = keys.filter((key) => key !== undefined)
+  return {
+    name,
+    call: (run, limit) =>
+      Effect.tryPromise({
+        try: run,
+        catch: (cause) => {
+          const reason: BackendError.Reason =
+            limit !== undefined && isTimeout(cause) ? { _tag: "TimedOut", limit } : { _tag: "Unavailable" }
+          return BackendError.make("open", "/", reason, { detail: told(name, secrets, cause) })
+        }
+      })
+  }
+}
 
 /** The time that the end of a machine is waited for. */
 const endTime = Duration.seconds(60)

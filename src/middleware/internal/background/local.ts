@@ -85,7 +85,7 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
         return work(ask.text, then)
       case "Decisions":
         return work(Checkpoint.resume(last, { decisions: ask.decisions }), {})
-      case "GoOn":
+      case "Resume":
         return work(Checkpoint.resume(last), {})
     }
   }

@@ -131,7 +131,7 @@ export const makeSession = (client: Client, pollInterval: number, kept: Kept | u
           : Effect.mapError(say(run.threadId, ask.text, isOpen ? run.runId : undefined), unavailable)
       case "Decisions":
         return notPossible("It has to be decided on at its server.")
-      case "GoOn":
+      case "Resume":
         return run === undefined ? notPossible("It was not begun.") : Effect.succeed(poll(run))
     }
   }

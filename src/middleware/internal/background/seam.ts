@@ -30,21 +30,10 @@ export const report = (run: Run, id: string, task: Pick<Task, "agent" | "status"
 const lostText = "Its process is gone. Whether it came to an end, and what it did until then, is not known."
 
 /** A task as far as the thread knows of it. */
-const fromRecord = (group: string, record: Record): Task =>
-  defined({
-    key: record.key,
-    group,
-    agent: record.agent,
-    description: record.description,
-    status: record.status,
-    turn: record.turn,
-    startedAt: record.startedAt,
-    updatedAt: record.updatedAt,
-    text: "",
-    pending: [],
-    usage: record.usage,
-    kept: record.kept
-  })
+const fromRecord = (
+  group: string,
+  { id: _id, notice: _notice, place: _place, told: _told, ...task }: Record
+): Task => ({ ...task, group, text: "", pending: [] })
 
 /** Has the supervisor take up a task of an earlier process, if its worker can. */
 const adopt = Effect.fnUntraced(function* (settings: Settings, group: string, record: Record) {

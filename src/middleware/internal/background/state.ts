@@ -3,10 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../../../core/AgentState.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
-import { canonical, Json } from "../../../core/Json.ts"
-import { Usage } from "../../../core/Usage.ts"
+import { canonical } from "../../../core/Json.ts"
 import { defined } from "../../../support/defined.ts"
-import { isOpen, Status, type Task } from "./task.ts"
+import { isOpen, lasting, type Task } from "./task.ts"
 
 /** Tasks that a thread remembers, at most; the oldest that is over goes first. */
 const maxRecords = 64
@@ -19,19 +18,11 @@ const maxDescription = 300
  * whether the model knows of this status; `notice` is the message that tells it, from when that is about to be said.
  */
 export const Record = Schema.Struct({
+  ...lasting,
   id: Schema.String,
-  key: Schema.String,
   place: Schema.Finite,
-  agent: Schema.String,
-  description: Schema.String,
-  status: Status,
-  turn: Schema.Finite,
-  startedAt: Schema.Finite,
-  updatedAt: Schema.Finite,
   told: Schema.Boolean,
-  notice: Schema.optionalKey(Schema.String),
-  usage: Schema.optionalKey(Usage),
-  kept: Schema.optionalKey(Json)
+  notice: Schema.optionalKey(Schema.String)
 })
 export type Record = typeof Record.Type
 
@@ -84,19 +75,9 @@ export const remember = Effect.fnUntraced(function* (state: Store, task: Task) {
   yield* edit(state, (current) => {
     const oldest = current.tasks.length < maxRecords ? undefined : current.tasks.find((one) => !isOpen(one.status))
     const tasks = current.tasks.filter((one) => one !== oldest)
-    made = {
-      id: `task-${current.next}`,
-      key: task.key,
-      place: freePlace(tasks),
-      agent: task.agent,
-      description: task.description.slice(0, maxDescription),
-      status: task.status,
-      turn: task.turn,
-      startedAt: task.startedAt,
-      updatedAt: task.updatedAt,
-      told: true,
-      ...parts(task)
-    }
+    const { group: _group, pending: _pending, text: _text, ...rest } = task
+    const description = task.description.slice(0, maxDescription)
+    made = { ...rest, id: `task-${current.next}`, place: freePlace(tasks), description, told: true }
     return { ...current, next: current.next + 1, tasks: [...tasks, made] }
   })
   if (made !== undefined) yield* state.set(textAt(String(made.place)), "")

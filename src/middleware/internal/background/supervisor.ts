@@ -218,10 +218,12 @@ export const make = Effect.fnUntraced(function* (limits: Limits) {
   const adopt: Service["adopt"] = Effect.fn("BackgroundTasks.adopt")(function* (task, session) {
     const known = entries.get(task.key)
     if (known === undefined) {
-      return yield* launch({ ...task, status: "running", text: "", pending: [] }, session, { _tag: "GoOn" })
+      return yield* launch({ ...task, status: "running", text: "", pending: [] }, session, { _tag: "Resume" })
     }
     return yield* known.lock.withPermits(1)(
-      Effect.suspend(() => (isElsewhere(known.task) ? nextTurn(known, { _tag: "GoOn" }) : Effect.succeed(view(known))))
+      Effect.suspend(() =>
+        isElsewhere(known.task) ? nextTurn(known, { _tag: "Resume" }) : Effect.succeed(view(known))
+      )
     )
   })
 

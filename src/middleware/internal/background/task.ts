@@ -23,6 +23,19 @@ export type Status = typeof Status.Type
  */
 export const isOpen = (status: Status): boolean => status === "running" || status === "suspended"
 
+/** The parts of a task that its thread keeps too. */
+export const lasting = {
+  key: Schema.String,
+  agent: Schema.String,
+  description: Schema.String,
+  status: Status,
+  turn: Schema.Finite,
+  startedAt: Schema.Finite,
+  updatedAt: Schema.Finite,
+  usage: Schema.optionalKey(Usage),
+  kept: Schema.optionalKey(Json)
+}
+
 /**
  * A task. `key` names it everywhere and can't be guessed. `text` is its answer, why it failed or what it waits for, cut
  * to 20,000 characters. `turn` counts how often it was asked: the task, then each follow-up. Times are milliseconds
@@ -33,18 +46,10 @@ export const isOpen = (status: Status): boolean => status === "running" || statu
  * @since 0.1.0
  */
 export const Task = Schema.Struct({
-  key: Schema.String,
+  ...lasting,
   group: Schema.String,
-  agent: Schema.String,
-  description: Schema.String,
-  status: Status,
-  turn: Schema.Finite,
-  startedAt: Schema.Finite,
-  updatedAt: Schema.Finite,
   text: Schema.String,
-  pending: Schema.Array(Request),
-  usage: Schema.optionalKey(Usage),
-  kept: Schema.optionalKey(Json)
+  pending: Schema.Array(Request)
 })
 export type Task = typeof Task.Type
 
@@ -99,7 +104,7 @@ export type Ask =
   | { readonly _tag: "Start"; readonly description: string }
   | { readonly _tag: "Message"; readonly text: string }
   | { readonly _tag: "Decisions"; readonly decisions: ReadonlyArray<Decision> }
-  | { readonly _tag: "GoOn" }
+  | { readonly _tag: "Resume" }
 
 /**
  * The end of a task's turn.
