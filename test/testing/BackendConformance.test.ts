@@ -134,6 +134,15 @@ const broken: ReadonlyArray<readonly [what: string, check: string, wrong: Break]
     })
   ],
   [
+    "gives keys without values",
+    "random operations give what the reference gives (seed 1)",
+    (it) => ({
+      // Types forbid it; programs without them do it.
+      read: (path, window) =>
+        Effect.map(it.read(path, window), (file) => Object.assign({ nextColumn: undefined }, file))
+    })
+  ],
+  [
     "gives windows without end",
     "no window has more than 256 KiB, and all windows together have all of the text",
     (it) => ({

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Service } from "../../../core/Backend.ts"
 import { assert, same } from "../assert.ts"
-import { allFiles, bytesAt, fill, readText, type Rules, textAt } from "./common.ts"
+import { allFiles, bytesAt, fill, pathsIn, readText, rule, type Rules, textAt } from "./common.ts"
 
 const atOnce = { concurrency: "unbounded" } as const
 
@@ -109,11 +109,7 @@ const interrupted = Effect.fnUntraced(function* (backend: Service) {
     yield* backend.write("/i/file.txt", before)
   }
   yield* same(yield* allFiles(backend), ["/i/file.txt"], "nothing is left over")
-  yield* same(
-    (yield* backend.ls("/i")).entries.map(({ path }) => path),
-    ["/i/file.txt"],
-    "nothing is left in the folder"
-  )
+  yield* same(yield* pathsIn(backend, "/i"), ["/i/file.txt"], "nothing is left in the folder")
 })
 
 /** Checks of what happens at once. */
@@ -121,64 +117,58 @@ export const concurrencyRules: Rules<Service> = [
   ["edits of one file at once are all there, in any spelling of its path", editsAtOnce],
   ["of several that want the same at once, one gets it", oneWins],
   ["an interrupted write or edit leaves the old file or the new one, and locks nothing", interrupted],
-  [
-    "a counter that is read, edited and tried again on Conflict counts all",
-    Effect.fnUntraced(function* (backend) {
-      yield* backend.write("/count", "0")
-      const increment = Effect.gen(function* () {
-        const { text, version } = yield* readText(backend, "/count")
-        yield* backend.write("/count", String(Number(text) + 1), { version })
-      })
-      yield* Effect.forEach(
-        Array.from({ length: 5 }),
-        () =>
-          Effect.retry(increment, {
-            while: (error) => error._tag === "BackendError" && error.reason._tag === "Conflict",
-            times: 200
-          }),
-        atOnce
-      )
-      yield* same(yield* textAt(backend, "/count"), "5", "the count")
+  rule("a counter that is read, edited and tried again on Conflict counts all", function* (backend) {
+    yield* backend.write("/count", "0")
+    const increment = Effect.gen(function* () {
+      const { text, version } = yield* readText(backend, "/count")
+      yield* backend.write("/count", String(Number(text) + 1), { version })
     })
-  ],
-  [
-    "other operations go on beside each other, on the same files and folders",
-    Effect.fnUntraced(function* (backend) {
-      const paths = Array.from({ length: 16 }, (_, index) => `/w/${index % 4}/${index}`)
-      yield* Effect.forEach(paths, (path) => backend.write(path, path), atOnce)
-      yield* Effect.forEach(
-        paths,
-        (path, index) =>
-          index % 4 === 0
-            ? backend.delete(path)
-            : index % 4 === 1
-              ? backend.move(path, `/moved/${index}`)
-              : index % 4 === 2
-                ? Effect.asVoid(backend.grep({ pattern: "w", mode: "count" }))
-                : Effect.asVoid(backend.edit(path, [{ old: "/w/", new: "/edited/" }])),
-        atOnce
-      )
-      yield* same(
-        yield* allFiles(backend),
-        [
-          "/moved/1",
-          "/moved/13",
-          "/moved/5",
-          "/moved/9",
-          "/w/2/10",
-          "/w/2/14",
-          "/w/2/2",
-          "/w/2/6",
-          "/w/3/11",
-          "/w/3/15",
-          "/w/3/3",
-          "/w/3/7"
-        ],
-        "what is there at the end"
-      )
-      yield* same((yield* bytesAt(backend, "/w/3/11")).length, "/edited/3/11".length, "what was edited")
-    })
-  ]
+    yield* Effect.forEach(
+      Array.from({ length: 5 }),
+      () =>
+        Effect.retry(increment, {
+          while: (error) => error._tag === "BackendError" && error.reason._tag === "Conflict",
+          times: 200
+        }),
+      atOnce
+    )
+    yield* same(yield* textAt(backend, "/count"), "5", "the count")
+  }),
+  rule("other operations go on beside each other, on the same files and folders", function* (backend) {
+    const paths = Array.from({ length: 16 }, (_, index) => `/w/${index % 4}/${index}`)
+    yield* Effect.forEach(paths, (path) => backend.write(path, path), atOnce)
+    yield* Effect.forEach(
+      paths,
+      (path, index) =>
+        index % 4 === 0
+          ? backend.delete(path)
+          : index % 4 === 1
+            ? backend.move(path, `/moved/${index}`)
+            : index % 4 === 2
+              ? Effect.asVoid(backend.grep({ pattern: "w", mode: "count" }))
+              : Effect.asVoid(backend.edit(path, [{ old: "/w/", new: "/edited/" }])),
+      atOnce
+    )
+    yield* same(
+      yield* allFiles(backend),
+      [
+        "/moved/1",
+        "/moved/13",
+        "/moved/5",
+        "/moved/9",
+        "/w/2/10",
+        "/w/2/14",
+        "/w/2/2",
+        "/w/2/6",
+        "/w/3/11",
+        "/w/3/15",
+        "/w/3/3",
+        "/w/3/7"
+      ],
+      "what is there at the end"
+    )
+    yield* same((yield* bytesAt(backend, "/w/3/11")).length, "/edited/3/11".length, "what was edited")
+  })
 ]
 
 /** Checks of who reads what is written at the moment. */

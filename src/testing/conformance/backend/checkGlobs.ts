@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import type { GlobQuery, Service } from "../../../core/Backend.ts"
 import { fails, assert, same, within } from "../assert.ts"
-import { ends, fill, type Rules } from "./common.ts"
+import { ends, fill, pathsOf, rule, type Rules } from "./common.ts"
 
 const files = [
   "/.env", "/.github/ci.yml", "/a.ts", "/b.js", "/deep/a/b/c/d.ts", "/src/.hidden.ts", "/src/a.ts", "/src/b.tsx",
@@ -88,7 +88,7 @@ const ignores = Effect.fnUntraced(function* (backend: Service) {
       found.files.map((file) => file.path)
     )
   yield* same(yield* grepped("/"), notIgnored, "grep leaves out what ignore files name")
-  const globbed = (yield* backend.glob({ pattern: "**" })).entries.map(({ path }) => path)
+  const globbed = pathsOf(yield* backend.glob({ pattern: "**" }))
   yield* same(
     globbed.filter((path) => !path.endsWith("ignore")),
     notIgnored,
@@ -107,7 +107,7 @@ const ignores = Effect.fnUntraced(function* (backend: Service) {
   const everything = Object.entries(ignoring).flatMap(([path, text]) => (text === "hit" ? [path] : []))
   yield* same((yield* grepped("/", true)).toSorted(), everything.toSorted(), "with `ignored` grep looks everywhere")
   yield* same(
-    (yield* backend.glob({ pattern: "**", ignored: true })).entries.map(({ path }) => path).toSorted(),
+    pathsOf(yield* backend.glob({ pattern: "**", ignored: true })).toSorted(),
     Object.keys(ignoring).toSorted(),
     "with `ignored` glob looks everywhere"
   )
@@ -119,94 +119,78 @@ const ignores = Effect.fnUntraced(function* (backend: Service) {
 
 /** Checks of glob and of ignore files. */
 export const globRules: Rules<Service> = [
-  [
-    "glob finds what the dialect says",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, Object.fromEntries(files.map((path) => [path, "x"])))
-      for (const [index, [query, expected]] of dialect.entries()) {
-        const found = yield* backend.glob(query)
-        yield* same(
-          found.entries.map(({ path }) => path).toSorted(),
-          expected.toSorted(),
-          `glob of ${JSON.stringify(query)}`
-        )
-        yield* assert(found.truncated === undefined, "it is all there is", found.truncated)
-        yield* assert(
-          found.entries.every(({ kind }) => kind === "file"),
-          "they are files",
-          found.entries
-        )
-        if (index % 3 > 0) continue
-        const grepped = yield* backend.grep({
-          pattern: "x",
-          mode: "files",
-          glob: query.pattern,
-          path: query.path
-        })
-        yield* same(
-          grepped.files.map(({ path }) => path).toSorted(),
-          expected.toSorted(),
-          `grep with ${JSON.stringify(query)}`
-        )
-      }
-    })
-  ],
-  [
-    "glob gives as many as are asked for, the first ones by path, and says if there are more",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { "/c": "", "/a/z": "", "/b": "" })
-      const glob = (limit: number) =>
-        Effect.map(backend.glob({ pattern: "*", limit }), ({ entries, truncated }) => [
-          entries.map(({ path }) => path),
-          truncated ?? "all"
-        ])
-      yield* same(yield* glob(3), [["/a/z", "/b", "/c"], "all"], "as many as there are")
-      yield* same(yield* glob(2), [["/a/z", "/b"], "limit"], "one less")
-      yield* same(yield* glob(1), [["/a/z"], "limit"], "one")
-      for (const limit of [0, -1, 1.5, Number.NaN, Infinity])
-        yield* ends(backend.glob({ pattern: "*", limit }), `a limit of ${limit}`)
-    })
-  ],
-  [
-    "glob fails for what can't be meant, and never leaves the root",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { "/a/b": "x" })
-      yield* fails(backend.glob({ pattern: "*", path: "/none" }), "glob in nothing", "NotFound")
-      for (const pattern of ["", "a{1..3}.txt", "{a..c}", "a/{01..10..2}/b"])
-        yield* fails(backend.glob({ pattern }), `glob of ${JSON.stringify(pattern)}`, "InvalidPattern")
-      const patterns = [
+  rule("glob finds what the dialect says", function* (backend) {
+    yield* fill(backend, Object.fromEntries(files.map((path) => [path, "x"])))
+    for (const [index, [query, expected]] of dialect.entries()) {
+      const found = yield* backend.glob(query)
+      yield* same(pathsOf(found).toSorted(), expected.toSorted(), `glob of ${JSON.stringify(query)}`)
+      yield* assert(found.truncated === undefined, "it is all there is", found.truncated)
+      yield* assert(
+        found.entries.every(({ kind }) => kind === "file"),
+        "they are files",
+        found.entries
+      )
+      if (index % 3 > 0) continue
+      const grepped = yield* backend.grep({
+        pattern: "x",
+        mode: "files",
+        glob: query.pattern,
+        path: query.path
+      })
+      yield* same(
+        grepped.files.map(({ path }) => path).toSorted(),
+        expected.toSorted(),
+        `grep with ${JSON.stringify(query)}`
+      )
+    }
+  }),
+  rule("glob gives as many as are asked for, the first ones by path, and says if there are more", function* (backend) {
+    yield* fill(backend, { "/c": "", "/a/z": "", "/b": "" })
+    const glob = (limit: number) =>
+      Effect.map(backend.glob({ pattern: "*", limit }), ({ entries, truncated }) => [
+        entries.map(({ path }) => path),
+        truncated ?? "all"
+      ])
+    yield* same(yield* glob(3), [["/a/z", "/b", "/c"], "all"], "as many as there are")
+    yield* same(yield* glob(2), [["/a/z", "/b"], "limit"], "one less")
+    yield* same(yield* glob(1), [["/a/z"], "limit"], "one")
+    for (const limit of [0, -1, 1.5, Number.NaN, Infinity])
+      yield* ends(backend.glob({ pattern: "*", limit }), `a limit of ${limit}`)
+  }),
+  rule("glob fails for what can't be meant, and never leaves the root", function* (backend) {
+    yield* fill(backend, { "/a/b": "x" })
+    yield* fails(backend.glob({ pattern: "*", path: "/none" }), "glob in nothing", "NotFound")
+    for (const pattern of ["", "a{1..3}.txt", "{a..c}", "a/{01..10..2}/b"])
+      yield* fails(backend.glob({ pattern }), `glob of ${JSON.stringify(pattern)}`, "InvalidPattern")
+    const patterns = [
         "../*", "../../**", "a/../../*", "/../*", "~/*", "{..,a}/*", "**/..", "", "/", "[", "[]", "[!]", "[z-a]", "{", "{a",
         "}", "a}", "{}", "{,}", "\\", "a\\", "\\\\", "\0", "\n", "\ud800", "C:/*", "***", "\0/", "a\0/*", "\ud800/*", "\\/*", `${"x".repeat(300)}/*`, "~/**/*", "/etc/*", "a//b", "[a/b]", "[[:alpha:]]", "{a,b",
         "@(a|b)", "!a", "-n", "$(id)", "'", '"'
       ] // prettier-ignore
-      for (const pattern of patterns) {
-        const label = `glob of ${JSON.stringify(pattern)}`
-        const found = yield* ends(backend.glob({ pattern }), label)
-        if (found._tag === "Success") {
-          const strangers = found.success.entries.filter(({ path }) => path !== "/a/b")
-          yield* same(strangers, [], `${label} finds nothing outside`)
-        } else {
-          const reason = found.failure.reason._tag
-          yield* assert(reason === "InvalidPattern" || reason === "OutsideRoot", `${label} has a reason`, reason)
-        }
+    for (const pattern of patterns) {
+      const label = `glob of ${JSON.stringify(pattern)}`
+      const found = yield* ends(backend.glob({ pattern }), label)
+      if (found._tag === "Success") {
+        const strangers = found.success.entries.filter(({ path }) => path !== "/a/b")
+        yield* same(strangers, [], `${label} finds nothing outside`)
+      } else {
+        const reason = found.failure.reason._tag
+        yield* assert(reason === "InvalidPattern" || reason === "OutsideRoot", `${label} has a reason`, reason)
       }
-    })
-  ],
-  [
-    "glob ends in bounded time, whatever the pattern",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { [`/${"a".repeat(250)}`]: "x", [`/${"a/".repeat(100)}a`]: "x" })
-      const patterns = [
+    }
+  }),
+  rule("glob ends in bounded time, whatever the pattern", function* (backend) {
+    yield* fill(backend, { [`/${"a".repeat(250)}`]: "x", [`/${"a/".repeat(100)}a`]: "x" })
+    const patterns = [
         `${"*a".repeat(40)}b`, `${"**/a/".repeat(30)}b`, "{a,b}".repeat(30), "{,a}".repeat(30), "{".repeat(5000),
         `${"{a,".repeat(500)}${"}".repeat(500)}`, "[".repeat(5000), "?".repeat(10_000), "*".repeat(10_000), `${"*?".repeat(60)}b`,
         "**/".repeat(2000), "a".repeat(100_000), `{${"a,".repeat(50_000)}}`
       ] // prettier-ignore
-      for (const pattern of patterns) {
-        const label = `glob of ${pattern.slice(0, 20)}…`
-        yield* within(10_000, label, ends(backend.glob({ pattern }), label))
-        yield* within(10_000, label, ends(backend.grep({ pattern: "y", glob: pattern }), `grep with ${label}`))
-      }
-    })
-  ],
+    for (const pattern of patterns) {
+      const label = `glob of ${pattern.slice(0, 20)}…`
+      yield* within(10_000, label, ends(backend.glob({ pattern }), label))
+      yield* within(10_000, label, ends(backend.grep({ pattern: "y", glob: pattern }), `grep with ${label}`))
+    }
+  }),
   ["ignore files are honoured from the root down, unless told otherwise", ignores]
 ]

@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import type { GrepQuery, GrepResult, Service } from "../../../core/Backend.ts"
 import { fails, assert, same, within } from "../assert.ts"
-import { bytesOf, ends, fill, readText, type Rules } from "./common.ts"
+import { bytesOf, ends, fill, readText, rule, type Rules } from "./common.ts"
 import { byteLength } from "./paths.ts"
 
 /** A result as `path: line text` lines. */
@@ -155,115 +155,90 @@ export const grepRules: Rules<Service> = [
   ["grep finds regular expressions of RE2, line by line", expressions],
   ["grep gives lines around each match", contexts],
   ["grep gives as many as are asked for, the first ones by path, and says if there are more", limits],
-  [
-    "grep gives 1,000 lines unless told otherwise",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { "/a": "x\n".repeat(999), "/b": "x\n".repeat(2) })
-      const found = yield* backend.grep({ pattern: "x", mode: "content" })
-      yield* same([flat(found).length, found.truncated], [1000, "limit"], "the default limit")
-      const most = yield* backend.grep({ pattern: "x", mode: "content", limit: 5000 })
-      yield* same([flat(most).length, most.truncated ?? "all"], [1001, "all"], "a limit above the default")
-    })
-  ],
-  [
-    "grep looks where it is told: in a folder, a file, files that a glob names",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, {
+  rule("grep gives 1,000 lines unless told otherwise", function* (backend) {
+    yield* fill(backend, { "/a": "x\n".repeat(999), "/b": "x\n".repeat(2) })
+    const found = yield* backend.grep({ pattern: "x", mode: "content" })
+    yield* same([flat(found).length, found.truncated], [1000, "limit"], "the default limit")
+    const most = yield* backend.grep({ pattern: "x", mode: "content", limit: 5000 })
+    yield* same([flat(most).length, most.truncated ?? "all"], [1001, "all"], "a limit above the default")
+  }),
+  rule("grep looks where it is told: in a folder, a file, files that a glob names", function* (backend) {
+    yield* fill(backend, {
         "/a/x.ts": "hit", "/a/b/y.ts": "hit", "/a/b/z.js": "hit", "/ab/x.ts": "hit", "/x.ts": "hit", "/.h/.x.ts": "hit"
       }) // prettier-ignore
-      const paths = (query: Partial<GrepQuery>) =>
-        Effect.map(backend.grep({ pattern: "hit", mode: "files", ...query }), ({ files }) =>
-          files.map(({ path }) => path)
-        )
-      yield* same(yield* paths({ path: "/a" }), ["/a/b/y.ts", "/a/b/z.js", "/a/x.ts"], "in a folder")
-      yield* same(yield* paths({ path: "/a/b/z.js" }), ["/a/b/z.js"], "in a file")
-      yield* same(yield* paths({ glob: "*.ts" }), ["/.h/.x.ts", "/a/b/y.ts", "/a/x.ts", "/ab/x.ts", "/x.ts"], "by name")
-      yield* same(yield* paths({ glob: "a/**/*.ts" }), ["/a/b/y.ts", "/a/x.ts"], "by path")
-      yield* same(yield* paths({ glob: "b/*", path: "/a" }), ["/a/b/y.ts", "/a/b/z.js"], "by path from where it looks")
-      yield* same(yield* paths({ glob: "*.{js,md}" }), ["/a/b/z.js"], "by braces")
-      yield* same(yield* paths({ glob: "!*.ts" }), [], "a glob that begins with ! is a name")
-      yield* fails(paths({ path: "/none" }), "grep of nothing", "NotFound")
-    })
-  ],
-  [
-    "grep counts lines as read does",
-    Effect.fnUntraced(function* (backend) {
-      const text = "one\r\ntwo\nhit 3\n\n\r\nhit 6\r\n"
-      yield* fill(backend, { "/n": text })
-      const found = yield* backend.grep({ pattern: "hit", mode: "content" })
-      for (const { line, text: shown } of found.files.flatMap(({ matches }) => matches))
-        yield* same((yield* readText(backend, "/n", { offset: line, limit: 1 })).text, shown, `line ${line}`)
-      yield* same(flat(found), ["/n:3:hit 3", "/n:6:hit 6"], "the lines")
-    })
-  ],
-  [
-    "grep does not look into binary files, whatever they begin with",
-    Effect.fnUntraced(function* (backend) {
-      const wide = new Uint8Array([0xff, 0xfe, ...Array.from("hit", (char) => [char.charCodeAt(0), 0]).flat()])
-      const latin = new Uint8Array([...bytesOf("hit caf"), 0xe9])
-      yield* fill(backend, { "/nul": "hit\0", "/utf16": wide, "/latin": latin, "/text": "hit", "/bom": "\uFEFFhit" })
-      const found = yield* backend.grep({ pattern: "hit", mode: "files" })
-      yield* same(
-        found.files.map(({ path }) => path),
-        ["/bom", "/text"],
-        "the texts"
+    const paths = (query: Partial<GrepQuery>) =>
+      Effect.map(backend.grep({ pattern: "hit", mode: "files", ...query }), ({ files }) =>
+        files.map(({ path }) => path)
       )
-    })
-  ],
-  [
-    "grep says what is wrong with an expression",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { "/x": "aa" })
-      for (const pattern of [
-        "(",
-        "a)",
-        "[a",
-        "*a",
-        "a{2,1}",
-        "\\",
-        "(?=a)",
-        "(?<!a)b",
-        "(a)\\1",
-        "\\p{Nonsense}",
-        "[z-a]"
-      ]) {
-        const reason = yield* fails(backend.grep({ pattern, regex: true }), `grep of ${pattern}`, "InvalidPattern")
-        yield* assert(
-          reason.problem !== "" && reason.pattern === pattern,
-          "it names the pattern and the problem",
-          reason
-        )
-      }
-      for (const pattern of ["", "\n", "a\na", "a\r"])
-        for (const regex of [false, true])
-          yield* fails(backend.grep({ pattern, regex }), `grep of ${JSON.stringify(pattern)}`, "InvalidPattern")
-      for (const pattern of ["\0", "a\0b"])
-        for (const ignoreCase of [false, true])
-          yield* same((yield* backend.grep({ pattern, ignoreCase })).files, [], `grep of ${JSON.stringify(pattern)}`)
-      for (const pattern of ["\0", "\ud800", "a".repeat(100_000), "(".repeat(5000), "a{1000}{1000}"])
-        for (const regex of [false, true])
-          yield* ends(backend.grep({ pattern, regex }), `grep of ${JSON.stringify(pattern.slice(0, 20))}`)
-    })
-  ],
-  [
-    "grep ends in bounded time, whatever the expression",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { "/a": `${"a".repeat(30_000)}!\n${"x".repeat(30_000)}\n` })
-      for (const pattern of catastrophes)
-        yield* within(10_000, `grep of ${pattern}`, ends(backend.grep({ pattern, regex: true }), `grep of ${pattern}`))
-    })
-  ],
-  [
-    "grep cuts very long lines around the match",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { "/long": `${"é".repeat(200_000)}needle${"\u{1F600}".repeat(200_000)}\nnext` })
-      const [match] = (yield* backend.grep({ pattern: "needle", mode: "content", context: 1 })).files[0]?.matches ?? []
-      yield* assert(match?.text.includes("needle") === true, "the match is in what is shown", match?.text.length)
-      yield* assert(byteLength(match?.text ?? "") < 64 * 1024, "it is cut", byteLength(match?.text ?? ""))
-      yield* assert(match?.text.isWellFormed() === true, "no character is cut", match?.text.slice(-2))
-      const [next] = (yield* backend.grep({ pattern: "next", mode: "content", context: 1 })).files[0]?.matches ?? []
-      yield* same(next?.before.length, 1, "a long line is a line of context")
-      yield* assert(byteLength(next?.before[0] ?? "") < 64 * 1024, "it is cut too", byteLength(next?.before[0] ?? ""))
-    })
-  ]
+    yield* same(yield* paths({ path: "/a" }), ["/a/b/y.ts", "/a/b/z.js", "/a/x.ts"], "in a folder")
+    yield* same(yield* paths({ path: "/a/b/z.js" }), ["/a/b/z.js"], "in a file")
+    yield* same(yield* paths({ glob: "*.ts" }), ["/.h/.x.ts", "/a/b/y.ts", "/a/x.ts", "/ab/x.ts", "/x.ts"], "by name")
+    yield* same(yield* paths({ glob: "a/**/*.ts" }), ["/a/b/y.ts", "/a/x.ts"], "by path")
+    yield* same(yield* paths({ glob: "b/*", path: "/a" }), ["/a/b/y.ts", "/a/b/z.js"], "by path from where it looks")
+    yield* same(yield* paths({ glob: "*.{js,md}" }), ["/a/b/z.js"], "by braces")
+    yield* same(yield* paths({ glob: "!*.ts" }), [], "a glob that begins with ! is a name")
+    yield* fails(paths({ path: "/none" }), "grep of nothing", "NotFound")
+  }),
+  rule("grep counts lines as read does", function* (backend) {
+    const text = "one\r\ntwo\nhit 3\n\n\r\nhit 6\r\n"
+    yield* fill(backend, { "/n": text })
+    const found = yield* backend.grep({ pattern: "hit", mode: "content" })
+    for (const { line, text: shown } of found.files.flatMap(({ matches }) => matches))
+      yield* same((yield* readText(backend, "/n", { offset: line, limit: 1 })).text, shown, `line ${line}`)
+    yield* same(flat(found), ["/n:3:hit 3", "/n:6:hit 6"], "the lines")
+  }),
+  rule("grep does not look into binary files, whatever they begin with", function* (backend) {
+    const wide = new Uint8Array([0xff, 0xfe, ...Array.from("hit", (char) => [char.charCodeAt(0), 0]).flat()])
+    const latin = new Uint8Array([...bytesOf("hit caf"), 0xe9])
+    yield* fill(backend, { "/nul": "hit\0", "/utf16": wide, "/latin": latin, "/text": "hit", "/bom": "\uFEFFhit" })
+    const found = yield* backend.grep({ pattern: "hit", mode: "files" })
+    yield* same(
+      found.files.map(({ path }) => path),
+      ["/bom", "/text"],
+      "the texts"
+    )
+  }),
+  rule("grep says what is wrong with an expression", function* (backend) {
+    yield* fill(backend, { "/x": "aa" })
+    for (const pattern of [
+      "(",
+      "a)",
+      "[a",
+      "*a",
+      "a{2,1}",
+      "\\",
+      "(?=a)",
+      "(?<!a)b",
+      "(a)\\1",
+      "\\p{Nonsense}",
+      "[z-a]"
+    ]) {
+      const reason = yield* fails(backend.grep({ pattern, regex: true }), `grep of ${pattern}`, "InvalidPattern")
+      yield* assert(reason.problem !== "" && reason.pattern === pattern, "it names the pattern and the problem", reason)
+    }
+    for (const pattern of ["", "\n", "a\na", "a\r"])
+      for (const regex of [false, true])
+        yield* fails(backend.grep({ pattern, regex }), `grep of ${JSON.stringify(pattern)}`, "InvalidPattern")
+    for (const pattern of ["\0", "a\0b"])
+      for (const ignoreCase of [false, true])
+        yield* same((yield* backend.grep({ pattern, ignoreCase })).files, [], `grep of ${JSON.stringify(pattern)}`)
+    for (const pattern of ["\0", "\ud800", "a".repeat(100_000), "(".repeat(5000), "a{1000}{1000}"])
+      for (const regex of [false, true])
+        yield* ends(backend.grep({ pattern, regex }), `grep of ${JSON.stringify(pattern.slice(0, 20))}`)
+  }),
+  rule("grep ends in bounded time, whatever the expression", function* (backend) {
+    yield* fill(backend, { "/a": `${"a".repeat(30_000)}!\n${"x".repeat(30_000)}\n` })
+    for (const pattern of catastrophes)
+      yield* within(10_000, `grep of ${pattern}`, ends(backend.grep({ pattern, regex: true }), `grep of ${pattern}`))
+  }),
+  rule("grep cuts very long lines around the match", function* (backend) {
+    yield* fill(backend, { "/long": `${"é".repeat(200_000)}needle${"\u{1F600}".repeat(200_000)}\nnext` })
+    const [match] = (yield* backend.grep({ pattern: "needle", mode: "content", context: 1 })).files[0]?.matches ?? []
+    yield* assert(match?.text.includes("needle") === true, "the match is in what is shown", match?.text.length)
+    yield* assert(byteLength(match?.text ?? "") < 64 * 1024, "it is cut", byteLength(match?.text ?? ""))
+    yield* assert(match?.text.isWellFormed() === true, "no character is cut", match?.text.slice(-2))
+    const [next] = (yield* backend.grep({ pattern: "next", mode: "content", context: 1 })).files[0]?.matches ?? []
+    yield* same(next?.before.length, 1, "a long line is a line of context")
+    yield* assert(byteLength(next?.before[0] ?? "") < 64 * 1024, "it is cut too", byteLength(next?.before[0] ?? ""))
+  })
 ]

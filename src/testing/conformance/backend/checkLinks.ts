@@ -8,7 +8,7 @@ import type * as Scope from "effect/Scope"
 import type { Service } from "../../../core/Backend.ts"
 import { fails, assert, same } from "../assert.ts"
 import { everyOperation } from "./checkPaths.ts"
-import { allFiles, bytesOf, ends, fill, readText, type Rules, textAt } from "./common.ts"
+import { allFiles, bytesOf, ends, fill, pathsIn, readText, rule, type Rules, textAt } from "./common.ts"
 import type { Host } from "./subject.ts"
 
 const kindAt = (backend: Service, folder: string, path: string) =>
@@ -163,11 +163,7 @@ const outside = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>)
     "/moved/file"
   ])
     yield* backend.delete(path, { recursive: path !== "/relative" })
-  yield* same(
-    (yield* backend.ls("/")).entries.map(({ path }) => path),
-    ["/moved", "/there.txt"],
-    "links are deleted"
-  )
+  yield* same(yield* pathsIn(backend, "/"), ["/moved", "/there.txt"], "links are deleted")
   yield* same((yield* host.list(folders.outside)).toSorted(), ["in", "secret.txt"], "nothing outside is made or gone")
   yield* same(yield* onHost(host, `${folders.outside}/secret.txt`), "secret\n", "or changed")
   yield* same(yield* onHost(host, `${folders.outside}/in/secret.txt`), "secret\n", "or changed deeper")
@@ -197,11 +193,7 @@ const loops = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
   yield* backend.delete("/d/same", { recursive: true })
   yield* same(yield* allFiles(backend), ["/d/file.txt"], "a recursive delete of a link to the root deletes the link")
   yield* backend.delete("/d", { recursive: true })
-  yield* same(
-    (yield* backend.ls("/")).entries.map(({ path }) => path),
-    ["/b", "/c"],
-    "what is left"
-  )
+  yield* same(yield* pathsIn(backend, "/"), ["/b", "/c"], "what is left")
 })
 
 /** A file and a link out of the root take turns at one path, while others read and write it. */
@@ -240,18 +232,15 @@ export const linkRules = <H>(): Rules<Service, Host<H>, H | Scope.Scope> => [
   ["a link to what is inside is followed, and stays", inside],
   ["a link out of the root leads nowhere, at any depth, for any operation", outside],
   ["links that go round hang nothing", loops],
-  [
-    "a link to nothing inside is a link, and can be deleted",
-    Effect.fnUntraced(function* (backend, host) {
-      const { root } = yield* host.folders
-      yield* host.link(`${root}/link`, "nothing")
-      yield* same(yield* kindAt(backend, "/", "/link"), "link", "ls says so")
-      yield* fails(backend.read("/link"), "read of it", "NotFound", "OutsideRoot")
-      yield* same(yield* allFiles(backend), [], "it is no file")
-      yield* backend.delete("/link")
-      yield* same((yield* backend.ls("/")).entries, [], "it is gone")
-    })
-  ]
+  rule("a link to nothing inside is a link, and can be deleted", function* (backend, host) {
+    const { root } = yield* host.folders
+    yield* host.link(`${root}/link`, "nothing")
+    yield* same(yield* kindAt(backend, "/", "/link"), "link", "ls says so")
+    yield* fails(backend.read("/link"), "read of it", "NotFound", "OutsideRoot")
+    yield* same(yield* allFiles(backend), [], "it is no file")
+    yield* backend.delete("/link")
+    yield* same((yield* backend.ls("/")).entries, [], "it is gone")
+  })
 ]
 
 /** Checks of what happens while others change what is on the disk. */

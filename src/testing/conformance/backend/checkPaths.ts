@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import type { Service, Transfer } from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
 import { fails, assert, same } from "../assert.ts"
-import { allFiles, bytesOf, fill, readText, type Rules, textAt } from "./common.ts"
+import { allFiles, bytesOf, fill, pathsIn, pathsOf, readText, rule, type Rules, textAt } from "./common.ts"
 import { byteLength, comparePaths } from "./paths.ts"
 
 const one = <A>(transfers: ReadonlyArray<Transfer<A>>): Effect.Effect<A, BackendError> => {
@@ -80,11 +80,7 @@ const keepsNames = Effect.fnUntraced(function* (backend: Service) {
   yield* fill(backend, Object.fromEntries([...files, ...inside].map((path) => [path, `in ${path}\nneedle`])))
 
   const listed = yield* backend.ls("/as files")
-  yield* same(
-    listed.entries.map(({ path }) => path),
-    inOrder(files),
-    "ls gives the names as they are, in order"
-  )
+  yield* same(pathsOf(listed), inOrder(files), "ls gives the names as they are, in order")
   const folders = yield* backend.ls("/as folders")
   yield* same(
     folders.entries.map(({ kind, path }) => [path, kind]),
@@ -133,7 +129,7 @@ const worksOnNames = Effect.fnUntraced(function* (backend: Service) {
     )
     yield* backend.move(path, `${folder}/moved`)
     yield* same(yield* textAt(backend, `${folder}/moved`), text, `move keeps the text of ${label}`)
-    const entries = (yield* backend.ls(folder)).entries.map((entry) => entry.path)
+    const entries = yield* pathsIn(backend, folder)
     yield* same(entries, [`${folder}/moved`], `move leaves nothing at ${label}`)
     yield* backend.delete(top, { recursive: true })
     yield* fails(backend.ls(top), `ls of ${label} after it was deleted`, "NotFound")
@@ -145,123 +141,92 @@ const worksOnNames = Effect.fnUntraced(function* (backend: Service) {
 export const pathRules: Rules<Service> = [
   ["no operation leaves the root by .. or ~", refused(traversals, "OutsideRoot")],
   ["no operation takes a path that can't be meant", refused(invalids, "InvalidPath")],
-  [
-    "what only looks like .. or / is a name",
-    Effect.fnUntraced(function* (backend) {
-      const paths = lookalikes.map((name) => `/a/${name}/b`)
-      yield* fill(backend, Object.fromEntries(paths.map((path) => [path, path])))
-      yield* same(yield* allFiles(backend), inOrder(paths), "each is where it was put")
-      const names = (yield* backend.ls("/")).entries.map(({ path }) => path)
-      yield* same(names, ["/a"], "nothing is elsewhere")
-      for (const path of paths) yield* same(yield* textAt(backend, path), path, "each has its own content")
-    })
-  ],
-  [
-    "a path has one spelling in results, whatever it was given as",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { "/a/b.txt": "text" })
-      for (const path of ["a/b.txt", "/a/b.txt", "//a///b.txt", "./a/./b.txt", "/a/b.txt/", "/a/b.txt/."]) {
-        const read = yield* backend.read(path)
-        yield* same(read.path, "/a/b.txt", `read of ${path}`)
-        yield* same((yield* backend.write(path, "text")).path, "/a/b.txt", `write of ${path}`)
-        const edited = yield* backend.edit(path, [{ old: "text", new: `${path} text` }])
-        yield* same(edited.path, "/a/b.txt", `edit of ${path}`)
-        const [got] = yield* backend.download([path])
-        yield* assert(got?.ok === true && got.path === "/a/b.txt", `download of ${path} gives /a/b.txt`, got)
-        const [put] = yield* backend.upload([{ path, content: bytesOf("text") }])
-        yield* assert(
-          put?.ok === true && put.path === "/a/b.txt" && put.value.path === put.path,
-          `upload of ${path} gives /a/b.txt`,
-          put
-        )
-      }
-      for (const path of ["a", "/a", "a/", "//a//", "./a/."]) {
-        yield* same(
-          (yield* backend.ls(path)).entries.map((entry) => entry.path),
-          ["/a/b.txt"],
-          `ls of ${path}`
-        )
-        const globbed = yield* backend.glob({ pattern: "*", path })
-        yield* same(
-          globbed.entries.map((entry) => entry.path),
-          ["/a/b.txt"],
-          `glob in ${path}`
-        )
-        const found = yield* backend.grep({ pattern: "t", path, mode: "files" })
-        yield* same(
-          found.files.map((file) => file.path),
-          ["/a/b.txt"],
-          `grep in ${path}`
-        )
-      }
-      for (const path of ["", ".", "/", "//", "./", "/."]) {
-        yield* same(
-          (yield* backend.ls(path)).entries.map((entry) => entry.path),
-          ["/a"],
-          `ls of "${path}"`
-        )
-      }
-    })
-  ],
+  rule("what only looks like .. or / is a name", function* (backend) {
+    const paths = lookalikes.map((name) => `/a/${name}/b`)
+    yield* fill(backend, Object.fromEntries(paths.map((path) => [path, path])))
+    yield* same(yield* allFiles(backend), inOrder(paths), "each is where it was put")
+    const names = yield* pathsIn(backend, "/")
+    yield* same(names, ["/a"], "nothing is elsewhere")
+    for (const path of paths) yield* same(yield* textAt(backend, path), path, "each has its own content")
+  }),
+  rule("a path has one spelling in results, whatever it was given as", function* (backend) {
+    yield* fill(backend, { "/a/b.txt": "text" })
+    for (const path of ["a/b.txt", "/a/b.txt", "//a///b.txt", "./a/./b.txt", "/a/b.txt/", "/a/b.txt/."]) {
+      const read = yield* backend.read(path)
+      yield* same(read.path, "/a/b.txt", `read of ${path}`)
+      yield* same((yield* backend.write(path, "text")).path, "/a/b.txt", `write of ${path}`)
+      const edited = yield* backend.edit(path, [{ old: "text", new: `${path} text` }])
+      yield* same(edited.path, "/a/b.txt", `edit of ${path}`)
+      const [got] = yield* backend.download([path])
+      yield* assert(got?.ok === true && got.path === "/a/b.txt", `download of ${path} gives /a/b.txt`, got)
+      const [put] = yield* backend.upload([{ path, content: bytesOf("text") }])
+      yield* assert(
+        put?.ok === true && put.path === "/a/b.txt" && put.value.path === put.path,
+        `upload of ${path} gives /a/b.txt`,
+        put
+      )
+    }
+    for (const path of ["a", "/a", "a/", "//a//", "./a/."]) {
+      yield* same(yield* pathsIn(backend, path), ["/a/b.txt"], `ls of ${path}`)
+      const globbed = yield* backend.glob({ pattern: "*", path })
+      yield* same(pathsOf(globbed), ["/a/b.txt"], `glob in ${path}`)
+      const found = yield* backend.grep({ pattern: "t", path, mode: "files" })
+      yield* same(
+        found.files.map((file) => file.path),
+        ["/a/b.txt"],
+        `grep in ${path}`
+      )
+    }
+    for (const path of ["", ".", "/", "//", "./", "/."]) {
+      yield* same(yield* pathsIn(backend, path), ["/a"], `ls of "${path}"`)
+    }
+  }),
   ["odd names are kept by listings, searches and transfers", keepsNames],
   ["odd names are kept by write, edit, read, move and delete", worksOnNames],
-  [
-    "a deep path works",
-    Effect.fnUntraced(function* (backend) {
-      const path = "/0123456789".repeat(270)
-      yield* backend.write(path, "deep")
-      yield* backend.edit(path, [{ old: "deep", new: "deeper" }])
-      yield* same(yield* textAt(backend, path), "deeper", "what is deep is read")
-      yield* same(yield* allFiles(backend), [path], "it is found")
-    })
-  ],
-  [
-    "results are sorted by the code points of names, folder by folder",
-    Effect.fnUntraced(function* (backend) {
-      const paths = [
-        "/a",
-        "/B",
-        "/a.txt",
-        "/a b/x",
-        "/dir/b",
-        "/dir.txt",
-        "/dir/a/z",
-        "/\uff5e",
-        "/\u{1F600}",
-        "/é",
-        "/e\u0301x"
-      ]
-      const made = paths.map((path) => (path === "/a" ? "/a/inside" : path))
-      yield* fill(backend, Object.fromEntries([...made].reverse().map((path) => [path, "x"])))
-      const expected = [
+  rule("a deep path works", function* (backend) {
+    const path = "/0123456789".repeat(270)
+    yield* backend.write(path, "deep")
+    yield* backend.edit(path, [{ old: "deep", new: "deeper" }])
+    yield* same(yield* textAt(backend, path), "deeper", "what is deep is read")
+    yield* same(yield* allFiles(backend), [path], "it is found")
+  }),
+  rule("results are sorted by the code points of names, folder by folder", function* (backend) {
+    const paths = [
+      "/a",
+      "/B",
+      "/a.txt",
+      "/a b/x",
+      "/dir/b",
+      "/dir.txt",
+      "/dir/a/z",
+      "/\uff5e",
+      "/\u{1F600}",
+      "/é",
+      "/e\u0301x"
+    ]
+    const made = paths.map((path) => (path === "/a" ? "/a/inside" : path))
+    yield* fill(backend, Object.fromEntries([...made].reverse().map((path) => [path, "x"])))
+    const expected = [
         "/B", "/a/inside", "/a b/x", "/a.txt", "/dir/a/z", "/dir/b", "/dir.txt", "/e\u0301x", "/é", "/\uff5e", "/\u{1F600}"
       ] // prettier-ignore
-      yield* same(yield* allFiles(backend), expected, "the order of glob")
-      const found = yield* backend.grep({ pattern: "x", mode: "files" })
-      yield* same(
-        found.files.map(({ path }) => path),
-        expected,
-        "the order of grep"
-      )
-      const top = ["/B", "/a", "/a b", "/a.txt", "/dir", "/dir.txt", "/e\u0301x", "/é", "/\uff5e", "/\u{1F600}"]
-      yield* same(
-        (yield* backend.ls("/")).entries.map(({ path }) => path),
-        top,
-        "the order of ls"
-      )
-    })
-  ]
+    yield* same(yield* allFiles(backend), expected, "the order of glob")
+    const found = yield* backend.grep({ pattern: "x", mode: "files" })
+    yield* same(
+      found.files.map(({ path }) => path),
+      expected,
+      "the order of grep"
+    )
+    const top = ["/B", "/a", "/a b", "/a.txt", "/dir", "/dir.txt", "/e\u0301x", "/é", "/\uff5e", "/\u{1F600}"]
+    yield* same(yield* pathsIn(backend, "/"), top, "the order of ls")
+  })
 ]
 
 /** Names that only a host that folds them takes for one. */
 export const foldingRules: Rules<Service> = [
-  [
-    "NFC and NFD, upper and lower case are different names",
-    Effect.fnUntraced(function* (backend) {
-      const paths = ["/README", "/Readme", "/e\u0301", "/\u00e9"]
-      yield* fill(backend, Object.fromEntries(paths.map((path) => [path, path])))
-      yield* same(yield* allFiles(backend), paths, "there are four files")
-      for (const path of paths) yield* same(yield* textAt(backend, path), path, "each has its own content")
-    })
-  ]
+  rule("NFC and NFD, upper and lower case are different names", function* (backend) {
+    const paths = ["/README", "/Readme", "/e\u0301", "/\u00e9"]
+    yield* fill(backend, Object.fromEntries(paths.map((path) => [path, path])))
+    yield* same(yield* allFiles(backend), paths, "there are four files")
+    for (const path of paths) yield* same(yield* textAt(backend, path), path, "each has its own content")
+  })
 ]

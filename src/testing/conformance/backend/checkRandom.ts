@@ -34,6 +34,16 @@ const comparable = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(shown).map(([key, inner]) => [key, comparable(inner)]))
 }
 
+/** The place in a result of a key that is there without a value. What is not known is left out. */
+const emptyKey = (value: unknown, at = "it"): string | undefined => {
+  if (typeof value !== "object" || value === null || value instanceof Uint8Array) return undefined
+  for (const [key, inner] of Object.entries(value)) {
+    const found = inner === undefined ? `${at}.${key}` : emptyKey(inner, `${at}.${key}`)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
 /** The result of a glob that looks in a file is left open. */
 const isOpen = (fake: Fake, request: Request): boolean =>
   request.operation === "glob" && Result.isSuccess(fake.read(request.path, { limit: 0 }))
@@ -115,6 +125,8 @@ const step = Effect.fnUntraced(function* (backend: Backend.Service, fake: Fake, 
       ? Result.getOrUndefined(yield* Effect.result(backend.read(request.path, { limit: 0 })))?.version
       : undefined
   const found = yield* Effect.result(onBackend(backend, versioned(request, current)))
+  const empty = Result.isSuccess(found) ? emptyKey(found.success) : undefined
+  yield* assert(empty === undefined, `${label}: what is not known is left out of a result`, `${empty}: undefined`)
   if (isOpen(fake, request)) return
   if (Result.isSuccess(expected)) {
     const shown = Result.isSuccess(found) ? comparable(found.success) : found.failure.message

@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import type { Service, TextFile, Window } from "../../../core/Backend.ts"
 import { fails, assert, same, within } from "../assert.ts"
-import { bytesAt, bytesOf, ends, fill, readText, type Rules, sameBytes } from "./common.ts"
+import { bytesAt, bytesOf, ends, fill, readText, rule, type Rules, sameBytes } from "./common.ts"
 import { byteLength } from "./paths.ts"
 
 const windowBytes = 256 * 1024
@@ -119,113 +119,84 @@ const boundaries = (): string => {
 export const readRules: Rules<Service> = [
   ["read gives lines, whatever their endings", readsLines],
   ["read gives windows, with line numbers that are right", readsWindows],
-  [
-    "read gives 2,000 lines unless told otherwise",
-    Effect.fnUntraced(function* (backend) {
-      yield* backend.write("/many.txt", Array.from({ length: 2500 }, (_, index) => String(index)).join("\n"))
-      const read = yield* readText(backend, "/many.txt")
-      yield* same([read.startLine, read.endLine, read.totalLines], [1, 2000, 2500], "the default window")
-      yield* same(
-        (yield* readText(backend, "/many.txt", { limit: 2400 })).endLine,
-        2400,
-        "a window may be longer than the default"
-      )
-    })
-  ],
-  [
-    "no window has more than 256 KiB, and all windows together have all of the text",
-    Effect.fnUntraced(function* (backend) {
-      const long = "aé日\u{1F600}".repeat(40_000)
-      const text = ["short", long, "", "x".repeat(300_000), "y".repeat(windowBytes), "end"].join("\n")
-      yield* backend.write("/long.txt", text)
-      yield* assert((yield* pages(backend, "/long.txt")) === text, "pages give the text", "another text")
-      const wide = Array.from({ length: 3000 }, (_, index) => `${index} ${"é".repeat(200)}`).join("\n")
-      yield* backend.write("/wide.txt", wide)
-      yield* assert((yield* pages(backend, "/wide.txt", 5000)) === wide, "pages of many lines give the text", "another")
-    })
-  ],
-  [
-    "line endings and characters are whole wherever they lie",
-    Effect.fnUntraced(function* (backend) {
-      const text = boundaries()
-      yield* backend.write("/chunks.txt", text)
-      const read = yield* readText(backend, "/chunks.txt")
-      yield* assert(read.text === text.replace(/\r\n/g, "\n").slice(0, -1), "the text is as written", read.text.length)
-      yield* same([read.totalLines, read.endLine], [12, 12], "its lines are counted")
-    })
-  ],
-  [
-    "a byte order mark is kept",
-    Effect.fnUntraced(function* (backend) {
-      yield* backend.write("/bom.txt", "\uFEFFname,age\nAda,36\n")
-      const read = yield* readText(backend, "/bom.txt")
-      yield* assert(/^\uFEFF?name,age\nAda,36$/.test(read.text), "the text is read", read.text)
-      yield* backend.edit("/bom.txt", [{ old: "Ada,36", new: "Ada,37" }])
-      yield* same((yield* bytesAt(backend, "/bom.txt")).slice(0, 4), [0xef, 0xbb, 0xbf, 0x6e], "its bytes")
-    })
-  ],
-  [
-    "what is not UTF-8 text is binary",
-    Effect.fnUntraced(function* (backend) {
-      const png = new Uint8Array([
-        0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52
-      ])
-      const latin = new Uint8Array([0x63, 0x61, 0x66, 0xe9, 0x0a])
-      const wide = new Uint8Array([0xff, 0xfe, 0x61, 0x00, 0x62, 0x00])
-      const late = bytesOf(`${"x".repeat(8000)}\0`)
-      yield* fill(backend, { "/a.png": png, "/a.txt": png, "/latin.txt": latin, "/utf16.txt": wide, "/late.dat": late })
-      for (const path of ["/a.png", "/latin.txt", "/utf16.txt", "/late.dat"]) {
-        const read = yield* backend.read(path)
-        yield* same(read.kind, "binary", path)
-        yield* fails(backend.edit(path, [{ old: "a", new: "b" }]), `an edit of ${path}`, "NotText")
-      }
-      for (const path of ["/a.png", "/a.txt"]) {
-        const image = yield* backend.read(path)
-        yield* assert(image.kind === "binary" && image.mimeType === "image/png", `a PNG is image/png in ${path}`, image)
-        yield* same(image.size, png.length, "its size")
-      }
-    })
-  ],
-  [
-    "a character that is cut where looking for binary ends is no reason to call a text binary",
-    Effect.fnUntraced(function* (backend) {
-      for (const shift of [0, 1, 2, 3]) {
-        yield* backend.write(`/${shift}.txt`, `${"x".repeat(8192 - shift)}\u{1F600}日本語é`)
-        yield* same((yield* backend.read(`/${shift}.txt`)).kind, "text", `${shift} bytes before`)
-      }
-    })
-  ],
-  [
-    "an edit changes no byte that it is not about, in a text with bytes that are not UTF-8",
-    Effect.fnUntraced(function* (backend) {
-      const bytes = new Uint8Array([...bytesOf(`first\n${"x\n".repeat(6000)}`), 0xff, 0xe9, 0x0a])
-      yield* fill(backend, { "/odd.txt": bytes })
-      yield* ends(backend.edit("/odd.txt", [{ old: "first", new: "FIRST" }]), "an edit of odd bytes")
-      const after = yield* bytesAt(backend, "/odd.txt")
-      yield* same(after.slice(-4), bytes.slice(-4), "the odd bytes are kept")
-    })
-  ],
-  [
-    "read fails for what is no file",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { "/d/f": "x" })
-      yield* fails(backend.read("/none"), "read of nothing", "NotFound")
-      yield* fails(backend.read("/none/at/all"), "read in no folder", "NotFound")
-      yield* fails(backend.read("/d/f/g"), "read through a file", "NotFound", "NotDirectory")
-      yield* fails(backend.read("/d"), "read of a folder", "IsDirectory")
-      yield* fails(backend.read("/"), "read of the root", "IsDirectory")
-    })
-  ],
-  [
-    "an edit of a large file that does not match is diagnosed in bounded time",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { "/large.txt": "a line like any other, more or less\n".repeat(250_000) })
-      const old = Array.from({ length: 200 }, (_, index) => `a line like no other, more or less ${index}`).join("\n")
-      yield* within(
-        10_000,
-        "an edit that does not match",
-        fails(backend.edit("/large.txt", [{ old, new: "" }]), "it", "NoMatch")
-      )
-    })
-  ]
+  rule("read gives 2,000 lines unless told otherwise", function* (backend) {
+    yield* backend.write("/many.txt", Array.from({ length: 2500 }, (_, index) => String(index)).join("\n"))
+    const read = yield* readText(backend, "/many.txt")
+    yield* same([read.startLine, read.endLine, read.totalLines], [1, 2000, 2500], "the default window")
+    yield* same(
+      (yield* readText(backend, "/many.txt", { limit: 2400 })).endLine,
+      2400,
+      "a window may be longer than the default"
+    )
+  }),
+  rule("no window has more than 256 KiB, and all windows together have all of the text", function* (backend) {
+    const long = "aé日\u{1F600}".repeat(40_000)
+    const text = ["short", long, "", "x".repeat(300_000), "y".repeat(windowBytes), "end"].join("\n")
+    yield* backend.write("/long.txt", text)
+    yield* assert((yield* pages(backend, "/long.txt")) === text, "pages give the text", "another text")
+    const wide = Array.from({ length: 3000 }, (_, index) => `${index} ${"é".repeat(200)}`).join("\n")
+    yield* backend.write("/wide.txt", wide)
+    yield* assert((yield* pages(backend, "/wide.txt", 5000)) === wide, "pages of many lines give the text", "another")
+  }),
+  rule("line endings and characters are whole wherever they lie", function* (backend) {
+    const text = boundaries()
+    yield* backend.write("/chunks.txt", text)
+    const read = yield* readText(backend, "/chunks.txt")
+    yield* assert(read.text === text.replace(/\r\n/g, "\n").slice(0, -1), "the text is as written", read.text.length)
+    yield* same([read.totalLines, read.endLine], [12, 12], "its lines are counted")
+  }),
+  rule("a byte order mark is kept", function* (backend) {
+    yield* backend.write("/bom.txt", "\uFEFFname,age\nAda,36\n")
+    const read = yield* readText(backend, "/bom.txt")
+    yield* assert(/^\uFEFF?name,age\nAda,36$/.test(read.text), "the text is read", read.text)
+    yield* backend.edit("/bom.txt", [{ old: "Ada,36", new: "Ada,37" }])
+    yield* same((yield* bytesAt(backend, "/bom.txt")).slice(0, 4), [0xef, 0xbb, 0xbf, 0x6e], "its bytes")
+  }),
+  rule("what is not UTF-8 text is binary", function* (backend) {
+    const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52])
+    const latin = new Uint8Array([0x63, 0x61, 0x66, 0xe9, 0x0a])
+    const wide = new Uint8Array([0xff, 0xfe, 0x61, 0x00, 0x62, 0x00])
+    const late = bytesOf(`${"x".repeat(8000)}\0`)
+    yield* fill(backend, { "/a.png": png, "/a.txt": png, "/latin.txt": latin, "/utf16.txt": wide, "/late.dat": late })
+    for (const path of ["/a.png", "/latin.txt", "/utf16.txt", "/late.dat"]) {
+      const read = yield* backend.read(path)
+      yield* same(read.kind, "binary", path)
+      yield* fails(backend.edit(path, [{ old: "a", new: "b" }]), `an edit of ${path}`, "NotText")
+    }
+    for (const path of ["/a.png", "/a.txt"]) {
+      const image = yield* backend.read(path)
+      yield* assert(image.kind === "binary" && image.mimeType === "image/png", `a PNG is image/png in ${path}`, image)
+      yield* same(image.size, png.length, "its size")
+    }
+  }),
+  rule("a character that is cut where looking for binary ends is no reason to call a text binary", function* (backend) {
+    for (const shift of [0, 1, 2, 3]) {
+      yield* backend.write(`/${shift}.txt`, `${"x".repeat(8192 - shift)}\u{1F600}日本語é`)
+      yield* same((yield* backend.read(`/${shift}.txt`)).kind, "text", `${shift} bytes before`)
+    }
+  }),
+  rule("an edit changes no byte that it is not about, in a text with bytes that are not UTF-8", function* (backend) {
+    const bytes = new Uint8Array([...bytesOf(`first\n${"x\n".repeat(6000)}`), 0xff, 0xe9, 0x0a])
+    yield* fill(backend, { "/odd.txt": bytes })
+    yield* ends(backend.edit("/odd.txt", [{ old: "first", new: "FIRST" }]), "an edit of odd bytes")
+    const after = yield* bytesAt(backend, "/odd.txt")
+    yield* same(after.slice(-4), bytes.slice(-4), "the odd bytes are kept")
+  }),
+  rule("read fails for what is no file", function* (backend) {
+    yield* fill(backend, { "/d/f": "x" })
+    yield* fails(backend.read("/none"), "read of nothing", "NotFound")
+    yield* fails(backend.read("/none/at/all"), "read in no folder", "NotFound")
+    yield* fails(backend.read("/d/f/g"), "read through a file", "NotFound", "NotDirectory")
+    yield* fails(backend.read("/d"), "read of a folder", "IsDirectory")
+    yield* fails(backend.read("/"), "read of the root", "IsDirectory")
+  }),
+  rule("an edit of a large file that does not match is diagnosed in bounded time", function* (backend) {
+    yield* fill(backend, { "/large.txt": "a line like any other, more or less\n".repeat(250_000) })
+    const old = Array.from({ length: 200 }, (_, index) => `a line like no other, more or less ${index}`).join("\n")
+    yield* within(
+      10_000,
+      "an edit that does not match",
+      fails(backend.edit("/large.txt", [{ old, new: "" }]), "it", "NoMatch")
+    )
+  })
 ]

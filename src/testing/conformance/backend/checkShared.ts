@@ -6,7 +6,7 @@ import type * as Scope from "effect/Scope"
 import type { Service } from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
 import { assert, type NotConformant, same } from "../assert.ts"
-import { allFiles, readText, type Rules, textAt } from "./common.ts"
+import { allFiles, readText, rule, type Rules, textAt } from "./common.ts"
 import type { Again, Counter } from "./subject.ts"
 
 const atOnce = { concurrency: "unbounded" } as const
@@ -83,19 +83,16 @@ export const againRules = <H>(): Rules<Service, Again<H>, H | Scope.Scope> => [
 
 /** Checks of several processes over the same files. */
 export const counterRules = <H>(): Rules<Service, Counter<H>, H | Scope.Scope> => [
-  [
-    "what several processes count in one file is the sum",
-    Effect.fnUntraced(function* (backend, counter) {
-      const times = 40
-      yield* backend.write("/count.txt", "0")
-      const here = Effect.gen(function* () {
-        const { text, version } = yield* readText(backend, "/count.txt")
-        yield* backend.write("/count.txt", String(Number(text) + 1), { version })
-      }).pipe(Effect.retry({ while: isConflict }), Effect.repeat({ times: times - 1 }))
-      yield* Effect.all([counter("/count.txt", times), counter("/count.txt", times), here], atOnce)
-      yield* same(yield* textAt(backend, "/count.txt"), String(3 * times), "the count")
-      const left = yield* backend.ls("/")
-      yield* assert(left.entries.length === 1, "nothing is left beside the file", left.entries)
-    })
-  ]
+  rule("what several processes count in one file is the sum", function* (backend, counter) {
+    const times = 40
+    yield* backend.write("/count.txt", "0")
+    const here = Effect.gen(function* () {
+      const { text, version } = yield* readText(backend, "/count.txt")
+      yield* backend.write("/count.txt", String(Number(text) + 1), { version })
+    }).pipe(Effect.retry({ while: isConflict }), Effect.repeat({ times: times - 1 }))
+    yield* Effect.all([counter("/count.txt", times), counter("/count.txt", times), here], atOnce)
+    yield* same(yield* textAt(backend, "/count.txt"), String(3 * times), "the count")
+    const left = yield* backend.ls("/")
+    yield* assert(left.entries.length === 1, "nothing is left beside the file", left.entries)
+  })
 ]

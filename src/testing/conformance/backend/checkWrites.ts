@@ -5,7 +5,7 @@
 import * as Effect from "effect/Effect"
 import type { Replacement, Service } from "../../../core/Backend.ts"
 import { fails, assert, same } from "../assert.ts"
-import { allFiles, bytesAt, bytesOf, ends, fill, readText, type Rules, textAt } from "./common.ts"
+import { allFiles, bytesAt, bytesOf, ends, fill, pathsIn, readText, rule, type Rules, textAt } from "./common.ts"
 
 const numerically = (numbers: ReadonlyArray<number>): ReadonlyArray<number> =>
   [...new Set(numbers)].sort((left, right) => left - right)
@@ -183,62 +183,46 @@ const versions = Effect.fnUntraced(function* (backend: Service) {
 
 /** Checks of writes and edits. */
 export const writeRules: Rules<Service> = [
-  [
-    "write makes folders, and says whether it made the file",
-    Effect.fnUntraced(function* (backend) {
-      const made = yield* backend.write("/a/b/c.txt", "one")
-      yield* same([made.path, made.created], ["/a/b/c.txt", true], "the first write")
-      const again = yield* backend.write("/a/b/c.txt", "two")
-      yield* same(again.created, false, "the second write")
-      yield* same(yield* textAt(backend, "/a/b/c.txt"), "two", "the last write counts")
-      yield* backend.write("/a/b/c.txt", "")
-      yield* same(yield* textAt(backend, "/a/b/c.txt"), "", "a file can be empty")
-    })
-  ],
-  [
-    "write with `create` overwrites nothing",
-    Effect.fnUntraced(function* (backend) {
-      yield* same((yield* backend.write("/new", "one", { create: true })).created, true, "a new file")
-      yield* fails(backend.write("/new", "two", { create: true }), "write over a file", "AlreadyExists")
-      yield* same(yield* textAt(backend, "/new"), "one", "the file is as it was")
-      yield* fill(backend, { "/d/f": "x" })
-      yield* fails(backend.write("/d", "two", { create: true }), "write over a folder", "AlreadyExists", "IsDirectory")
-    })
-  ],
-  [
-    "write fails where there is no place for a file, and leaves nothing",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { "/d/f": "x" })
-      yield* fails(backend.write("/d", "y"), "write onto a folder", "IsDirectory")
-      yield* fails(backend.write("/", "y"), "write onto the root", "IsDirectory")
-      yield* fails(backend.write("/d/f/g", "y"), "write through a file", "NotDirectory")
-      yield* fails(backend.write("/d/f/g/h/i", "y"), "write deep through a file", "NotDirectory")
-      yield* same(yield* allFiles(backend), ["/d/f"], "the files")
+  rule("write makes folders, and says whether it made the file", function* (backend) {
+    const made = yield* backend.write("/a/b/c.txt", "one")
+    yield* same([made.path, made.created], ["/a/b/c.txt", true], "the first write")
+    const again = yield* backend.write("/a/b/c.txt", "two")
+    yield* same(again.created, false, "the second write")
+    yield* same(yield* textAt(backend, "/a/b/c.txt"), "two", "the last write counts")
+    yield* backend.write("/a/b/c.txt", "")
+    yield* same(yield* textAt(backend, "/a/b/c.txt"), "", "a file can be empty")
+  }),
+  rule("write with `create` overwrites nothing", function* (backend) {
+    yield* same((yield* backend.write("/new", "one", { create: true })).created, true, "a new file")
+    yield* fails(backend.write("/new", "two", { create: true }), "write over a file", "AlreadyExists")
+    yield* same(yield* textAt(backend, "/new"), "one", "the file is as it was")
+    yield* fill(backend, { "/d/f": "x" })
+    yield* fails(backend.write("/d", "two", { create: true }), "write over a folder", "AlreadyExists", "IsDirectory")
+  }),
+  rule("write fails where there is no place for a file, and leaves nothing", function* (backend) {
+    yield* fill(backend, { "/d/f": "x" })
+    yield* fails(backend.write("/d", "y"), "write onto a folder", "IsDirectory")
+    yield* fails(backend.write("/", "y"), "write onto the root", "IsDirectory")
+    yield* fails(backend.write("/d/f/g", "y"), "write through a file", "NotDirectory")
+    yield* fails(backend.write("/d/f/g/h/i", "y"), "write deep through a file", "NotDirectory")
+    yield* same(yield* allFiles(backend), ["/d/f"], "the files")
+    yield* same(yield* pathsIn(backend, "/"), ["/d"], "the root")
+  }),
+  rule("texts of any characters are kept", function* (backend) {
+    const every = Array.from({ length: 0x300 }, (_, point) => String.fromCodePoint(point)).join("")
+    for (const text of [every, "\0", "\u{10FFFF}\uFFFD\uFFFF", "EOF\nEOT\n'\"'\"'\n$(id)`id`\n", "-n -e \\n", "\r"]) {
+      yield* backend.write("/any", text)
+      yield* assert((yield* textAt(backend, "/any")) === text, "the text is kept", text.slice(0, 20))
+    }
+    const half = yield* ends(backend.write("/half", "a\ud800b"), "a write of half a surrogate pair")
+    if (half._tag === "Success") {
       yield* same(
-        (yield* backend.ls("/")).entries.map(({ path }) => path),
-        ["/d"],
-        "the root"
+        (yield* backend.read("/half")).version,
+        half.success.version,
+        "its version is that of what was written"
       )
-    })
-  ],
-  [
-    "texts of any characters are kept",
-    Effect.fnUntraced(function* (backend) {
-      const every = Array.from({ length: 0x300 }, (_, point) => String.fromCodePoint(point)).join("")
-      for (const text of [every, "\0", "\u{10FFFF}\uFFFD\uFFFF", "EOF\nEOT\n'\"'\"'\n$(id)`id`\n", "-n -e \\n", "\r"]) {
-        yield* backend.write("/any", text)
-        yield* assert((yield* textAt(backend, "/any")) === text, "the text is kept", text.slice(0, 20))
-      }
-      const half = yield* ends(backend.write("/half", "a\ud800b"), "a write of half a surrogate pair")
-      if (half._tag === "Success") {
-        yield* same(
-          (yield* backend.read("/half")).version,
-          half.success.version,
-          "its version is that of what was written"
-        )
-      }
-    })
-  ],
+    }
+  }),
   ...edits.map(
     ({ after, before, edits: made, lines, name, replaced }) =>
       [
@@ -255,54 +239,45 @@ export const writeRules: Rules<Service> = [
         })
       ] as const
   ),
-  [
-    "edit is all or nothing",
-    Effect.fnUntraced(function* (backend) {
-      const { version } = yield* backend.write("/e.txt", "one two\n")
-      const failing = backend.edit("/e.txt", [
-        { old: "one", new: "1" },
-        { old: "three", new: "3" }
-      ])
-      yield* fails(failing, "an edit whose second replacement is not there", "NoMatch")
-      yield* same(yield* textAt(backend, "/e.txt"), "one two\n", "the file is as it was")
-      yield* same((yield* backend.read("/e.txt")).version, version, "and has its version")
-    })
-  ],
-  [
-    "edit fails for what is there several times, with their lines",
-    Effect.fnUntraced(function* (backend) {
-      yield* backend.write("/e.txt", "x = 1\ny = 2\nx = 1\nx = 1; x = 1\n")
-      const reason = yield* fails(backend.edit("/e.txt", [{ old: "x = 1", new: "x" }]), "it", "NotUnique")
-      yield* same([reason.count, numerically(reason.lines)], [4, [1, 3, 4]], "how many times, and where")
-    })
-  ],
-  [
-    "edit fails for what can't be meant",
-    Effect.fnUntraced(function* (backend) {
-      yield* fill(backend, { "/e.txt": "abc\n", "/d/f": "x" })
-      for (const replaceAll of [false, true]) {
-        const empty = yield* fails(
-          backend.edit("/e.txt", [{ old: "", new: "x", replaceAll }]),
-          "an empty `old`",
-          "NoMatch"
-        )
-        yield* assert((empty.hint ?? "") !== "", "it says what to do", empty)
-        const equal = yield* fails(
-          backend.edit("/e.txt", [{ old: "b", new: "b", replaceAll }]),
-          "`old` is `new`",
-          "NoMatch"
-        )
-        yield* assert((equal.hint ?? "") !== "", "it says what to do", equal)
-        yield* fails(backend.edit("/e.txt", [{ old: "nowhere", new: "x", replaceAll }]), "no match", "NoMatch")
-      }
-      yield* fails(backend.edit("/none", [{ old: "a", new: "b" }]), "an edit of nothing", "NotFound")
-      yield* fails(backend.edit("/d", [{ old: "a", new: "b" }]), "an edit of a folder", "IsDirectory")
-      yield* ends(backend.edit("/e.txt", []), "an edit without replacements")
-      yield* same(yield* textAt(backend, "/e.txt"), "abc\n", "the file is as it was")
-      yield* fill(backend, { "/empty": "" })
-      yield* fails(backend.edit("/empty", [{ old: "a", new: "b" }]), "an edit of an empty file", "NoMatch")
-    })
-  ],
+  rule("edit is all or nothing", function* (backend) {
+    const { version } = yield* backend.write("/e.txt", "one two\n")
+    const failing = backend.edit("/e.txt", [
+      { old: "one", new: "1" },
+      { old: "three", new: "3" }
+    ])
+    yield* fails(failing, "an edit whose second replacement is not there", "NoMatch")
+    yield* same(yield* textAt(backend, "/e.txt"), "one two\n", "the file is as it was")
+    yield* same((yield* backend.read("/e.txt")).version, version, "and has its version")
+  }),
+  rule("edit fails for what is there several times, with their lines", function* (backend) {
+    yield* backend.write("/e.txt", "x = 1\ny = 2\nx = 1\nx = 1; x = 1\n")
+    const reason = yield* fails(backend.edit("/e.txt", [{ old: "x = 1", new: "x" }]), "it", "NotUnique")
+    yield* same([reason.count, numerically(reason.lines)], [4, [1, 3, 4]], "how many times, and where")
+  }),
+  rule("edit fails for what can't be meant", function* (backend) {
+    yield* fill(backend, { "/e.txt": "abc\n", "/d/f": "x" })
+    for (const replaceAll of [false, true]) {
+      const empty = yield* fails(
+        backend.edit("/e.txt", [{ old: "", new: "x", replaceAll }]),
+        "an empty `old`",
+        "NoMatch"
+      )
+      yield* assert((empty.hint ?? "") !== "", "it says what to do", empty)
+      const equal = yield* fails(
+        backend.edit("/e.txt", [{ old: "b", new: "b", replaceAll }]),
+        "`old` is `new`",
+        "NoMatch"
+      )
+      yield* assert((equal.hint ?? "") !== "", "it says what to do", equal)
+      yield* fails(backend.edit("/e.txt", [{ old: "nowhere", new: "x", replaceAll }]), "no match", "NoMatch")
+    }
+    yield* fails(backend.edit("/none", [{ old: "a", new: "b" }]), "an edit of nothing", "NotFound")
+    yield* fails(backend.edit("/d", [{ old: "a", new: "b" }]), "an edit of a folder", "IsDirectory")
+    yield* ends(backend.edit("/e.txt", []), "an edit without replacements")
+    yield* same(yield* textAt(backend, "/e.txt"), "abc\n", "the file is as it was")
+    yield* fill(backend, { "/empty": "" })
+    yield* fails(backend.edit("/empty", [{ old: "a", new: "b" }]), "an edit of an empty file", "NoMatch")
+  }),
   ...nearly.map(
     ([name, before, old, line]) =>
       [
@@ -315,18 +290,15 @@ export const writeRules: Rules<Service> = [
       ] as const
   ),
   ["a version stands for a content, and a stale one is a Conflict", versions],
-  [
-    "a version lasts while other files change and operations fail",
-    Effect.fnUntraced(function* (backend) {
-      const { version } = yield* backend.write("/s.txt", "same")
-      yield* backend.write("/other.txt", "other")
-      yield* ends(backend.edit("/s.txt", [{ old: "not there", new: "x" }]), "an edit that fails")
-      yield* same(
-        (yield* readText(backend, "/s.txt")).version,
-        version,
-        "other writes and failures leave a version alone"
-      )
-      yield* same((yield* bytesAt(backend, "/s.txt")).length, 4, "and the content")
-    })
-  ]
+  rule("a version lasts while other files change and operations fail", function* (backend) {
+    const { version } = yield* backend.write("/s.txt", "same")
+    yield* backend.write("/other.txt", "other")
+    yield* ends(backend.edit("/s.txt", [{ old: "not there", new: "x" }]), "an edit that fails")
+    yield* same(
+      (yield* readText(backend, "/s.txt")).version,
+      version,
+      "other writes and failures leave a version alone"
+    )
+    yield* same((yield* bytesAt(backend, "/s.txt")).length, 4, "and the content")
+  })
 ]

@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import type { Service, TextFile, Window } from "../../../core/Backend.ts"
+import type { Entry, Service, TextFile, Window } from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
 import { broken, type NotConformant } from "../assert.ts"
 
@@ -16,6 +16,12 @@ export type Body<B, A = unknown, R = Scope.Scope> = (
 
 /** Checks by their names. */
 export type Rules<B, A = unknown, R = Scope.Scope> = ReadonlyArray<readonly [name: string, body: Body<B, A, R>]>
+
+/** A check by its name. */
+export const rule = <B, A, R>(
+  name: string,
+  body: (backend: B, ability: A) => Generator<Effect.Effect<unknown, BackendError | NotConformant, R>, void, never>
+): Rules<B, A, R>[number] => [name, Effect.fnUntraced(body)]
 
 /** Says whether two files have the same bytes. */
 export const sameBytes = (left: Uint8Array, right: Uint8Array): boolean =>
@@ -65,8 +71,14 @@ export const readText = (
     file.kind === "text" ? Effect.succeed(file) : broken(`${path} is text`, file.kind)
   )
 
+/** The paths of entries. */
+export const pathsOf = ({ entries }: { readonly entries: ReadonlyArray<Entry> }): ReadonlyArray<string> =>
+  entries.map(({ path }) => path)
+
+/** The paths of what is in a folder. */
+export const pathsIn = (backend: Service, folder: string): Effect.Effect<ReadonlyArray<string>, BackendError> =>
+  Effect.map(backend.ls(folder), pathsOf)
+
 /** The paths of all files, of ignored ones too. */
 export const allFiles = (backend: Service): Effect.Effect<ReadonlyArray<string>, BackendError> =>
-  Effect.map(backend.glob({ pattern: "**", ignored: true, limit: 100_000 }), ({ entries }) =>
-    entries.map(({ path }) => path)
-  )
+  Effect.map(backend.glob({ pattern: "**", ignored: true, limit: 100_000 }), pathsOf)
