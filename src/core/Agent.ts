@@ -26,6 +26,7 @@ import type { ChatModel } from "./ChatModel.ts"
 import * as Checkpoint from "./Checkpoint.ts"
 import type { Journal } from "./Journal.ts"
 import type { JsonObject } from "./Json.ts"
+import * as Broker from "./loop/broker.ts"
 import * as child from "./loop/child.ts"
 import { type Compiled, compile, type Definition } from "./loop/definition.ts"
 import * as handle from "./loop/handle.ts"
@@ -315,7 +316,11 @@ export type Around<O, E, R, M> = Agent<
 /**
  * Runs an agent as a sub-agent of the tool call that is being executed: its events come inline with a longer path, its
  * usage counts for the parent, it runs under the parent's inherited middleware, and it starts with fresh messages and
- * fresh state, shared slots excepted.
+ * fresh state, shared slots excepted. It can be suspended only where the parent can.
+ *
+ * When the tool is run again, after a suspension or a crash, a sub-agent that had ended gives the answer that it had,
+ * and one that had begun resumes; which is which is told by its name and its input. `session` names a conversation that
+ * goes on: an input to it is said behind the ones before, inside of the same call, one after the other.
  *
  * @category running
  * @since 0.1.0
@@ -323,13 +328,29 @@ export type Around<O, E, R, M> = Agent<
 export const delegate = <O, E, R>(
   agent: Agent<O, E, R>,
   input: Input,
-  options?: Omit<RunOptions, "threadId">
+  options?: child.ChildOptions
 ): Effect.Effect<AgentResult<O>, E | AgentError, R | ToolContext> =>
   child.delegate(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<
     AgentResult<O>,
     E | AgentError,
     R | ToolContext
   >
+
+/**
+ * Does something in the middle of a tool, and keeps what came of it: when the tool is run again, after a suspension or
+ * a crash, and when a middleware retries it, the value is given again and the work is not done again. A failure is not
+ * kept. Two steps of one name are told apart by their order, so what is done at once needs names of its own
+ * (``step(`draft/${id}`, …)``). A run with a thread stores the value before the step ends. A value that does not decode
+ * any more ends the run with `AgentError`.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const step = <A, I, E, R>(
+  name: string,
+  work: Effect.Effect<A, E, R>,
+  schema: Schema.Codec<A, I>
+): Effect.Effect<A, E, R | ToolContext> => Broker.step(name, work, schema)
 
 /**
  * An agent as a run of its own that a tool call begins and that outlives the call: under the middleware that sub-agents
@@ -373,6 +394,6 @@ export const asTool = <O, E, R>(
     description: options?.description ?? agent.description,
     parameters: child.taskParameters,
     reaches: toolNames(agent),
-    ...(options?.annotations === undefined ? {} : { annotations: options.annotations }),
+    annotations: { resumable: true, ...options?.annotations },
     execute: ({ task }) => Effect.flatMap(delegate(agent, task), toToolResult)
   })

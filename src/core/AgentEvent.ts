@@ -31,7 +31,7 @@ const base = {
 const event = <const Tag extends string, const Fields extends Schema.Struct.Fields>(tag: Tag, fields: Fields) =>
   Schema.TaggedStruct(tag, { ...base, ...fields })
 
-const call = { callId: Schema.String, toolName: Schema.String }
+const call = { callId: Schema.String, toolName: Schema.String, parent: Schema.optionalKey(Schema.String) }
 const usage = { usage: Usage }
 
 /** The id of a request, which events of earlier versions do not have. */

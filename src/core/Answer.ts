@@ -27,6 +27,15 @@ export interface Output {
   readonly decode: (json: Json) => Effect.Effect<unknown, string>
 }
 
+/**
+ * Decodes an answer from its text.
+ *
+ * @category decoding
+ * @since 0.1.0
+ */
+export const decodeText = (output: Output, text: string): Effect.Effect<unknown, string> =>
+  Effect.flatMap(Effect.fromResult(parseText(text)), output.decode)
+
 /** A tool's arguments, and a provider's JSON mode, want an object: what is none is put under this key. */
 const wrapKey = "value"
 
@@ -126,7 +135,7 @@ export const answerCall = (message: Message.AiMessage) => message.toolCalls.find
  */
 export const readText = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
   const raw = Message.text(message)
-  return answerOf(Effect.flatMap(Effect.fromResult(parseText(raw)), output.decode), raw)
+  return answerOf(decodeText(output, raw), raw)
 }
 
 /**

@@ -16,7 +16,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { JsonObject } from "./Json.ts"
+import { Json, JsonObject, stringify } from "./Json.ts"
 
 /**
  * A possible decision: let the call run, run it with other arguments, refuse it, or answer in its place.
@@ -32,7 +32,8 @@ export type Choice = typeof Choice.Type
  * `runId` is the run that asked, and `path` the lineage of its agent's names (longer for a sub-agent's call): two runs
  * of one sub-agent have the same path, and may have the same `callId`. `at` and `expiresAt` are milliseconds since the
  * epoch; after `expiresAt` a decision counts no more, and the call is asked about again. `toolDigest` is what the tool
- * promised: a decision on a tool that changed meanwhile does not count.
+ * promised: a decision on a tool that changed meanwhile does not count. A question of a tool has the JSON Schema of its
+ * `answer`; its `callId` is its own.
  *
  * @category schemas
  * @since 0.1.0
@@ -49,7 +50,8 @@ export const Request = Schema.Struct({
   allow: Schema.Array(Choice),
   at: Schema.Finite,
   expiresAt: Schema.optionalKey(Schema.Finite),
-  toolDigest: Schema.optionalKey(Schema.String)
+  toolDigest: Schema.optionalKey(Schema.String),
+  answer: Schema.optionalKey(JsonObject)
 })
 export interface Request extends Schema.Schema.Type<typeof Request> {}
 
@@ -64,7 +66,7 @@ export const Decision = Schema.Union([
   Schema.TaggedStruct("Approve", { id: Schema.String, always: Schema.optionalKey(Schema.Boolean) }),
   Schema.TaggedStruct("Edit", { id: Schema.String, arguments: JsonObject }),
   Schema.TaggedStruct("Reject", { id: Schema.String, reason: Schema.optionalKey(Schema.String) }),
-  Schema.TaggedStruct("Respond", { id: Schema.String, text: Schema.String })
+  Schema.TaggedStruct("Respond", { id: Schema.String, text: Schema.String, value: Schema.optionalKey(Json) })
 ])
 export type Decision = typeof Decision.Type
 
@@ -100,12 +102,23 @@ export const reject = ({ id }: Of, reason?: string): Decision =>
   reason === undefined ? { _tag: "Reject", id } : { _tag: "Reject", id, reason }
 
 /**
- * Answers the call in its place.
+ * Answers the call in its place, by a text; or a question (see `Question`), by what its schema says.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const respond = ({ id }: Of, text: string): Decision => ({ _tag: "Respond", id, text })
+export const respond = ({ id }: Of, answer: Json): Decision =>
+  typeof answer === "string"
+    ? { _tag: "Respond", id, text: answer }
+    : { _tag: "Respond", id, text: stringify(answer), value: answer }
+
+/**
+ * Gives the answer of a decision that is one.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const answerOf = ({ text, value }: Extract<Decision, { readonly _tag: "Respond" }>): Json => value ?? text
 
 const choices: { readonly [Tag in Decision["_tag"]]: Choice } = {
   Approve: "approve",

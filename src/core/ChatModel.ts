@@ -20,7 +20,9 @@ import type { Annotations } from "./Tool.ts"
 import { type Prices, priced } from "./Usage.ts"
 
 /**
- * A tool as the model is told about it. `parameters` is a JSON Schema (draft 2020-12) of an object.
+ * A tool as the model is told about it. `parameters` is a JSON Schema (draft 2020-12) of an object. A middleware may
+ * mark a tool of a request as `hidden`: the model is not told about it and can't call it, while the tools that are
+ * called can (`ToolContext.call`). One that is left out can be called by nobody.
  *
  * @category models
  * @since 0.1.0
@@ -30,6 +32,7 @@ export interface ToolDefinition {
   readonly description: string
   readonly parameters: JsonObject
   readonly annotations: Annotations
+  readonly hidden?: true | undefined
 }
 
 /**

@@ -40,7 +40,8 @@ export const Part = Schema.TaggedStruct("Part", {
 export interface Part extends Schema.Schema.Type<typeof Part> {}
 
 /**
- * An entry of the journal. `State` is a slot's new value, `Compaction` what the model sees of the history (tokens,
+ * An entry of the journal. `State` is a slot's new value (without one, the slot is gone, and every slot whose name begins
+ * with its name and a `/`), `Compaction` what the model sees of the history (tokens,
  * estimated), `Request` and `Decision` are of approvals, `Step` is how much was used so far. A message without an
  * answer yet for each of its calls is one that a crash cut off, and so is a turn of which there are only parts.
  *
@@ -49,7 +50,7 @@ export interface Part extends Schema.Schema.Type<typeof Part> {}
  */
 export const Entry = Schema.Union([
   Schema.TaggedStruct("Message", { message: Message }),
-  Schema.TaggedStruct("State", { slot: Schema.String, value: Json }),
+  Schema.TaggedStruct("State", { slot: Schema.String, value: Schema.optionalKey(Json) }),
   Schema.TaggedStruct("Compaction", { tokensBefore: Schema.Finite, tokensAfter: Schema.Finite }),
   Schema.TaggedStruct("Request", { request: Request }),
   Schema.TaggedStruct("Decision", { decision: Decision }),
@@ -94,6 +95,25 @@ export const partial = (parts: ReadonlyArray<Part>): AiMessage | undefined => {
     problem: "the turn was cut off inside of it"
   }))
   return ai(content, { id: last.turn, model: last.model, stopReason: "interrupted", malformedToolCalls })
+}
+
+/**
+ * Applies a `State` entry to the slots that came before it.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const applyState = (
+  slots: Map<string, Json>,
+  { slot, value }: Extract<Entry, { readonly _tag: "State" }>
+): void => {
+  if (value !== undefined) {
+    slots.set(slot, value)
+    return
+  }
+  slots.delete(slot)
+  const below = `${slot}/`
+  for (const name of slots.keys()) if (name.startsWith(below)) slots.delete(name)
 }
 
 /**

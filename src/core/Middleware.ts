@@ -36,6 +36,7 @@ import { make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
 
 /**
  * A tool call that was resolved and decoded. `name` is the tool's own spelling, `arguments` what it will be given.
+ * `parent` is the id of the call inside of which a tool made this one: its result goes to that tool, not to the model.
  *
  * @category models
  * @since 0.1.0
@@ -45,6 +46,7 @@ export interface PreparedCall {
   readonly name: string
   readonly arguments: JsonObject
   readonly annotations: Annotations
+  readonly parent?: string | undefined
 }
 
 /**

@@ -46,6 +46,8 @@ export interface Run {
   readonly custom: (name: string, payload: Json) => Effect.Effect<void>
   /** Says that what the model sees of the history became shorter: a `Compacted` event, in tokens (estimated). */
   readonly compacted: (tokensBefore: number, tokensAfter: number) => Effect.Effect<void>
+  /** The milliseconds that a call of the run, or the run, spent waiting for people: they are no working time. */
+  readonly waited: (callId?: string) => Effect.Effect<number>
   readonly call: (
     request: Partial<ChatModel.ModelRequest> & Pick<ChatModel.ModelRequest, "messages" | "purpose">
   ) => Effect.Effect<AiMessage, ModelError>

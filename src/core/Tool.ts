@@ -35,7 +35,9 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  * The effects of a tool on the world (MCP's hints): it only reads; it may destroy; doing it twice is doing it once; it
  * touches things outside of the agent's own world. `paged`: it gives large things in parts by itself, so that its
  * results are never put into files. `volatile`: the same call may be answered otherwise the next time (a status, a
- * command, a test run), so a model that makes it again does not go in circles. What is not said counts as not so.
+ * command, a test run), so a model that makes it again does not go in circles. `resumable`: it does nothing itself but
+ * through other calls, steps and agents (`ToolContext.call`, `Agent.step`, `Agent.delegate`), so that a call of it which
+ * a crash cut off is run again, and resumes where it was. What is not said counts as not so.
  *
  * @category models
  * @since 0.1.0
@@ -47,6 +49,7 @@ export interface Annotations {
   readonly openWorld?: boolean | undefined
   readonly paged?: boolean | undefined
   readonly volatile?: boolean | undefined
+  readonly resumable?: boolean | undefined
 }
 
 /**

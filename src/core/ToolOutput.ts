@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import { cutMiddle } from "../support/text.ts"
 import type { Update } from "./AgentState.ts"
 import * as Content from "./Content.ts"
-import { fromUnknown, isObject, type Json } from "./Json.ts"
+import { fromUnknown, isObject, Json } from "./Json.ts"
 import { Cited } from "./Sources.ts"
 
 /**
@@ -49,6 +49,44 @@ export const make = (
   ...(options?.details === undefined ? {} : { details: options.details }),
   ...(options?.sources === undefined ? {} : { sources: options.sources })
 })
+
+/**
+ * An output as JSON, to be given again later: without its updates of the state, which are made once, when it comes.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Stored = Schema.TaggedStruct("Output", {
+  content: Schema.Array(Content.Block),
+  details: Schema.optionalKey(Json),
+  isError: Schema.Boolean,
+  returnDirect: Schema.Boolean,
+  sources: Schema.optionalKey(Schema.Array(Cited))
+})
+export type Stored = typeof Stored.Type
+
+/**
+ * Gives an output as it is stored.
+ *
+ * @category encoding
+ * @since 0.1.0
+ */
+export const toStored = ({ content, details, isError, returnDirect, sources }: ToolOutput): Stored => ({
+  _tag: "Output",
+  content,
+  isError,
+  returnDirect,
+  ...(details === undefined ? {} : { details }),
+  ...(sources === undefined ? {} : { sources })
+})
+
+/**
+ * Gives a stored output as it came.
+ *
+ * @category encoding
+ * @since 0.1.0
+ */
+export const fromStored = ({ _tag, ...output }: Stored): ToolOutput => ({ ...output, state: [] })
 
 const isAnyBlock = Schema.is(Content.Block)
 

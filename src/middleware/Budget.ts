@@ -12,7 +12,6 @@
  * })
  * ```
  */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -24,6 +23,7 @@ import { ToolError } from "../core/ToolError.ts"
 import { totalTokens } from "../core/Usage.ts"
 import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
+import * as WorkingTime from "./internal/workingTime.ts"
 
 /**
  * The name of this middleware.
@@ -68,7 +68,7 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("Budget
  *
  * `tokens` are those read and written in all model calls, retries and side calls too. `cost` is in the currency of the
  * model's prices; what has no price costs nothing, which a warning says. `toolCalls` are those that the budget let
- * through. `rounds` are the turns of all agents, forced final answers not counted. `time` is since the run began.
+ * through. `rounds` are the turns of all agents, forced final answers not counted. `time` is since the run began, less what was spent waiting for people.
  *
  * @category models
  * @since 0.1.0
@@ -119,7 +119,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
 
   const watch = Effect.fnUntraced(function* (run: Run) {
     const ledger = yield* ledgers.of(run)
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* WorkingTime.now(ledger.owner)
     for (const kind of Ledger.kinds) {
       const max = maxima[kind]
       if (max === undefined) continue
@@ -139,7 +139,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
   const timeUp = <A, E2>(run: Run, ledger: Ledger.Ledger, gentle: Effect.Effect<A, E2>): Effect.Effect<A, E | E2> =>
     Effect.gen(function* () {
       if (time === undefined) return yield* Effect.never
-      yield* Effect.sleep(Math.max(0, ledger.since + time - (yield* Clock.currentTimeMillis)))
+      yield* WorkingTime.until(ledger.owner, ledger.since + time)
       return yield* yield* policy.at(run, { limit: "time", max: time, used: time }, gentle)
     })
 
@@ -150,7 +150,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     beforeAgent: Effect.fnUntraced(function* (run) {
       const ledger = yield* ledgers.of(run)
       if (ledger.owner === run) return undefined
-      const reached = Ledger.reached(maxima, ledger, yield* Clock.currentTimeMillis, ofTurns)
+      const reached = Ledger.reached(maxima, ledger, yield* WorkingTime.now(ledger.owner), ofTurns)
       if (reached === undefined) return undefined
       const answer = Message.ai(`This was not begun: ${isUsedUp(reached)}.`, { source: "budget" })
       return yield* policy.at(run, reached, Middleware.end(`budget:${reached.limit}`, answer))
@@ -167,7 +167,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     afterModel: (run) => Effect.asVoid(watch(run)),
     gateToolCalls: Effect.fnUntraced(function* (run, calls) {
       const ledger = yield* ledgers.of(run)
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* WorkingTime.now(ledger.owner)
       const gates: Array<Middleware.Gate> = []
       const asked = counted.get(run)
       const ids = asked?.round === run.round ? asked.ids : new Set<string>()
@@ -200,7 +200,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
             Stream.unwrap(
               Effect.gen(function* () {
                 const ledger = yield* ledgers.of(run)
-                const reached = Ledger.reached(maxima, ledger, yield* Clock.currentTimeMillis, [
+                const reached = Ledger.reached(maxima, ledger, yield* WorkingTime.now(ledger.owner), [
                   "tokens",
                   "cost",
                   "time"

@@ -184,11 +184,6 @@ const takeOver = Effect.fnUntraced(function* (settings: Settings, first: string,
       return end(`"${to}" could not go on with the conversation: ${problem}`, current, { isError: true })
     }
     const result = ended.success
-    if (result.stopReason === "suspended") {
-      return yield* Effect.fail(
-        ToolError.make(`"${to}" stopped: a call of its own needs a decision that nobody here can give.`)
-      )
-    }
     const wanted = Result.getOrElse(AgentState.read(result.state, requested), () => null)
     const own = result.messages.filter(({ id }) => !known.has(id))
     const by = own.findLast((one) => one.role === "ai" && one.toolCalls.some(({ id }) => id === wanted?.callId))
@@ -214,6 +209,7 @@ const makeTool = <R>(settings: Settings, agent: AnyAgent): Tool.Tool<R | ToolCon
   Tool.make(toolName(agent.name), {
     description: describe(agent.name, agent.description),
     parameters,
+    annotations: { resumable: true },
     reaches: Agent.toolNames(agent),
     // What the agents need was in their types; `make` puts it back.
     execute: ({ message }) =>

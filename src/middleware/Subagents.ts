@@ -114,6 +114,7 @@ const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool
       }),
       subagent_type: Schema.String.annotate({ description: `One of: ${names.join(", ")}` })
     },
+    annotations: { resumable: true },
     reaches: new Set(entries.flatMap((entry) => [...Agent.toolNames(agentOf(entry))])),
     // What the agents need was in their types; `make` puts it back.
     execute: ({ description, subagent_type }) =>

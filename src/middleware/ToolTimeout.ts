@@ -17,6 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Middleware from "../core/Middleware.ts"
 import { ToolError } from "../core/ToolError.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
+import * as WorkingTime from "./internal/workingTime.ts"
 
 /**
  * The name of this middleware.
@@ -39,7 +40,8 @@ const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, 
  * `TimedOut`, which says to the model how long the tool was given.
  *
  * `default` is the limit of every tool that `tools` does not name; without it these have none. `tools` gives a limit by
- * the tool's name; `"Infinity"` is none. Outside of `ToolRetry` a limit holds for all tries together, inside for each.
+ * the tool's name; `"Infinity"` is none. The time that a tool
+ * waits for a person does not count. Outside of `ToolRetry` a limit holds for all tries together, inside for each.
  *
  * @category constructors
  * @since 0.1.0
@@ -53,10 +55,13 @@ export const make = (options: {
   return Middleware.make({
     name,
     check: () => timeProblem(name, { default: options.default, ...options.tools }),
-    wrapToolCall: (call, next) => {
+    wrapToolCall: (call, next, run) => {
       const duration = limits.get(call.name) ?? fallback
       if (!Duration.isFinite(duration)) return next(call)
-      return Effect.timeoutOrElse(next(call), { duration, orElse: () => timedOut(call.name, duration) })
+      const up = Effect.flatMap(WorkingTime.now(run, call.id), (since) =>
+        WorkingTime.until(run, since + Duration.toMillis(duration), call.id)
+      )
+      return Effect.raceFirst(next(call), Effect.andThen(up, timedOut(call.name, duration)))
     }
   })
 }

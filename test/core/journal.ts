@@ -17,14 +17,14 @@ export const stored = (entries: ReadonlyArray<Journal.Entry> = []): Stored => ({
 export const checkpointOf = (entries: ReadonlyArray<Journal.Entry>): Checkpoint.Checkpoint | undefined => {
   if (entries.length === 0) return undefined
   const messages: Array<Message.Message> = []
-  const state: Record<string, AgentState.Snapshot[string]> = {}
+  const state = new Map<string, AgentState.Snapshot[string]>()
   let step = { usage: Usage.zero, rounds: 0 }
   for (const entry of entries) {
     if (entry._tag === "Message") messages.push(entry.message)
-    if (entry._tag === "State") state[entry.slot] = entry.value
+    if (entry._tag === "State") Journal.applyState(state, entry)
     if (entry._tag === "Step") step = { usage: entry.usage, rounds: entry.rounds }
   }
-  return { messages, state, ...step }
+  return { messages, state: Object.fromEntries(state), ...step }
 }
 
 export const layer = (threads: Record<string, Stored>): Layer.Layer<Journal.Journal> =>

@@ -2,7 +2,7 @@
  * Brings a history into a form that any provider accepts: each call with exactly one answer.
  */
 import { type AiMessage, isPartial, makeId, type Message, tool, type ToolMessage } from "../Message.ts"
-import type { Suspension } from "./suspension.ts"
+import { type Suspension, waitingCalls } from "./suspension.ts"
 
 /** A call that must be answered. */
 interface Unanswered {
@@ -46,13 +46,13 @@ const stopped =
 interface Suspended {
   readonly answers: ReadonlyMap<string, ToolMessage>
   readonly unknown: ReadonlySet<string>
-  readonly children: Suspension["children"]
+  readonly waiting: ReadonlySet<string>
 }
 
-const suspendedCalls = ({ answers, children, unknown }: Suspension): Suspended => ({
-  answers: new Map(answers.map((answer) => [answer.toolCallId, answer])),
-  unknown: new Set(unknown),
-  children
+const suspendedCalls = (suspension: Suspension): Suspended => ({
+  answers: new Map(suspension.answers.map((answer) => [answer.toolCallId, answer])),
+  unknown: new Set(suspension.unknown),
+  waiting: new Set(waitingCalls(suspension))
 })
 
 /**
@@ -66,7 +66,7 @@ const standIn = ({ id, isMalformed, name }: Unanswered, suspended: Suspended | u
     ? neverBegun
     : suspended === undefined || suspended.unknown.has(id)
       ? unrecorded
-      : Object.hasOwn(suspended.children, id)
+      : suspended.waiting.has(id)
         ? stopped
         : undecided
   return tool(text, { id: makeId(), toolCallId: id, toolName: name, isError: true, source: recovery })

@@ -4,14 +4,16 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { cut } from "../../support/text.ts"
 import * as AgentState from "../AgentState.ts"
-import { choiceOf, Decision, Request } from "../Approval.ts"
+import { answerOf, choiceOf, Decision, Request } from "../Approval.ts"
 import { canonical, Json, type JsonObject } from "../Json.ts"
 import { Message, ToolMessage } from "../Message.ts"
 import { allow, answer, edit, type Gate, refuse } from "../Middleware.ts"
 import { Usage } from "../Usage.ts"
+import { fromJsonSchema } from "./arguments.ts"
 
-/** The progress of a sub-agent inside a call that is open; one that was done is not run again. */
+/** The progress of a sub-agent inside a call that is open, as earlier versions kept it. */
 const Child = Schema.Struct({
   agent: Schema.String,
   messages: Schema.Array(Message),
@@ -22,15 +24,18 @@ const Child = Schema.Struct({
 export type Child = typeof Child.Type
 
 /**
- * The reason why a run is suspended: the turn whose calls wait, what is asked about them (by sub-agents too), what was
- * decided, and the sub-agents that wait inside of them. `answers` are those of calls that are done and come after one
- * that waits; `unknown` are calls that an earlier run may have begun.
+ * The reason why a run is suspended: the turn whose calls wait, what is asked about them (by what they do, too), what
+ * was decided, and the calls in which something waits. `answers` are those of calls that are done and come after one
+ * that waits; `unknown` are calls that an earlier run may have begun. While the turn is resumed it is kept, with every
+ * call unknown that has no answer.
  */
 const Suspension = Schema.Struct({
   messageId: Schema.String,
   requests: Schema.Array(Request),
   decisions: Schema.Array(Decision),
-  children: Schema.Record(Schema.String, Schema.Array(Child)),
+  // What waited in them, as earlier versions kept it.
+  children: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Child))),
+  waiting: Schema.optionalKey(Schema.Array(Schema.String)),
   answers: Schema.Array(ToolMessage),
   // Threads of earlier versions do not have it.
   unknown: Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(Effect.succeed([])))
@@ -43,11 +48,37 @@ export const suspension = AgentState.slot<Suspension | null, unknown>("suspensio
   initial: null
 })
 
+/** The calls in which something waits. */
+export const waitingCalls = ({ children, waiting }: Suspension): ReadonlyArray<string> =>
+  waiting ?? Object.keys(children ?? {})
+
 /** The requests that still wait for a decision. */
 export const openRequests = ({ decisions, requests }: Suspension): ReadonlyArray<Request> => {
   const decided = new Set(decisions.map((decision) => decision.id))
   return requests.filter((request) => !decided.has(request.id))
 }
+
+/** The reason that an answer does not fit the question that it is given to. */
+const misfitOf = ({ answer: schema, description, id }: Request, decision: Decision): string | undefined => {
+  if (schema === undefined || decision._tag !== "Respond") return undefined
+  const { $defs, ...plain } = schema
+  const { decode } = fromJsonSchema({
+    type: "object",
+    properties: { answer: plain },
+    required: ["answer"],
+    ...($defs === undefined ? {} : { $defs })
+  })
+  const decoded = decode({ answer: answerOf(decision) })
+  return Result.isResult(decoded) && Result.isFailure(decoded)
+    ? `the answer to "${cut(description, 80)}" (id "${id}") does not fit:\n${problemsIn(decoded.failure.message)}`
+    : undefined
+}
+
+const problemsIn = (message: string): string =>
+  message
+    .split("\n")
+    .filter((line) => line.startsWith("- "))
+    .join("\n")
 
 /** Adds what was decided. The same decision may come again; fails with what is wrong with one. */
 export const decide = (
@@ -69,6 +100,8 @@ export const decide = (
         `"${choice}" is not allowed for "${request.toolName}"; choose one of ${request.allow.join(", ")}`
       )
     }
+    const misfit = misfitOf(request, decision)
+    if (misfit !== undefined) return Result.fail(misfit)
     const before = decided.get(decision.id)
     if (before !== undefined && canonical(before) !== canonical(decision)) {
       return Result.fail(
@@ -102,30 +135,37 @@ const indexOf = (current: Suspension): Index => {
   return index
 }
 
-/** The request about a call, if it is about these arguments. */
+/** The request about a call, if it is about these arguments, and none of those that are `settled`. */
 export const requestFor = (
   current: Suspension | null,
   path: ReadonlyArray<string>,
   callId: string,
-  args: JsonObject
+  args: JsonObject,
+  settled?: ReadonlySet<string>
 ): Request | undefined =>
   current === null
     ? undefined
     : indexOf(current)
         .requests.get(callId)
-        ?.find((request) => request.path.length === path.length && canonical(request.arguments) === canonical(args))
+        ?.find(
+          (request) =>
+            settled?.has(request.id) !== true &&
+            request.path.length === path.length &&
+            canonical(request.arguments) === canonical(args)
+        )
 
-/** The last request about a call, whatever its arguments. */
+/** The last request about a call, whatever its arguments, and none of those that are `settled`. */
 export const lastRequestOn = (
   current: Suspension | null,
   path: ReadonlyArray<string>,
-  callId: string
+  callId: string,
+  settled?: ReadonlySet<string>
 ): Request | undefined =>
   current === null
     ? undefined
     : indexOf(current)
         .requests.get(callId)
-        ?.findLast((request) => request.path.length === path.length)
+        ?.findLast((request) => settled?.has(request.id) !== true && request.path.length === path.length)
 
 /** The decision on a request. */
 export const decisionOn = (current: Suspension | null, { id }: Request): Decision | undefined =>

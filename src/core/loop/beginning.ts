@@ -11,7 +11,7 @@ import * as AgentState from "../AgentState.ts"
 import type { Decision, Request } from "../Approval.ts"
 import type { Checkpoint, Resume } from "../Checkpoint.ts"
 import { isOpen, mend, type Reopened, reopen } from "../internal/history.ts"
-import { decide, openRequests, type Suspension, suspension } from "../internal/suspension.ts"
+import { decide, openRequests, type Suspension, suspension, waitingCalls } from "../internal/suspension.ts"
 import { Journal, type Thread } from "../Journal.ts"
 import * as Message from "../Message.ts"
 import type { SessionError } from "../SessionError.ts"
@@ -63,7 +63,7 @@ const leftOf = (turn: Message.AiMessage | undefined, standing: Suspension | null
   const all = turn !== undefined && isExecutable(turn) ? turn.toolCalls.map(({ id }) => id) : []
   return new Map([
     ...(standing?.unknown ?? all).map((id) => [id, "unknown"] as const),
-    ...Object.keys(standing?.children ?? {}).map((id) => [id, "waiting"] as const)
+    ...(standing === null ? [] : waitingCalls(standing)).map((id) => [id, "waiting"] as const)
   ])
 }
 

@@ -13,7 +13,8 @@ import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
-import { emit, type Live, type OpenCall } from "./live.ts"
+import { bind } from "./inside.ts"
+import { type Attempt, emit, type Live, type OpenCall } from "./live.ts"
 
 /** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
 export interface Call extends OpenCall {
@@ -34,8 +35,9 @@ export const untouched = (
   started: false,
   answered: false,
   outcome: undefined,
-  children: [],
-  suspended: undefined
+  suspended: undefined,
+  attempts: 0,
+  ordinal: undefined
 })
 
 const unknownTool = (live: Live, name: string): ToolError =>
@@ -44,16 +46,23 @@ const unknownTool = (live: Live, name: string): ToolError =>
     message:
       live.run.offered.length === 0
         ? `There is no tool "${name}", nor any other now. Answer without tools.`
-        : `There is no tool "${name}" now. There are: ${live.run.offered.map((tool) => tool.name).join(", ")}.`
+        : `There is no tool "${name}" now. There are: ${live.run.offered
+            .flatMap((tool) => (tool.hidden === true ? [] : [tool.name]))
+            .join(", ")}.`
   })
 
-const isOffered = (live: Live, name: string): boolean =>
-  live.run.offered === live.tools || live.run.offered.some((tool) => tool.name === name)
+/** True for a tool that the model was shown; to calls that the model did not make, those kept from it are open too. */
+const isOffered = (live: Live, name: string, isInner: boolean): boolean =>
+  live.run.offered === live.tools ||
+  live.run.offered.some((tool) => tool.name === name && (isInner || tool.hidden !== true))
+
+/** What is known of a call that the model did not make. */
+export type Inner = Required<Pick<OpenCall, "outer" | "settled" | "left">>
 
 /** Finds the tool of a call and decodes its arguments. */
-export const resolve = (live: Live, call: ToolCall): Effect.Effect<Call> => {
-  const tool = isOffered(live, call.name) ? live.toolset.tools.get(call.name) : undefined
-  const resolved: Call = { ...untouched(call, live.resumed?.left), tool, prepared: undefined }
+export const resolve = (live: Live, call: ToolCall, inner?: Inner): Effect.Effect<Call> => {
+  const tool = isOffered(live, call.name, inner !== undefined) ? live.toolset.tools.get(call.name) : undefined
+  const resolved: Call = { ...untouched(call, live.resumed?.left), ...inner, tool, prepared: undefined }
   if (tool === undefined) resolved.outcome = { error: unknownTool(live, call.name) }
   else return Effect.as(prepare(resolved, tool, call.arguments), resolved)
   return Effect.succeed(resolved)
@@ -141,13 +150,19 @@ export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<u
   id: call.id,
   name: call.name,
   arguments: prepared.arguments,
-  annotations: tool.annotations
+  annotations: tool.annotations,
+  ...(call.outer === undefined ? {} : { parent: call.outer.id })
 })
 
-/** Gives what a tool does, or asks, the run that it is called in. */
-export const inContext = <A, E>(live: Live, call: OpenCall, work: Effect.Effect<A, E, unknown>) => {
+/** Gives what a tool does in an attempt, or asks outside of any, the run that it is called in. */
+export const inContext = <A, E>(
+  live: Live,
+  call: OpenCall,
+  work: Effect.Effect<A, E, unknown>,
+  attempt?: Attempt
+): Effect.Effect<A, E, unknown> => {
   const { id: callId, name: toolName } = call
-  return Effect.provideService(work, ToolContext, {
+  const context: ToolContext["Service"] = {
     agent: live.run.agent,
     path: live.run.path,
     runId: live.run.runId,
@@ -162,8 +177,12 @@ export const inContext = <A, E>(live: Live, call: OpenCall, work: Effect.Effect<
           : Effect.void
       ),
     messages: live.snapshot,
-    run: live.run
-  })
+    run: live.run,
+    call: (target: string | Tool<unknown>, args: JsonObject) => live.doors.call(attempt, target, args),
+    ask: (question) => live.doors.ask(attempt, question)
+  }
+  if (attempt !== undefined) bind(context, attempt)
+  return Effect.provideService(work, ToolContext, context)
 }
 
 /** Asks a tool if a call with these arguments needs a decision. */

@@ -5,17 +5,23 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import { sha256Sync } from "../../support/sha256.ts"
+import { AgentError } from "../AgentError.ts"
 import type { AgentResult } from "../AgentResult.ts"
 import type { Input, RunOptions } from "../AgentRun.ts"
-import type { Resume } from "../Checkpoint.ts"
-import { type Child, suspended } from "../internal/suspension.ts"
-import { tunnel } from "../internal/tunnel.ts"
+import { decodeText } from "../Answer.ts"
+import { canonical, type Json } from "../Json.ts"
+import type * as Message from "../Message.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { make as toolError } from "../ToolError.ts"
 import { zero } from "../Usage.ts"
-import { type Compiled, compile } from "./definition.ts"
+import { isResume } from "./beginning.ts"
+import { type Compiled, compile, standing } from "./definition.ts"
+import * as Inside from "./inside.ts"
 import { interpret } from "./interpret.ts"
-import { emit, type Live, liveOf, offer, type OpenCall } from "./live.ts"
+import { type Attempt, emit, type Live, liveOf, offer, save } from "./live.ts"
+import type { End } from "./records.ts"
 
 /** The parameters of a sub-agent as a tool. */
 export const taskParameters = {
@@ -24,20 +30,9 @@ export const taskParameters = {
   })
 }
 
-/** The progress of a sub-agent, to resume it from. */
-const progress = (live: Live): Child => ({
-  agent: live.run.agent,
-  messages: live.run.messages.slice(),
-  state: live.run.state.ownSnapshot(),
-  usage: live.run.usage,
-  rounds: live.run.round
-})
-
-/** The progress that a sub-agent of a resumed call starts from, if it had begun. */
-const resumption = (parent: Live, call: OpenCall | undefined, agent: string): Resume | undefined => {
-  const saved = call === undefined ? undefined : parent.resumable[call.id]?.[call.children.length]
-  if (saved?.agent !== agent) return undefined
-  return { _tag: "Resume", checkpoint: saved, decisions: [], unknownOutcome: parent.unknownOutcome }
+/** The options of a sub-agent's run. */
+export interface ChildOptions extends Omit<RunOptions, "threadId"> {
+  readonly session?: string | undefined
 }
 
 /** The middleware that holds in whatever the tool call that is being executed begins. */
@@ -45,30 +40,186 @@ export const inherited = Effect.flatMap(ToolContext, ({ run }) =>
   Effect.map(liveOf(run), (live) => live.compiled.inherited)
 )
 
+/** Compiles a sub-agent as it runs under its parent: it can be suspended only where the parent can. */
+const under = (parent: Live, compiled: Compiled, suspends: boolean): Compiled => {
+  const { inherited } = parent.compiled
+  const whole = inherited.length === 0 ? compiled : compile(compiled.definition, inherited)
+  return suspends || !whole.suspends ? whole : standing(whole)
+}
+
+/** The part of an input by which it is known again when the call is run again. */
+const wordsOf = (input: Input): Json => {
+  if (typeof input === "string") return input
+  if (isResume(input)) return "resume"
+  const messages = "role" in input ? [input] : input
+  return messages.map(({ content, role }) => [
+    role,
+    content.map((block) => (block.type === "text" ? block.text : block))
+  ])
+}
+
+const digest = (input: Input, history: ReadonlyArray<Message.Message> | undefined): string =>
+  sha256Sync(canonical([wordsOf(input), history === undefined ? null : wordsOf(history)])).slice(0, 32)
+
 /** Runs a sub-agent inside the tool call that is being executed. */
-export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: Input, options: RunOptions) {
-  const { callId, run } = yield* ToolContext
-  const parent = yield* liveOf(run)
-  const { inherited, suspends } = parent.compiled
-  const under = inherited.length === 0 ? compiled : compile(compiled.definition, inherited)
+export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: Input, options: ChildOptions) {
+  const context = yield* ToolContext
+  const parent = yield* liveOf(context.run)
+  const attempt = Inside.attemptOf(context)
+  if (attempt === undefined) {
+    return yield* begin(parent, context.callId, under(parent, compiled, false), input, options, {})
+  }
+  const ready = under(parent, compiled, parent.compiled.suspends)
+  const { session, ...rest } = options
+  if (!Inside.isKept(parent) && session === undefined) {
+    const place = { under: attempt.call }
+    return yield* Inside.working(attempt, begin(parent, context.callId, ready, input, rest, place))
+  }
+  if (session === undefined) {
+    const place = Inside.claim(attempt, "agent", ready.definition.name, digest(input, options.history))
+    return yield* Inside.working(attempt, converse(attempt, place, 1, ready, input, rest))
+  }
+  const place = `session:${ready.definition.name}:${session}`
+  const lock = attempt.sessions.get(place) ?? Semaphore.makeUnsafe(1)
+  attempt.sessions.set(place, lock)
+  return yield* Inside.working(
+    attempt,
+    // A conversation goes on from input to input: one after the other.
+    lock.withPermits(1)(
+      Effect.suspend(() => {
+        const nth = (attempt.seen.get(place) ?? 0) + 1
+        attempt.seen.set(place, nth)
+        return converse(attempt, place, nth, ready, input, rest)
+      })
+    )
+  )
+})
+
+/** Gives the answer to the n-th input of a conversation: the one that it had, or that of a run which begins or resumes. */
+const converse = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  place: string,
+  nth: number,
+  compiled: Compiled,
+  input: Input,
+  options: ChildOptions
+) {
+  const { call, live: parent } = attempt
+  const agent = compiled.definition.name
+  Inside.adopt(attempt, place, agent)
+  const found = yield* Effect.fromResult(Inside.find(attempt, place, "Child"))
+  const ends = found?.ends ?? []
+  const known = found === undefined ? undefined : yield* Inside.conversationOf(attempt, place)
+  const words = digest(input, options.history)
+  const end = ends[nth - 1]
+  if (end !== undefined && end.input === words && known !== undefined) {
+    return yield* answered(parent, compiled, known, end)
+  }
+  const isOpen = known !== undefined && known.messages.length > (ends.at(-1)?.to ?? 0)
+  const resumes = isOpen && (found?.open === undefined || found.open === words)
+  Inside.keep(attempt, place, { _tag: "Child", agent, open: words, ends })
+  let child: Live | undefined
+  const journalSlot = Inside.journalSlot(attempt, place)
+  const result = yield* begin(
+    parent,
+    call.id,
+    compiled,
+    resumes ? { _tag: "Resume", checkpoint: known, decisions: [], unknownOutcome: parent.unknownOutcome } : input,
+    resumes ? {} : known === undefined ? options : { history: known.messages, state: known.state },
+    {
+      under: call,
+      journalSlot,
+      onLive: (live) => {
+        child = live
+        Inside.attach(attempt, place, live, known?.messages ?? [])
+      }
+    }
+  )
+  if (result.stopReason === "suspended") return yield* Inside.park(attempt, result.pending)
+  const from = resumes ? (ends.at(-1)?.to ?? 0) : result.messages.length - result.newMessages.length
+  Inside.keep(attempt, place, {
+    _tag: "Child",
+    agent,
+    ends: [
+      ...ends.slice(0, nth - 1),
+      {
+        input: words,
+        from,
+        to: result.messages.length,
+        stopReason: result.stopReason,
+        text: result.text,
+        usage: result.usage,
+        rounds: result.rounds
+      }
+    ]
+  })
+  if (child !== undefined) yield* save(child)
+  return { ...result, newMessages: result.messages.slice(from) }
+})
+
+/** The result that a sub-agent had when the call was run before. */
+const answered = Effect.fnUntraced(function* (
+  parent: Live,
+  { definition }: Compiled,
+  { messages, state }: Inside.Conversation,
+  { from, rounds, stopReason, text, to, usage }: End
+) {
+  const { output } = definition
+  const said = output === undefined ? text : yield* again(parent, definition.name, decodeText(output, text))
+  return {
+    stopReason,
+    text,
+    output: said,
+    pending: [],
+    messages: messages.slice(0, to),
+    newMessages: messages.slice(from, to),
+    state: { ...Inside.divide(state).state, ...parent.run.state.sharedSnapshot() },
+    usage,
+    rounds
+  } satisfies AgentResult<unknown>
+})
+
+const again = (parent: Live, agent: string, read: Effect.Effect<unknown, string>) =>
+  Effect.mapError(
+    read,
+    (problem) =>
+      new AgentError({
+        agent: parent.run.agent,
+        reason: { _tag: "InvalidState", slot: `answer of "${agent}"`, problem }
+      })
+  )
+
+/** The place of a sub-agent's run: the call that it is in, and the slot that keeps it. */
+interface Within {
+  readonly under?: Live["under"]
+  readonly journalSlot?: string | undefined
+  readonly onLive?: ((live: Live) => void) | undefined
+}
+
+/** Runs a sub-agent, and reports its beginning and its end. */
+const begin = Effect.fnUntraced(function* (
+  parent: Live,
+  callId: string,
+  compiled: Compiled,
+  input: Input,
+  options: RunOptions,
+  within: Within
+) {
   const agent = compiled.definition.name
   const childRunId = parent.makeId()
-  const call = parent.batch.find((one) => one.id === callId)
-  const saved = resumption(parent, call, agent)
   let live: Live | undefined
-  if (suspends)
-    call?.children.push(() =>
-      live === undefined ? { agent, messages: [], state: {}, usage: zero, rounds: 0 } : progress(live)
-    )
   yield* emit(parent, { _tag: "SubagentStarted", callId, agent, childRunId })
-  const result = yield* Effect.onExit(
-    interpret(under, saved ?? input, saved === undefined ? options : {}, {
+  return yield* Effect.onExit(
+    interpret(compiled, input, options, {
       runId: childRunId,
       hub: parent.origin.hub,
       control: undefined,
       parent,
+      under: within.under,
+      place: within.journalSlot,
       onLive: (one) => {
         live = one
+        within.onLive?.(one)
       }
     }),
     (exit) =>
@@ -82,7 +233,6 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
         offer(parent, { _tag: "SubagentCompleted", callId, agent, childRunId, outcome, usage })
       })
   )
-  return suspends && result.stopReason === "suspended" ? yield* Effect.die(tunnel(suspended(result.pending))) : result
 })
 
 /** The end of a sub-agent as its parent's model sees it: the text of its answer, which for a schema is the JSON. */

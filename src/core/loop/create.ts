@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type { Input, RunOptions } from "../AgentRun.ts"
 import { Approvals } from "../Approval.ts"
 import { ChatModel, open as openSession } from "../ChatModel.ts"
@@ -15,10 +16,24 @@ import { callIds, isPartial } from "../Message.ts"
 import { MessageLog } from "../MessageLog.ts"
 import { zero } from "../Usage.ts"
 import { type Beginning, invalid, isResume, openThread, prepare } from "./beginning.ts"
+import * as Broker from "./broker.ts"
 import { reopened } from "./calls.ts"
 import type { Compiled } from "./definition.ts"
 import type { Hub } from "./hub.ts"
-import { type Control, emit, keep, type Live, note, type Origin, type OwnRun, type Recorder } from "./live.ts"
+import { divide, forgetOthers, ofEarlier } from "./inside.ts"
+import {
+  type Control,
+  emit,
+  keep,
+  type Live,
+  note,
+  type OpenCall,
+  type Origin,
+  type OwnRun,
+  prefixOf,
+  type Recorder,
+  waited
+} from "./live.ts"
 import * as Store from "./store.ts"
 import { call, makeNextTurn } from "./turn.ts"
 import { makeMeasure } from "./window.ts"
@@ -29,6 +44,9 @@ export interface Place {
   readonly hub: Hub
   readonly control: Control | undefined
   readonly parent: Live | undefined
+  /** The call of the parent that it is inside of, and the slot of the journal that keeps it. */
+  readonly under?: OpenCall | undefined
+  readonly place?: string | undefined
   /** Set for a run that is the first thing of a fiber that can't be interrupted until it is under way. */
   readonly isFresh?: boolean | undefined
   /** Is called with the run as soon as it exists. */
@@ -40,7 +58,7 @@ export const create = Effect.fnUntraced(function* (
   compiled: Compiled,
   input: Input,
   options: RunOptions,
-  { control, parent }: Place,
+  { control, parent, place, under }: Place,
   origin: Origin,
   scope: Scope.Scope
 ) {
@@ -49,8 +67,14 @@ export const create = Effect.fnUntraced(function* (
     options.threadId === undefined ? undefined : yield* Scope.provide(openThread(compiled, options.threadId), scope)
   const thread = opened?.thread
   const recorder: Recorder | undefined =
-    thread === undefined || threadId === undefined ? parent?.recorder : { thread, threadId, entries: [] }
-  const beginning = yield* Effect.fromResult(prepare(compiled, input, options, thread, parent?.decisions ?? []))
+    thread === undefined || threadId === undefined
+      ? parent?.recorder
+      : { thread, threadId, entries: [], lock: Semaphore.makeUnsafe(1) }
+  const begun = yield* Effect.fromResult(prepare(compiled, input, options, thread, parent?.decisions ?? []))
+  const { inside, state: slots } = divide(begun.state)
+  const children = begun.suspension?.children
+  const records = inside ?? (children === undefined ? undefined : ofEarlier(children))
+  const beginning = { ...begun, state: slots }
   const { left, messages, open, rounds, suspension, turn, usage } = beginning
   const model = yield* ChatModel
   const makeId = yield* IdGenerator
@@ -80,7 +104,7 @@ export const create = Effect.fnUntraced(function* (
     )
   }
   const session = yield* Scope.provide(openSession(model), scope)
-  const state = yield* openState(compiled, beginning, parent, { origin, recorder })
+  const state = yield* openState(compiled, beginning, parent, { origin, recorder, place })
   // Literals: objects that are put together piece by piece become hash tables, larger and slower.
   const run: OwnRun = {
     agent: name,
@@ -106,7 +130,8 @@ export const create = Effect.fnUntraced(function* (
         if (parent === undefined) note(live, { _tag: "Compaction", tokensBefore, tokensAfter })
         return emit(live, { _tag: "Compacted", tokensBefore, tokensAfter })
       }),
-    call: (request) => call(live, request)
+    call: (request) => call(live, request),
+    waited: (callId) => Effect.sync(() => waited(live, callId ?? ""))
   }
   const live: Live = {
     origin,
@@ -132,11 +157,21 @@ export const create = Effect.fnUntraced(function* (
     logged: messages.length,
     resumed: turn && { turn, left },
     suspension,
-    resumable: {},
-    decisions: [...(isResume(input) ? input.decisions : []), ...(parent?.decisions ?? [])],
+    place,
+    under,
+    inside: records,
+    waits: undefined,
+    doors: { call: Broker.call, ask: Broker.ask },
+    decisions: [...(suspension?.decisions ?? []), ...(parent?.decisions ?? [])],
     unknownOutcome: isResume(input) ? input.unknownOutcome : inherited(parent?.unknownOutcome)
   }
   keep(live)
+  // What was begun in calls that are no longer open was given up with them.
+  if (records !== undefined)
+    forgetOthers(
+      live,
+      open.map(({ id }) => id)
+    )
   return { live, beginning, held: opened?.held }
 })
 
@@ -145,15 +180,15 @@ const openState = (
   compiled: Compiled,
   { state }: Beginning,
   parent: Live | undefined,
-  from: Pick<Live, "origin" | "recorder">
+  from: Pick<Live, "origin" | "recorder" | "place">
 ) => {
   const unread = ({ error, slot }: Store.Unread) =>
     invalid(compiled, { _tag: "InvalidState", slot, problem: error.message })
   const onChange = (slot: string, encode: () => Json, isShared: boolean) => {
-    const isKept = from.recorder !== undefined && (isShared || parent === undefined)
+    const isKept = from.recorder !== undefined && (isShared || parent === undefined || from.place !== undefined)
     if (!isKept && !from.origin.hub.watched) return Effect.void
     const value = encode()
-    if (isKept) note(from, { _tag: "State", slot, value })
+    if (isKept) note(from, { _tag: "State", slot: isShared ? slot : `${prefixOf(from)}${slot}`, value })
     return emit(from, { _tag: "StateChanged", slot, value })
   }
   const made = Store.make(state, compiled.slots, parent?.run.state.shared, onChange, (one) => tunnel(unread(one)))

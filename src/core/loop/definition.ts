@@ -117,6 +117,13 @@ const refused = (
 
 const suspends = (one: Middleware<unknown, unknown>): boolean => "suspends" in one && one.suspends === true
 
+/** The same agent where nobody can suspend it: its gates ask whoever is there, or refuse. */
+export const standing = (compiled: Compiled): Compiled => ({
+  ...compiled,
+  suspends: false,
+  gates: compiled.gates.map(({ gate }) => ({ gate, suspends: false }))
+})
+
 /** Works a definition out. `inherited` is what comes down from the parents of a sub-agent: outermost. */
 export const compile = (
   definition: Definition,

@@ -3,7 +3,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { suspendedRequests } from "../internal/suspension.ts"
+import { suspended, suspendedRequests } from "../internal/suspension.ts"
 import { tunnel, tunnelled } from "../internal/tunnel.ts"
 import { canonical, fromUnknown, type JsonObject } from "../Json.ts"
 import type { PreparedCall } from "../Middleware.ts"
@@ -11,14 +11,15 @@ import type { Prepared, Tool } from "../Tool.ts"
 import { isToolError, ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
 import { brokeDown, type Call, decode, inContext, needsDecision, toPrepared } from "./calls.ts"
-import { emit, type Live, type OpenCall } from "./live.ts"
+import { begin } from "./inside.ts"
+import { type Attempt, emit, type Live, type OpenCall } from "./live.ts"
 
 /** Runs a call that has no outcome yet, and reports how it ended. */
 export const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
   const since = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
   const { prepared, tool } = call
   if (call.outcome === undefined && tool !== undefined && prepared !== undefined) {
-    yield* emit(live, { _tag: "ToolCalled", callId: call.id, toolName: call.name, arguments: prepared.arguments })
+    yield* emit(live, { _tag: "ToolCalled", ...named(call), arguments: prepared.arguments })
     call.started = true
     const work = Effect.matchEffect(throughMiddleware(live, call, tool, prepared), {
       onSuccess: (output) => applied(live, call, output),
@@ -27,14 +28,19 @@ export const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
     call.outcome = yield* live.compiled.suspends ? waiting(call, work) : work
   }
   if (call.outcome === undefined) return
-  call.outcome = bounded(live, call, call.outcome)
+  // What goes to a tool stays whole.
+  if (call.outer === undefined) call.outcome = bounded(live, call, call.outcome)
   if (!call.started && "error" in call.outcome && call.outcome.error.reason === "Defect") {
     yield* Effect.logError(`The arguments of the tool "${call.name}" could not be decoded`, call.outcome.error.cause)
   }
   yield* tell(live, call, call.outcome, since)
 })
 
-/** Leaves a call open whose sub-agent waits for a decision. */
+/** A call, as its events name it. */
+const named = ({ id, name, outer }: Call) =>
+  outer === undefined ? { callId: id, toolName: name } : { callId: id, toolName: name, parent: outer.id }
+
+/** Leaves a call open in which something waits for a decision. */
 const waiting = <A>(
   call: Call,
   work: Effect.Effect<A, unknown, unknown>
@@ -92,9 +98,29 @@ const shortened = (error: ToolError, limit: number): ToolError =>
     ? error
     : new ToolError({ ...error, message: ToolOutput.truncateText(error.message, limit) })
 
+/**
+ * Runs one attempt at a call. Where the run can be suspended, the attempt ends when everything in it waits, whatever the
+ * tool makes of its interruption: past everything wrapped around it goes what it waits for.
+ */
+const attempted = (live: Live, call: Call, prepared: Prepared<unknown>) =>
+  Effect.suspend(() => {
+    const attempt = begin(live, call)
+    const work = Effect.onExitPrimitive(inContext(live, call, contain(call.name, prepared.execute), attempt), () => {
+      attempt.over = true
+      return undefined
+    })
+    return live.compiled.suspends ? Effect.raceFirst(work, untilStill(attempt)) : work
+  })
+
+/** Ends when everything in an attempt waits. */
+const untilStill = (attempt: Attempt): Effect.Effect<never> =>
+  Effect.callback<never>((resume) => {
+    attempt.onStill = (requests) => resume(Effect.die(tunnel(suspended(requests))))
+  })
+
 const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {
-  const work = inContext(live, call, contain(call.name, prepared.execute))
-  const limit = tool.outputLimit
+  const work = attempted(live, call, prepared)
+  const limit = call.outer === undefined ? tool.outputLimit : undefined
   if (limit === undefined) return work
   return Effect.mapBoth(work, {
     onSuccess: (output) => ToolOutput.truncate(output, limit),
@@ -124,7 +150,7 @@ const textOf = (outcome: Outcome): string =>
 const tell = (live: Live, call: Call, outcome: Outcome, since: number): Effect.Effect<void> => {
   if (!live.origin.hub.watched) return Effect.void
   const durationMillis = live.origin.clock.currentTimeMillisUnsafe() - since
-  const base = { callId: call.id, toolName: call.name, text: textOf(outcome), durationMillis }
+  const base = { ...named(call), text: textOf(outcome), durationMillis }
   if ("error" in outcome) return emit(live, { _tag: "ToolFailed", ...base, reason: outcome.error.reason })
   const { details, isError } = outcome.output
   const shown = details === undefined ? base : { ...base, details: fromUnknown(details) }

@@ -5,24 +5,35 @@ import * as Effect from "effect/Effect"
 import { visible } from "../../support/untrusted.ts"
 import type { Choice, Decision, Request } from "../Approval.ts"
 import { choiceOf } from "../Approval.ts"
-import { decisionOn, lastRequestOn, requestFor, suspension, toGate } from "../internal/suspension.ts"
+import { decisionOn, lastRequestOn, requestFor, suspension, toGate, waitingCalls } from "../internal/suspension.ts"
 import type { AiMessage } from "../Message.ts"
 import { type AskingGate, refuse as refuseWith, type Suspend } from "../Middleware.ts"
 import type { Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
 import { type Asked, type DecidedOn, gatekeepers, type Gatekeeper, isInTime, isPassed } from "./gatekeepers.ts"
-import { emit, type Live, note } from "./live.ts"
+import { emit, type Live, note, waitingIn } from "./live.ts"
 import { digestOf } from "./toolset.ts"
 
 /** The number of times that the calls of a round go through the gates because somebody changed their arguments. */
 const passLimit = 8
 
+/** The word of all gates on calls: what waits, what was decided on before, and what was decided while the run waited. */
+export interface Judged {
+  readonly pending: ReadonlyArray<Request>
+  readonly settled: ReadonlyArray<Request>
+  readonly given: ReadonlyArray<Decision>
+}
+
+const free: Judged = { pending: [], settled: [], given: [] }
+
 /**
  * Asks every gate about every call that would run; about one that a person edited, also those that were asked before.
- * Returns what somebody must decide on first: if there is anything, nothing of the round may run.
+ * What is pending somebody must decide on first: if there is anything, none of the calls may run.
  */
-export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage, calls: ReadonlyArray<Call>) {
+export const judge = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Call>) {
+  const isFree = live.compiled.gates.length === 0 && !live.toolset.asks && live.suspension === null
+  if (isFree && calls.every(({ left }) => left === undefined)) return free
   const pending: Array<Request> = []
   const settled = new Set<Request>()
   // What was decided while the run waits: kept for the case that another call of the round suspends it.
@@ -72,15 +83,18 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
         } else if (approvals === undefined) refuse(call, undecided)
         else {
           waiting.push(
-            Effect.flatMap(Effect.andThen(announce(live, request), approvals.decide(request)), (answered) => {
-              const problem = notOn(live, request, answered)
-              if (problem !== undefined) {
-                refuse(call, problem)
-                return voided(live, request)
+            Effect.flatMap(
+              Effect.andThen(announce(live, request), waitingIn(live, call, approvals.decide(request))),
+              (answered) => {
+                const problem = notOn(live, request, answered)
+                if (problem !== undefined) {
+                  refuse(call, problem)
+                  return voided(live, request)
+                }
+                given.push(answered)
+                return decided(one, meant, request, answered)
               }
-              given.push(answered)
-              return decided(one, meant, request, answered)
-            })
+            )
           )
         }
       }
@@ -105,16 +119,26 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
     }
     due = [...edited]
   }
+  return { pending, settled: [...settled], given } satisfies Judged
+})
+
+/** Asks the gates about the calls of a turn. If something waits, the run is suspended: nothing of the turn may run. */
+export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage, calls: ReadonlyArray<Call>) {
+  const { given, pending, settled } = yield* judge(live, calls)
   if (pending.length > 0) {
-    const before = live.suspension
-    const decided = new Set([...settled].map(({ id }) => id))
+    const before = live.suspension?.messageId === message.id ? live.suspension : undefined
+    const decided = new Set(settled.map(({ id }) => id))
     // A decision is kept as such, and done again.
-    const decidedCalls = new Set([...settled].map(({ callId }) => callId))
+    const decidedCalls = new Set(settled.map(({ callId }) => callId))
+    const asked = new Set(calls.map(({ id }) => id))
+    // Requests of what waits inside of a call stay as they are: it is not run either.
+    const inside = before?.requests.filter((request) => !isOn(live, asked, request)) ?? []
+    const kept = new Set([...decided, ...inside.map(({ id }) => id)])
     yield* live.run.state.set(suspension, {
       messageId: message.id,
-      requests: [...settled, ...pending],
-      decisions: [...(before?.decisions ?? []), ...given].filter(({ id }) => decided.has(id)),
-      children: before?.messageId === message.id ? before.children : {},
+      requests: [...settled, ...inside, ...pending],
+      decisions: [...(live.suspension?.decisions ?? []), ...given].filter(({ id }) => kept.has(id)),
+      waiting: before === undefined ? [] : waitingCalls(before),
       // What was refused stays refused, whatever is offered when the run is resumed.
       answers: calls.flatMap((call) =>
         call.outcome === undefined || decidedCalls.has(call.id) ? [] : [answer(live, call)]
@@ -124,6 +148,10 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
   }
   return pending
 })
+
+/** True for a request about one of these calls of a run itself. */
+export const isOn = (live: Live, calls: ReadonlySet<string>, { callId, path }: Request): boolean =>
+  path.length === live.run.path.length && calls.has(callId)
 
 const every: ReadonlyArray<Choice> = ["approve", "edit", "reject", "respond"]
 
@@ -150,10 +178,10 @@ const tooOften = "The arguments of this call were changed again and again, so it
 /** The request about a call: the one that was made before, unless it is about other arguments, or too old. */
 const requestOf = (
   live: Live,
-  { prepared, tool }: Asked,
+  { call, prepared, tool }: Asked,
   gate: Suspend
 ): { readonly request: Request; readonly isNew: boolean } => {
-  const known = requestFor(live.suspension, live.run.path, prepared.id, prepared.arguments)
+  const known = requestFor(live.suspension, live.run.path, prepared.id, prepared.arguments, call.settled)
   if (known !== undefined && isInTime(live, known)) return { request: known, isNew: false }
   const { allow, description, expiresAt } = gate
   return {
@@ -185,7 +213,8 @@ const isAsPromised = ({ toolDigest }: Request, tool: Tool<unknown>): boolean =>
  */
 const settleChanged = Effect.fnUntraced(function* (live: Live, call: Call, settled: Set<Request>) {
   const { tool } = call
-  const request = call.wasDone === true ? undefined : lastRequestOn(live.suspension, live.run.path, call.id)
+  const request =
+    call.wasDone === true ? undefined : lastRequestOn(live.suspension, live.run.path, call.id, call.settled)
   if (request === undefined || (tool !== undefined && isAsPromised(request, tool))) return
   const counts = isInTime(live, request)
   // It is asked about anew.

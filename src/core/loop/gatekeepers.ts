@@ -21,8 +21,8 @@ export interface Asked {
 }
 
 /** A call that can run again without asking, though its round was cut off. */
-const isRepeatable = ({ annotations }: Tool<unknown>): boolean =>
-  annotations.readOnly === true || annotations.idempotent === true
+export const isRepeatable = ({ annotations }: Tool<unknown>): boolean =>
+  annotations.readOnly === true || annotations.idempotent === true || annotations.resumable === true
 
 /** The gate before all others in a round that was cut off by a crash. */
 const afterCrash = (
@@ -66,7 +66,7 @@ const isDecided = (live: Live, request: Request | undefined): boolean =>
 /** The gate of a call whose outcome nobody knows. */
 const ofUnknownOutcome = (live: Live, { call, prepared }: Asked): Effect.Effect<AskingGate> => {
   const { unknownOutcome: look } = live
-  const request = requestFor(live.suspension, live.run.path, call.id, prepared.arguments)
+  const request = requestFor(live.suspension, live.run.path, call.id, prepared.arguments, call.settled)
   if (isDecided(live, request) || ((look === "ask" || request !== undefined) && live.compiled.suspends)) {
     return Effect.succeed(suspend(`"${prepared.name}" may have taken effect before the run was cut off. Run it again?`))
   }
@@ -109,7 +109,7 @@ const standing =
   (asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<AskingGate>> =>
     Effect.succeed(
       asked.map(({ call, prepared }) => {
-        const request = requestFor(live.suspension, live.run.path, call.id, prepared.arguments)
+        const request = requestFor(live.suspension, live.run.path, call.id, prepared.arguments, call.settled)
         return request !== undefined && !settled.has(request) && isDecided(live, request)
           ? suspend(request.description, { allow: request.allow })
           : allow

@@ -20,6 +20,7 @@ import type { Beginning } from "./beginning.ts"
 import { create, type Place } from "./create.ts"
 import type { Compiled } from "./definition.ts"
 import { voided } from "./gate.ts"
+import { slotsOf } from "./inside.ts"
 import { append, appendLate, flushLog, type Live, note, offer, type Origin, save } from "./live.ts"
 import { type Ending, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
@@ -83,8 +84,11 @@ const body = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: B
   live.tools = withAnswerTool(live, compiled.toolset.definitions)
   const ending = yield* loop(live, directive)
   for (const hook of compiled.afterAgent) yield* hook(run, { stopReason: ending.stopReason, text: ending.text })
-  if (live.parent === undefined) note(live, { _tag: "RunSettled", runId: run.runId, outcome: ending.stopReason })
-  yield* save(live)
+  // The end of a sub-agent is stored with its answer.
+  if (live.parent === undefined) {
+    note(live, { _tag: "RunSettled", runId: run.runId, outcome: ending.stopReason })
+    yield* save(live)
+  }
   return result(live, ending)
 })
 
@@ -95,26 +99,28 @@ const prompted = Effect.fnUntraced(function* ({ compiled, run }: Live) {
   return sections.filter((section) => section !== "").join("\n\n")
 })
 
-const result = ({ firstNew, run }: Live, ending: Ending): AgentResult<unknown> => ({
+const result = (live: Live, ending: Ending): AgentResult<unknown> => ({
   ...ending,
-  messages: run.messages,
-  newMessages: run.messages.slice(firstNew),
-  state: run.state.snapshot(),
-  usage: run.usage,
-  rounds: run.round
+  messages: live.run.messages,
+  newMessages: live.run.messages.slice(live.firstNew),
+  state: { ...live.run.state.snapshot(), ...slotsOf(live) },
+  usage: live.run.usage,
+  rounds: live.run.round
 })
 
 /** Makes valid history of what an interruption or a failure cut off: marks a partial answer, answers open calls. */
 const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   live.origin.ending = true
   // A turn that was to be resumed, and was not, is left as it was found.
-  if (live.resumed !== undefined && live.batch.every((call) => !call.started)) {
+  const isUntouched = live.resumed !== undefined && live.batch.every((call) => !call.started)
+  if (isUntouched) {
     live.batch = []
     if (live.suspension !== null) yield* live.run.state.set(suspension, live.suspension)
   }
   const partial = interrupted ? partialMessage(live) : undefined
   if (partial !== undefined) yield* append(live, partial)
   yield* Tools.settle(live)
+  if (!isUntouched) yield* Tools.resolved(live)
   yield* flushLog(live)
   if (live.parent === undefined) {
     const outcome = interrupted ? "interrupted" : "failed"

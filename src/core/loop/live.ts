@@ -3,15 +3,18 @@
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type * as Semaphore from "effect/Semaphore"
 import { AgentError } from "../AgentError.ts"
 import type { AgentEvent } from "../AgentEvent.ts"
 import type { Approvals, Decision, Request } from "../Approval.ts"
 import type { ModelSession, ToolDefinition } from "../ChatModel.ts"
 import type { UnknownOutcome } from "../Checkpoint.ts"
-import type { Child, Suspension } from "../internal/suspension.ts"
+import type { Suspension } from "../internal/suspension.ts"
 import type { Entry, Thread } from "../Journal.ts"
-import type { AiMessage, HumanMessage, Message } from "../Message.ts"
+import { fromUnknown, type Json, type JsonObject } from "../Json.ts"
+import { type AiMessage, encode as encodeMessage, type HumanMessage, type Message } from "../Message.ts"
 import type { LogContext, MessageLog } from "../MessageLog.ts"
+import type { Question } from "../Question.ts"
 import type { Run } from "../Run.ts"
 import type { Tool } from "../Tool.ts"
 import type { ToolError } from "../ToolError.ts"
@@ -19,6 +22,7 @@ import type { ToolOutput } from "../ToolOutput.ts"
 import { add, type Usage } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import * as Hub from "./hub.ts"
+import type { Done } from "./records.ts"
 import type { StateStore } from "./store.ts"
 import type { Toolset } from "./toolset.ts"
 
@@ -42,10 +46,15 @@ export interface OpenCall {
   /** Set when its answer is in the history: the end of a run answers those that are left. */
   answered: boolean
   outcome: { readonly output: ToolOutput } | { readonly error: ToolError } | undefined
-  /** The sub-agents that it ran, in their order: how far they came, made when it is asked for. */
-  readonly children: Array<() => Child>
-  /** The requests that one of them waits for. */
+  /** The requests that wait inside of it: those of its sub-agents, of the calls it made, and its questions. */
   suspended: ReadonlyArray<Request> | undefined
+  /** The call that made this one, for one that the model did not make. */
+  readonly outer?: OpenCall | undefined
+  /** The requests about it that were decided on before an earlier run began it. */
+  readonly settled?: ReadonlySet<string> | undefined
+  /** Attempts at it that were begun in this run, and the last number that was given to something inside of it. */
+  attempts: number
+  ordinal: number | undefined
 }
 
 /** The entries of a run that are still to be stored in its thread. */
@@ -53,6 +62,54 @@ export interface Recorder {
   readonly thread: Thread
   readonly threadId: string
   entries: Array<Entry>
+  /** One append at a time: what waits for it is stored in one go. */
+  readonly lock: Semaphore.Semaphore
+}
+
+/** A record as it is kept: as it was stored until it is asked for, and a sub-agent by the run that it is. */
+export interface Kept {
+  done: Done | undefined
+  readonly json: Json | undefined
+  readonly below: Map<string, Json>
+  live: Live | undefined
+}
+
+/** The records of a run, by call and place. */
+export type Inside = Map<string, Map<string, Kept>>
+
+/** One attempt at a call: what was begun in it so far, and who waits. */
+export interface Attempt {
+  readonly live: Live
+  readonly call: OpenCall
+  /** How often each thing was begun. */
+  readonly seen: Map<string, number>
+  /** The locks of conversations that go on from input to input. */
+  readonly sessions: Map<string, Semaphore.Semaphore>
+  active: number
+  readonly waiting: Array<Request>
+  /** Wakes whoever waits, to look whether all do. */
+  readonly wake: Set<() => void>
+  /** Is told that nothing is at work in the attempt, and something waits. */
+  onStill: ((requests: ReadonlyArray<Request>) => void) | undefined
+  /** Set when the attempt has ended: nothing may begin in it any more. */
+  over: boolean
+}
+
+/** The time that something spent waiting for people: how many it waits for, since when, and before that (milliseconds). */
+export interface Waiting {
+  active: number
+  since: number
+  total: number
+}
+
+/** The ways of a tool to act by the run that it is called in: other tools, and people. */
+export interface Doors {
+  readonly call: (
+    attempt: Attempt | undefined,
+    target: string | Tool<unknown>,
+    args: JsonObject
+  ) => Effect.Effect<ToolOutput, ToolError>
+  readonly ask: <A>(attempt: Attempt | undefined, question: Question<A>) => Effect.Effect<A, ToolError>
 }
 
 /** The origin of events. */
@@ -117,8 +174,16 @@ export interface Live extends From {
   resumed: { readonly turn: AiMessage; readonly left: ReadonlyMap<string, OpenCall["left"]> } | undefined
   /** The reason that the run was suspended for when it began. */
   suspension: Suspension | null
-  /** The sub-agents that its open calls resume. */
-  resumable: { readonly [callId: string]: ReadonlyArray<Child> }
+  /** The slot that keeps this run in the journal of the tree, for one inside of a call. */
+  readonly place: string | undefined
+  /** The call of the parent that this run is inside of. */
+  readonly under: OpenCall | undefined
+  /** Everything done inside of its open calls. */
+  inside: Inside | undefined
+  /** The time that calls, and the run as a whole (under ""), spent waiting for people. */
+  waits: Map<string, Waiting> | undefined
+  /** Everything that a tool may do by the run in the middle of its work. */
+  readonly doors: Doors
   /** The decisions for the whole tree. */
   readonly decisions: ReadonlyArray<Decision>
   readonly unknownOutcome: UnknownOutcome
@@ -199,12 +264,35 @@ export const note = ({ recorder }: Pick<Live, "recorder">, entry: Entry): void =
   recorder?.entries.push(entry)
 }
 
-/** Stores what was written down. A step begins when the one before it is stored. */
+/** True for a run whose messages and state a journal keeps: that of a thread, and those inside of its calls. */
+export const isJournaled = ({ parent, place, recorder }: Live): boolean =>
+  recorder !== undefined && (parent === undefined || place !== undefined)
+
+/** The beginning of the names by which the journal has the slots of a run. */
+export const prefixOf = ({ place }: Pick<Live, "place">): string => (place === undefined ? "" : `${place}/s/`)
+
+const rootOf = (live: Live): Live => {
+  let one = live
+  while (one.parent !== undefined) one = one.parent
+  return one
+}
+
+/** Stores what was written down, by the whole tree. A step begins when the one before it is stored. */
 export const save = (live: Live): Effect.Effect<void, AgentError> => {
   const { recorder } = live
-  if (recorder === undefined || live.parent !== undefined || recorder.entries.length === 0) return Effect.void
+  if (recorder === undefined || !isJournaled(live) || recorder.entries.length === 0) return Effect.void
+  if (live.place !== undefined) {
+    const { round: rounds, usage } = live.run
+    note(live, { _tag: "State", slot: `${live.place}/u`, value: fromUnknown({ usage, rounds }) })
+  }
+  return recorder.lock.withPermits(1)(Effect.suspend(() => store(rootOf(live), recorder)))
+}
+
+const store = (live: Live, recorder: Recorder): Effect.Effect<void, AgentError> => {
   const { thread, threadId } = recorder
   const due = recorder.entries
+  // Whoever came before stored them as well.
+  if (due.length === 0) return Effect.void
   const entries: ReadonlyArray<Entry> = [...due, { _tag: "Step", usage: live.run.usage, rounds: live.run.round }]
   recorder.entries = []
   const stored = Effect.onError(thread.append(entries), () =>
@@ -222,14 +310,22 @@ export const save = (live: Live): Effect.Effect<void, AgentError> => {
   )
 }
 
-const tell = (live: Live, message: Message): Effect.Effect<void> => {
+/** Notes a message: of a thread by itself, of a run inside of a call by its place in the conversation. */
+const noteMessage = (live: Live, message: Message, index: number): void => {
   if (live.parent === undefined) note(live, { _tag: "Message", message })
+  else if (live.place !== undefined) {
+    note(live, { _tag: "State", slot: `${live.place}/m/${index}`, value: encodeMessage(message) })
+  }
+}
+
+const tell = (live: Live, message: Message, index: number): Effect.Effect<void> => {
+  noteMessage(live, message, index)
   return emit(live, { _tag: "MessageAppended", message })
 }
 
 /** Journal, event and log of a message that is in the history already, in the place of what stood in for it. */
 export const appendLate = (live: Live, message: Message): Effect.Effect<void> => {
-  const told = tell(live, message)
+  const told = tell(live, message, live.run.messages.indexOf(message))
   return live.log === undefined ? told : Effect.andThen(live.log.append(message, logContext(live)), told)
 }
 
@@ -237,8 +333,7 @@ export const appendLate = (live: Live, message: Message): Effect.Effect<void> =>
  * Adds a message to the conversation: history, journal, event and log. Like `emit`, it has happened when this returns.
  */
 export const append = (live: Live, message: Message): Effect.Effect<void> => {
-  live.run.messages.push(message)
-  const told = tell(live, message)
+  const told = tell(live, message, live.run.messages.push(message) - 1)
   return live.log === undefined ? told : Effect.andThen(flushLog(live), told)
 }
 
@@ -247,4 +342,46 @@ export const count = (live: Live, usage: Usage | undefined): void => {
   if (usage === undefined) return
   live.usageSinceRound = add(live.usageSinceRound, usage)
   for (let one: Live | undefined = live; one !== undefined; one = one.parent) one.run.usage = add(one.run.usage, usage)
+}
+
+/** Does something during which nothing of a call, and of whatever it is inside of, counts as work. */
+export const waitingIn = <A, E, R>(
+  live: Live,
+  call: OpenCall | undefined,
+  work: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    const all = waitsOf(live, call)
+    const now = live.origin.clock.currentTimeMillisUnsafe()
+    for (const one of all) if (one.active++ === 0) one.since = now
+    return Effect.onExitPrimitive(work, () => {
+      const then = live.origin.clock.currentTimeMillisUnsafe()
+      for (const one of all) if (--one.active === 0) one.total += then - one.since
+      return undefined
+    })
+  })
+
+/** The clocks of a call, those around it, its run, and so on up to the outermost run. */
+const waitsOf = (live: Live, call: OpenCall | undefined): ReadonlyArray<Waiting> => {
+  const all: Array<Waiting> = []
+  let under = call
+  for (let one: Live | undefined = live; one !== undefined; one = one.parent) {
+    const waits = (one.waits ??= new Map<string, Waiting>())
+    const clock = (id: string): void => {
+      const found = waits.get(id) ?? { active: 0, since: 0, total: 0 }
+      waits.set(id, found)
+      all.push(found)
+    }
+    clock("")
+    for (let outer = under; outer !== undefined; outer = outer.outer) clock(outer.id)
+    under = one.under
+  }
+  return all
+}
+
+/** The milliseconds that a call (or the run, under "") has spent waiting for people so far. */
+export const waited = (live: Live, id: string): number => {
+  const clock = live.waits?.get(id)
+  if (clock === undefined) return 0
+  return clock.total + (clock.active === 0 ? 0 : live.origin.clock.currentTimeMillisUnsafe() - clock.since)
 }

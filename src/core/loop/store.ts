@@ -26,6 +26,8 @@ export interface StateStore extends Store {
   readonly snapshot: () => Snapshot
   /** The agent's own slots, without those that the whole tree works on. */
   readonly ownSnapshot: () => Snapshot
+  /** Those that the whole tree works on. */
+  readonly sharedSnapshot: () => Snapshot
 }
 
 const clash = (name: string): Error =>
@@ -104,6 +106,11 @@ export const make = (
     ownSnapshot: () => {
       const snapshot: { [slot: string]: Json } = { ...saved }
       for (const [name, one] of own) snapshot[name] = one.encode()
+      return snapshot
+    },
+    sharedSnapshot: () => {
+      const snapshot: { [slot: string]: Json } = { ...shared.saved }
+      for (const [name, one] of shared.cells) snapshot[name] = one.encode()
       return snapshot
     },
     snapshot: () => {

@@ -3,12 +3,14 @@
  */
 import * as Effect from "effect/Effect"
 import type { Request } from "../Approval.ts"
-import { suspension } from "../internal/suspension.ts"
+import { type Suspension, suspension } from "../internal/suspension.ts"
 import type * as Message from "../Message.ts"
 import type * as ToolOutput from "../ToolOutput.ts"
 import { answer, type Call, malformed, resolve, untouched } from "./calls.ts"
 import { execute } from "./execute.ts"
-import { gate } from "./gate.ts"
+import { gate, isOn } from "./gate.ts"
+import { isRepeatable } from "./gatekeepers.ts"
+import { forget } from "./inside.ts"
 import { append, type Live, type OpenCall, save } from "./live.ts"
 import { register, sourcesOf, withSources } from "./sources.ts"
 
@@ -52,8 +54,8 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   )
   const inside = all.flatMap((call) => call.suspended ?? [])
   if (inside.length > 0) return yield* suspendInside(live, message, all, inside)
-  live.suspension = null
   yield* settle(live)
+  yield* resolved(live)
   let direct: ToolOutput.ToolOutput | undefined
   const failed = new Set<string>()
   const mayPass = new Set<string>()
@@ -65,11 +67,29 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   return { pending, direct, failed, mayPass } satisfies Round
 })
 
+/**
+ * A suspension whose turn is resumed: of every call without an answer, nobody knows from here on whether it took effect.
+ * What was decided about a call itself is carried out now; what was decided inside of it, and about what may be done
+ * twice, is kept for the case that this run is cut off.
+ */
+const resumed = (live: Live, before: Suspension, all: ReadonlyArray<Call>): Suspension | null => {
+  const once = new Set(all.flatMap(({ id, tool }) => (tool !== undefined && isRepeatable(tool) ? [] : [id])))
+  const requests = before.requests.filter((request) => !isOn(live, once, request))
+  if (requests.length + before.answers.length === 0) return null
+  const kept = new Set(requests.map(({ id }) => id))
+  return {
+    ...before,
+    requests,
+    decisions: before.decisions.filter(({ id }) => kept.has(id)),
+    waiting: [],
+    unknown: all.map(({ id }) => id)
+  }
+}
+
 /** Runs calls. What the run was suspended for is over when the first of them begins. */
 const runAll = Effect.fnUntraced(function* (live: Live, all: ReadonlyArray<Call>) {
   if (live.suspension !== null) {
-    live.resumable = live.suspension.children
-    yield* live.run.state.set(suspension, null)
+    yield* live.run.state.set(suspension, resumed(live, live.suspension, all))
     yield* save(live)
   }
   const [only] = all
@@ -81,7 +101,7 @@ const runAll = Effect.fnUntraced(function* (live: Live, all: ReadonlyArray<Call>
       })
 })
 
-/** Suspends the run at the first call whose sub-agent waits. Answers to calls behind it are kept until it is done. */
+/** Suspends the run at the first call in which something waits. Answers to calls behind it are kept until it is done. */
 const suspendInside = Effect.fnUntraced(function* (
   live: Live,
   message: Message.AiMessage,
@@ -90,18 +110,20 @@ const suspendInside = Effect.fnUntraced(function* (
 ) {
   const first = all.findIndex((call) => call.suspended !== undefined)
   const behind = all.slice(first)
-  const waiting = behind.filter((call) => call.suspended !== undefined)
   const decisions = live.suspension?.decisions ?? []
   const decided = new Set(decisions.map(({ id }) => id))
   live.batch = all.slice(0, first)
   yield* settle(live)
   const done = behind.filter((call) => call.suspended === undefined)
-  for (const call of done) yield* numberSources(live, call)
+  for (const call of done) {
+    yield* numberSources(live, call)
+    forget(live, call.id)
+  }
   yield* live.run.state.set(suspension, {
     messageId: message.id,
     requests: [...(live.suspension?.requests ?? []).filter(({ id }) => decided.has(id)), ...pending],
     decisions,
-    children: Object.fromEntries(waiting.map((call) => [call.id, call.children.map((child) => child())])),
+    waiting: behind.flatMap((call) => (call.suspended === undefined ? [] : [call.id])),
     answers: done.map((call) => answer(live, call)),
     unknown: []
   })
@@ -122,9 +144,18 @@ export const settle = Effect.fnUntraced(function* (live: Live) {
     call.answered = true
     yield* numberSources(live, call)
     yield* append(live, answer(live, call))
+    forget(live, call.id)
   }
   live.batch = []
 })
+
+/** Ends the suspension of a turn whose calls all have their answers. */
+export const resolved = (live: Live): Effect.Effect<void> => {
+  if (live.suspension === null) return Effect.void
+  live.suspension = null
+  const { state } = live.run
+  return Effect.flatMap(state.get(suspension), (left) => (left === null ? Effect.void : state.set(suspension, null)))
+}
 
 /** Numbers the sources of a call's output, and lists them behind it. */
 const numberSources = (live: Live, call: OpenCall): Effect.Effect<void> => {

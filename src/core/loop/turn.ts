@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { incomplete, type ModelRequest, type ModelSession, type TurnPart } from "../ChatModel.ts"
+import { incomplete, type ModelRequest, type ModelSession, type ToolDefinition, type TurnPart } from "../ChatModel.ts"
 import { resolveName } from "../internal/names.ts"
 import { tunnel } from "../internal/tunnel.ts"
 import { partial } from "../Journal.ts"
@@ -27,6 +27,8 @@ const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Stream.Stream<Tu
     (error) => Stream.die(tunnel(error))
   ) as Stream.Stream<TurnPart, ModelError>
 
+const isHidden = ({ hidden }: ToolDefinition): boolean => hidden === true
+
 /** The one door to the model: every `wrapModelCall` around the session, built once a run. */
 export const makeNextTurn = (
   run: OwnRun,
@@ -35,11 +37,14 @@ export const makeNextTurn = (
   onTurn: (request: ModelRequest) => void
 ): Next => {
   const door: Next = (request) => {
+    const shown = request.tools.some(isHidden)
+      ? { ...request, tools: request.tools.filter((tool) => !isHidden(tool)) }
+      : request
     if (request.purpose === "turn") {
       run.offered = request.tools
-      onTurn(request)
+      onTurn(shown)
     }
-    return (request.session ?? session).nextTurn(request)
+    return (request.session ?? session).nextTurn(shown)
   }
   return wrapModelCall.reduceRight<Next>((next, hook) => (request) => hide(hook(request, next, run)), door)
 }

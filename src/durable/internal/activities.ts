@@ -7,13 +7,10 @@ import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Activity from "effect/workflow/Activity"
 import type { WorkflowEngine, WorkflowInstance } from "effect/workflow/WorkflowEngine"
-import { Block } from "../../core/Content.ts"
-import { Json } from "../../core/Json.ts"
 import { AiMessage } from "../../core/Message.ts"
 import { isModelError, ModelError } from "../../core/ModelError.ts"
-import { Cited } from "../../core/Sources.ts"
 import { isToolError, ToolError } from "../../core/ToolError.ts"
-import type { ToolOutput } from "../../core/ToolOutput.ts"
+import { fromStored, Stored, type ToolOutput, toStored } from "../../core/ToolOutput.ts"
 import { isStorable } from "./limits.ts"
 
 /**
@@ -25,18 +22,7 @@ import { isStorable } from "./limits.ts"
 const open = Schema.TaggedStruct("Open", {})
 const lost = Schema.TaggedStruct("Lost", {})
 
-const StoredCall = Schema.Union([
-  open,
-  lost,
-  Schema.TaggedStruct("Output", {
-    content: Schema.Array(Block),
-    details: Schema.optionalKey(Json),
-    isError: Schema.Boolean,
-    returnDirect: Schema.Boolean,
-    sources: Schema.optionalKey(Schema.Array(Cited))
-  }),
-  Schema.TaggedStruct("Failed", { error: ToolError })
-])
+const StoredCall = Schema.Union([open, lost, Stored, Schema.TaggedStruct("Failed", { error: ToolError })])
 type StoredCall = typeof StoredCall.Type
 
 const StoredTurn = Schema.Union([
@@ -53,30 +39,15 @@ const callName = (turnId: string, callId: string, attempt: number): string => `c
 const ifStorable = <A extends StoredCall | StoredTurn>(stored: A): A | typeof open.Type =>
   isStorable(stored) ? stored : { _tag: "Open" }
 
-/** An output without what is applied to the state. */
-const given = ({ content, details, isError, returnDirect, sources }: Omit<ToolOutput, "state">) => ({
-  content,
-  isError,
-  returnDirect,
-  ...(details === undefined ? {} : { details }),
-  ...(sources === undefined ? {} : { sources })
-})
-
 /** The end of a call, for the store. */
 const storedCall = (exit: Exit.Exit<ToolOutput, ToolError>, wrote: boolean): StoredCall => {
   if (wrote) return { _tag: "Open" }
   if (Exit.isSuccess(exit)) {
-    const { state, ...output } = exit.value
-    return state.length > 0 ? { _tag: "Open" } : { _tag: "Output", ...given(output) }
+    return exit.value.state.length > 0 ? { _tag: "Open" } : toStored(exit.value)
   }
   const error = Cause.hasInterrupts(exit.cause) || Cause.hasDies(exit.cause) ? undefined : Cause.squash(exit.cause)
   return isToolError(error) ? { _tag: "Failed", error } : { _tag: "Open" }
 }
-
-const toOutput = (stored: Extract<StoredCall, { readonly _tag: "Output" }>): ToolOutput => ({
-  ...given(stored),
-  state: []
-})
 
 /**
  * Runs a call as an activity: what it gave is stored before anything else happens, and given again by a later attempt
@@ -102,7 +73,7 @@ export const call = Effect.fnUntraced(function* <R>(
     })
     // Here it is as it happened, with what can't be stored.
     if (happened !== undefined) return yield* happened
-    if (stored._tag === "Output") return toOutput(stored)
+    if (stored._tag === "Output") return fromStored(stored)
     if (stored._tag === "Failed") return yield* stored.error
   }
 })
@@ -121,7 +92,7 @@ export const outputOf = Effect.fnUntraced(function* (
       success: StoredCall,
       execute: Effect.succeed({ _tag: "Lost" } as const)
     })
-    if (stored._tag === "Output") return toOutput(stored)
+    if (stored._tag === "Output") return fromStored(stored)
     if (stored._tag === "Failed") {
       const content = [{ type: "text", text: stored.error.message } as const]
       return { content, isError: true, returnDirect: false, state: [] }

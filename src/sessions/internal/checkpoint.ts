@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import type { Snapshot } from "../../core/AgentState.ts"
 import type { Checkpoint } from "../../core/Checkpoint.ts"
-import { type Part, partial } from "../../core/Journal.ts"
+import { applyState, type Part, partial } from "../../core/Journal.ts"
 import type { Json } from "../../core/Json.ts"
 import { isPartial, type Message } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
@@ -44,7 +44,7 @@ const fold = (pages: ReadonlyArray<ReadonlyArray<Stored>>): Checkpoint => {
         push(entry.message)
       }
       if (entry._tag === "Part") parts.push(entry)
-      if (entry._tag === "State") state.set(entry.slot, entry.value)
+      if (entry._tag === "State") applyState(state, entry)
       if (entry._tag === "Step") step = { usage: entry.usage, rounds: entry.rounds }
     }
   }

@@ -593,7 +593,7 @@ describe("calls of sub-agents", () => {
     )
   )
 
-  it.effect("can't suspend a parent that can't; its model is told", () =>
+  it.effect("can't suspend a parent that can't; the sub-agent's model is told", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const child = Agent.make({ name: "child", description: "", prompt: "child", tools: [act], middleware: [gate()] })
@@ -605,10 +605,10 @@ describe("calls of sub-agents", () => {
     }).pipe(
       Effect.provide(
         TestChatModel.reactive((request) =>
-          request.systemPrompt === "child"
-            ? callsOf(1)
-            : request.messages.length > 1
-              ? "end"
+          request.messages.length > 1
+            ? Message.text(request.messages.at(-1) ?? Message.human(""))
+            : request.systemPrompt === "child"
+              ? callsOf(1)
               : TestChatModel.calls([{ name: "child", arguments: { task: "t" } }])
         )
       )

@@ -22,6 +22,7 @@ const shown = [
   "state",
   "threadId",
   "usage",
+  "waited",
   "warn"
 ]
 

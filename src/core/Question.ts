@@ -1,0 +1,90 @@
+/**
+ * Questions that a tool asks a person in the middle of its work, with a schema for the answer.
+ *
+ * ```ts
+ * import { Effect, Schema } from "effect"
+ * import { Question, Tool, ToolContext } from "effect-deepagents"
+ *
+ * const seat = Question.make("Which seat?", { answer: Schema.Literals(["window", "aisle"]) })
+ *
+ * const book = Tool.make("book_flight", {
+ *   description: "Books a flight",
+ *   parameters: { flight: Schema.String },
+ *   execute: Effect.fnUntraced(function*({ flight }) {
+ *     const { ask } = yield* ToolContext.ToolContext
+ *     return `${flight} is booked, at the ${yield* ask(seat)}.`
+ *   })
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { lenient } from "./internal/arguments.ts"
+import { toEffect } from "./internal/decoding.ts"
+import { withFiniteNumbers } from "./internal/finiteNumbers.ts"
+import { jsonSchemaOf } from "./internal/jsonSchema.ts"
+import * as standard from "./internal/standard.ts"
+import type { Json, JsonObject } from "./Json.ts"
+import type { StandardSchema } from "./StandardSchema.ts"
+
+/**
+ * A question with an answer of type `A`. `text` is what the person reads, `details` what helps to decide, `jsonSchema`
+ * what a form is made from.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Question<out A> {
+  readonly text: string
+  readonly details: JsonObject
+  readonly jsonSchema: JsonObject
+  /** Reads an answer; fails with what is wrong with it, a line for each problem. */
+  readonly decode: (json: Json) => Effect.Effect<A, string>
+}
+
+/**
+ * Makes a question. Its answer is decoded with the schema: one of Effect's, or of another library.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = <A>(
+  text: string,
+  options: {
+    readonly answer: Schema.ConstraintCodec<A, unknown> | StandardSchema<A>
+    readonly details?: JsonObject | undefined
+  }
+): Question<A> => {
+  const { answer } = options
+  const details = options.details ?? {}
+  if (standard.isCodec(answer)) {
+    const schema = withFiniteNumbers(answer)
+    const jsonSchema = jsonSchemaOf(schema)
+    const read = lenient(jsonSchema, Schema.toCodecJson(schema), "the answer")
+    return { text, details, jsonSchema, decode: (json) => answerOf<A>(() => read(json)) }
+  }
+  return Result.match(standard.jsonSchemaOf(answer), {
+    onSuccess: (jsonSchema) => {
+      const read = standard.lenient(jsonSchema, answer, "the answer")
+      return { text, details, jsonSchema, decode: (json) => answerOf<A>(() => read(json)) }
+    },
+    onFailure: (problem) => ({ text, details, jsonSchema: {}, decode: () => Effect.fail(problem) })
+  })
+}
+
+/** The value of a decoding that was made from a schema of `A`. */
+const answerOf = <A>(decoding: () => Parameters<typeof toEffect>[0]): Effect.Effect<A, string> =>
+  Effect.map(
+    Effect.suspend(() => toEffect(decoding())),
+    (decoded) => (decoded as { readonly value: A }).value
+  ) as Effect.Effect<A, string>
+
+/**
+ * Asks for yes or no.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const confirm = (text: string, details?: JsonObject): Question<boolean> =>
+  make(text, { answer: Schema.Boolean, details })

@@ -1,0 +1,376 @@
+/**
+ * Keeps what is done inside of an open call, so that the call can be run again without doing it again.
+ *
+ * A record has a place: its kind, its name, a digest of what it was given, and how often that was done before in this
+ * attempt. A place is never a position, since what runs at once begins in another order when it is run again. Records
+ * are slots of the run's state, below `inside/<call>/<place>`; those of a sub-agent hold its messages (`m/<index>`), its
+ * own state (`s/<slot>`, in which its own open calls keep their records) and what it used (`u`), so that each of them
+ * is written once, when it comes.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { sha256Sync } from "../../support/sha256.ts"
+import { AgentError } from "../AgentError.ts"
+import type { Snapshot } from "../AgentState.ts"
+import type { Request } from "../Approval.ts"
+import type { Child } from "../internal/suspension.ts"
+import { canonical, fromUnknown, isObject, type Json } from "../Json.ts"
+import * as Message from "../Message.ts"
+import type { ToolContext } from "../ToolContext.ts"
+import type { Usage } from "../Usage.ts"
+import { type Attempt, type Inside, isJournaled, type Kept, type Live, note, type OpenCall, prefixOf } from "./live.ts"
+import { decodeDone, decodeProgress, type Done, type DoneOf, encodeDone } from "./records.ts"
+
+const root = "inside"
+
+const escape = (segment: string): string => segment.replaceAll("%", "%25").replaceAll("/", "%2F")
+
+const unescape = (segment: string): string => segment.replaceAll("%2F", "/").replaceAll("%25", "%")
+
+const callSlot = (callId: string): string => `${root}/${escape(callId)}`
+
+const slotOf = (callId: string, place: string): string => `${callSlot(callId)}/${escape(place)}`
+
+const digest = (value: Json): string => sha256Sync(canonical(value)).slice(0, 32)
+
+/** Divides a state into slots and the records of open calls. */
+export const divide = (state: Snapshot): { readonly state: Snapshot; readonly inside: Inside | undefined } => {
+  const names = Object.keys(state)
+  if (!names.some((name) => name.startsWith(`${root}/`))) return { state, inside: undefined }
+  const own: { [slot: string]: Json } = {}
+  const inside: Inside = new Map()
+  for (const [name, json] of Object.entries(state)) {
+    if (!name.startsWith(`${root}/`)) {
+      own[name] = json
+      continue
+    }
+    const [, call = "", place = "", ...below] = name.split("/")
+    const records = getOrMake(inside, unescape(call), () => new Map<string, Kept>())
+    const before = records.get(unescape(place))
+    const kept: Kept = {
+      done: undefined,
+      json: below.length === 0 ? json : before?.json,
+      below: before?.below ?? new Map(),
+      live: undefined
+    }
+    if (below.length > 0) kept.below.set(below.join("/"), json)
+    records.set(unescape(place), kept)
+  }
+  return { state: own, inside }
+}
+
+const getOrMake = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
+  const found = map.get(key)
+  if (found !== undefined) return found
+  const made = make()
+  map.set(key, made)
+  return made
+}
+
+/** The records of sub-agents that a checkpoint of an earlier version holds: by their order. */
+export const ofEarlier = (children: { readonly [callId: string]: ReadonlyArray<Child> }): Inside =>
+  new Map(
+    Object.entries(children).map(([callId, all]) => [
+      callId,
+      new Map(
+        all.map(({ agent, messages, rounds, state, usage }, index): [string, Kept] => [
+          `${earlier}${agent}#${index}`,
+          {
+            done: { _tag: "Child", agent, ends: [] },
+            json: undefined,
+            below: new Map<string, Json>([
+              ...messages.map((message, at) => [`m/${at}`, Message.encode(message)] as const),
+              ...Object.entries(state).map(([name, value]) => [`s/${name}`, value] as const),
+              ["u", fromUnknown({ usage, rounds })]
+            ]),
+            live: undefined
+          }
+        ])
+      )
+    ])
+  )
+
+const earlier = "earlier:"
+
+/** The records as slots of a state. */
+export const slotsOf = ({ inside }: Live): Snapshot => {
+  const slots: { [slot: string]: Json } = {}
+  if (inside === undefined) return slots
+  for (const [callId, records] of inside) {
+    for (const [place, { below, done, json, live }] of records) {
+      const slot = slotOf(callId, place)
+      const value = done === undefined ? json : encodeDone(done)
+      if (value !== undefined) slots[slot] = value
+      for (const [name, one] of live === undefined ? below : progressOf(live)) slots[`${slot}/${name}`] = one
+    }
+  }
+  return slots
+}
+
+/** The progress of a sub-agent, as the slots below its record. */
+const progressOf = (live: Live): ReadonlyArray<readonly [string, Json]> => [
+  ...live.run.messages.map((message, at) => [`m/${at}`, Message.encode(message)] as const),
+  ...Object.entries({ ...live.run.state.ownSnapshot(), ...slotsOf(live) }).map(
+    ([name, value]) => [`s/${name}`, value] as const
+  ),
+  ["u", fromUnknown({ usage: live.run.usage, rounds: live.run.round })]
+]
+
+const attempts = new WeakMap<object, Attempt>()
+
+/** Ties what a tool is given to the attempt that it is given it in. */
+export const bind = (context: ToolContext["Service"], attempt: Attempt): void => {
+  attempts.set(context, attempt)
+}
+
+/** The attempt that a tool works in; `undefined` where something is asked of it that is no call. */
+export const attemptOf = (context: ToolContext["Service"]): Attempt | undefined => attempts.get(context)
+
+/** True where records are of use: the call may be run again, by a run that is resumed. */
+export const isKept = (live: Live): boolean => live.compiled.suspends || isJournaled(live)
+
+/** Begins an attempt at a call. One that follows another in this run begins anew, but for steps and answers. */
+export const begin = (live: Live, call: OpenCall): Attempt => {
+  if (call.attempts++ > 0) forgetFailed(live, call.id)
+  return {
+    live,
+    call,
+    seen: new Map(),
+    sessions: new Map(),
+    active: 0,
+    waiting: [],
+    wake: new Set(),
+    onStill: undefined,
+    over: false
+  }
+}
+
+const forgetFailed = (live: Live, callId: string): void => {
+  const records = live.inside?.get(callId)
+  if (records === undefined) return
+  for (const [place, kept] of records) {
+    if (place.startsWith("step:") || place.startsWith("ask:")) continue
+    records.delete(place)
+    drop(live, slotOf(callId, place))
+    const id = kept.done?._tag === "Call" ? kept.done.id : undefined
+    if (id !== undefined) forget(live, id)
+  }
+}
+
+/** Notes that a slot is gone, with all below it. */
+const drop = (live: Live, slot: string): void => {
+  if (isJournaled(live)) note(live, { _tag: "State", slot: `${prefixOf(live)}${slot}` })
+}
+
+/** Forgets what was done inside of a call that has its answer. */
+export const forget = (live: Live, callId: string): void => {
+  if (live.inside?.delete(callId) === true) drop(live, callSlot(callId))
+}
+
+/** Forgets what was done inside of calls that are not these: they were given up. */
+export const forgetOthers = (live: Live, open: ReadonlyArray<string>): void => {
+  for (const callId of live.inside?.keys() ?? []) {
+    if (!open.some((id) => callId === id || callId.startsWith(`${id}/`))) forget(live, callId)
+  }
+}
+
+/** The place of something that is begun in an attempt. What it was given tells it from others of its name. */
+export const claim = (attempt: Attempt, kind: string, name: string, given?: Json): string => {
+  const what = given === undefined ? `${kind}:${name}` : `${kind}:${name}:${digest(given)}`
+  const nth = (attempt.seen.get(what) ?? 0) + 1
+  attempt.seen.set(what, nth)
+  return `${what}#${nth}`
+}
+
+const invalid = (live: Live, place: string, problem: string): AgentError =>
+  new AgentError({ agent: live.run.agent, reason: { _tag: "InvalidState", slot: `${root}: ${place}`, problem } })
+
+const keptAt = ({ call, live }: Attempt, place: string): Kept | undefined => live.inside?.get(call.id)?.get(place)
+
+/** The record at a place, if there is one of this kind. */
+export const find = <Tag extends Done["_tag"]>(
+  attempt: Attempt,
+  place: string,
+  tag: Tag
+): Result.Result<DoneOf<Tag> | undefined, AgentError> => {
+  const kept = keptAt(attempt, place)
+  if (kept === undefined) return Result.succeed(undefined)
+  if (kept.done === undefined) {
+    if (kept.json === undefined) return Result.succeed(undefined)
+    const decoded = decodeDone(kept.json)
+    if (Result.isFailure(decoded)) return Result.fail(invalid(attempt.live, place, decoded.failure.message))
+    kept.done = decoded.success
+  }
+  const { done } = kept
+  return isOf(done, tag)
+    ? Result.succeed(done)
+    : Result.fail(invalid(attempt.live, place, `it is a record of another kind: ${done._tag}`))
+}
+
+const isOf = <Tag extends Done["_tag"]>(done: Done, tag: Tag): done is DoneOf<Tag> => done._tag === tag
+
+/** Keeps a record. It is stored with the next step, or by `save`. */
+export const keep = ({ call, live }: Attempt, place: string, done: Done): void => {
+  live.inside ??= new Map()
+  const records = getOrMake(live.inside, call.id, () => new Map<string, Kept>())
+  const kept = records.get(place)
+  if (kept === undefined) records.set(place, { done, json: undefined, below: new Map(), live: undefined })
+  else kept.done = done
+  if (!isJournaled(live)) return
+  note(live, { _tag: "State", slot: `${prefixOf(live)}${slotOf(call.id, place)}`, value: encodeDone(done) })
+}
+
+/** The number of the next call or question inside of a call: after all that were given, also by an earlier run. */
+export const freshId = ({ call, live }: Attempt): string => {
+  if (call.ordinal === undefined) {
+    call.ordinal = 0
+    for (const { done, json } of live.inside?.get(call.id)?.values() ?? []) {
+      const record = done ?? (json === undefined ? undefined : Result.getOrUndefined(decodeDone(json)))
+      if (record?._tag !== "Call" && record?._tag !== "Ask") continue
+      live.callIds.add(record.id)
+      call.ordinal = Math.max(call.ordinal, Number(record.id.slice(call.id.length + 1)) || 0)
+    }
+  }
+  let id: string
+  // A model may say an id that looks like one of these.
+  do id = `${call.id}/${++call.ordinal}`
+  while (live.callIds.has(id))
+  live.callIds.add(id)
+  return id
+}
+
+/** A sub-agent's conversation, as its record holds it. */
+export interface Conversation {
+  readonly messages: ReadonlyArray<Message.Message>
+  readonly state: Snapshot
+  readonly usage: Usage
+  readonly rounds: number
+}
+
+/** The key of a message that the parent has as well: the record refers to it by its id. */
+const shared = "of the parent"
+
+/** Reads the conversation of a sub-agent. */
+export const conversationOf = (attempt: Attempt, place: string): Effect.Effect<Conversation | undefined, AgentError> =>
+  Effect.suspend(() => {
+    const kept = keptAt(attempt, place)
+    if (kept === undefined) return Effect.undefined
+    const below = kept.live === undefined ? kept.below : new Map(progressOf(kept.live))
+    return Effect.mapError(read(below, attempt.live.run.messages), (problem) => invalid(attempt.live, place, problem))
+  })
+
+const read = Effect.fnUntraced(function* (below: ReadonlyMap<string, Json>, ofParent: ReadonlyArray<Message.Message>) {
+  const messages: Array<Message.Message> = []
+  let byId: ReadonlyMap<string, Message.Message> | undefined
+  for (let at = 0; ; at++) {
+    const json = below.get(`m/${at}`)
+    if (json === undefined) break
+    const id = isObject(json) ? json[shared] : undefined
+    if (typeof id === "string") {
+      byId ??= new Map(ofParent.map((message) => [message.id, message]))
+      const message = byId.get(id)
+      if (message === undefined) return yield* Effect.fail(`the conversation has no message "${id}" any more`)
+      messages.push(message)
+      continue
+    }
+    messages.push(yield* Effect.mapError(Message.decode(json), (error) => error.message))
+  }
+  const state: { [slot: string]: Json } = {}
+  for (const [name, value] of below) if (name.startsWith("s/")) state[name.slice(2)] = value
+  const used = below.get("u")
+  if (used === undefined) return messages.length === 0 ? undefined : yield* Effect.fail("what it used is missing")
+  const progress = yield* Effect.mapError(Effect.fromResult(decodeProgress(used)), (error) => error.message)
+  return { messages, state, ...progress } satisfies Conversation
+})
+
+/** Gives the place of a sub-agent the record that an earlier version kept of it, if there is one left. */
+export const adopt = ({ call, live }: Attempt, place: string, agent: string): void => {
+  const records = live.inside?.get(call.id)
+  if (records === undefined || records.has(place)) return
+  for (const [known, kept] of records) {
+    if (!known.startsWith(earlier) || kept.done?._tag !== "Child" || kept.done.agent !== agent) continue
+    records.delete(known)
+    records.set(place, kept)
+    return
+  }
+}
+
+/**
+ * Makes a sub-agent's run the one that a record is of. What the journal has of its conversation is brought up to date:
+ * it may begin with messages, and one that is resumed drops what was said of a turn that did not end.
+ */
+export const attach = (
+  { call, live }: Attempt,
+  place: string,
+  child: Live,
+  known: ReadonlyArray<Message.Message>
+): void => {
+  const kept = live.inside?.get(call.id)?.get(place)
+  if (kept !== undefined) kept.live = child
+  if (child.place === undefined) return
+  const { messages } = child.run
+  const ofParent = messages.length > known.length ? new Set(live.run.messages) : undefined
+  for (let at = 0; at < Math.max(messages.length, known.length); at++) {
+    const message = messages[at]
+    const slot = `${child.place}/m/${at}`
+    if (message === undefined) note(child, { _tag: "State", slot })
+    else if (message !== known[at]) {
+      const value = ofParent?.has(message) === true ? { [shared]: message.id } : Message.encode(message)
+      note(child, { _tag: "State", slot, value })
+    }
+  }
+}
+
+/** The slot of the journal that keeps a sub-agent, if there is a journal. */
+export const journalSlot = ({ call, live }: Attempt, place: string): string | undefined =>
+  isJournaled(live) ? `${prefixOf(live)}${slotOf(call.id, place)}` : undefined
+
+/** Does something that belongs to an attempt: while it is at work, what waits beside it goes on waiting. */
+export const working = <A, E, R>(attempt: Attempt, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    if (attempt.over) return Effect.die(new Error("The call that this belongs to is over."))
+    attempt.active++
+    return Effect.onExitPrimitive(work, () => {
+      attempt.active--
+      for (const wake of attempt.wake) wake()
+      return undefined
+    })
+  })
+
+/** Looks whether nothing is at work, once whoever just ended had the time to begin something else. */
+const untilStill = (attempt: Attempt): Effect.Effect<never> =>
+  Effect.gen(function* () {
+    while (true) {
+      yield* Effect.yieldNow
+      if (attempt.active === 0) {
+        attempt.over = true
+        attempt.onStill?.(attempt.waiting)
+        return yield* Effect.never
+      }
+      yield* Effect.callback<void>((resume) => {
+        const wake = (): void => {
+          attempt.wake.delete(wake)
+          resume(Effect.void)
+        }
+        attempt.wake.add(wake)
+        return Effect.sync(() => {
+          attempt.wake.delete(wake)
+        })
+      })
+    }
+  })
+
+/**
+ * Waits for a decision that ends the run: what else is at work in the call comes to its end first. It never returns; the
+ * call is run again when the run is resumed.
+ */
+export const park = (attempt: Attempt, requests: ReadonlyArray<Request>): Effect.Effect<never> =>
+  Effect.suspend(() => {
+    attempt.waiting.push(...requests)
+    // Whoever waits counts as being at work, and does no more.
+    attempt.active--
+    return Effect.onExitPrimitive(Effect.interruptible(untilStill(attempt)), () => {
+      attempt.active++
+      return undefined
+    })
+  })
