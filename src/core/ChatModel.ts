@@ -50,7 +50,8 @@ export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string 
  * tells a turn of the conversation from a call that a middleware makes for itself (a summary, a grade). `cacheHints`
  * are the indices of messages after which a provider may set a cache breakpoint. `outputSchema` asks for an answer in
  * that JSON Schema. `parameters` are the provider's own (temperature …). `session` asks another model than the run's
- * own (a fallback): a session that a middleware opened with {@link open}.
+ * own (a fallback): a session that a middleware opened with {@link open}. `callable` are the tools that a call may mean
+ * where these are not `tools`: a middleware told of them in another way.
  *
  * @category models
  * @since 0.1.0
@@ -64,6 +65,7 @@ export interface ModelRequest {
   readonly parameters: JsonObject
   readonly cacheHints: ReadonlyArray<number>
   readonly purpose: string
+  readonly callable?: ReadonlyArray<ToolDefinition> | undefined
   readonly session?: ModelSession | undefined
 }
 

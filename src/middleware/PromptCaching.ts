@@ -14,6 +14,7 @@
  */
 import { type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
+import * as StableTools from "./internal/stableTools.ts"
 
 /**
  * The name of this middleware: one of yours with it takes its place in a deep agent.
@@ -32,19 +33,37 @@ const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
 }
 
 /**
- * Adds the hints to every turn that has none. Register it inside of what rewrites the history, such as summarization.
+ * `stableTools` (`false`) keeps the tools of a conversation as its first turn had them. Tools stand before everything
+ * else, so that one that comes or goes costs all that a provider has cached. With it, tools that come are told of in a
+ * message, and called by one that is always there (`call_tool`); tools that go are told of, and not run. Sub-agents do not
+ * inherit it: give them one of their own.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly stableTools?: boolean | undefined
+}
+
+/**
+ * Adds the hints to every turn that has none. Register it inside of what rewrites the history, such as summarization,
+ * and of what adds or removes tools.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const make = (): Middleware.Middleware =>
-  Middleware.make({
+export const make = (options?: Options): Middleware.Middleware => {
+  const stable = options?.stableTools === true ? StableTools.make() : undefined
+  const marked = (request: ModelRequest): ModelRequest =>
+    request.cacheHints.length === 0 ? { ...request, cacheHints: marks(request) } : request
+  return Middleware.make({
     name,
-    inherit: true,
-    wrapModelCall: (request, next) =>
-      next(
-        request.purpose === turnPurpose && request.cacheHints.length === 0
-          ? { ...request, cacheHints: marks(request) }
-          : request
-      )
+    // The tools of a sub-agent are others.
+    inherit: stable === undefined,
+    ...(stable === undefined ? {} : { state: [StableTools.slot], tools: [StableTools.tool] }),
+    wrapModelCall: (request, next, run) => {
+      if (request.purpose !== turnPurpose) return next(request)
+      return stable === undefined ? next(marked(request)) : stable(request, (sent) => next(marked(sent)), run)
+    }
   })
+}

@@ -22,7 +22,8 @@ const listed = (problems: ReadonlyArray<string>): string =>
   problems.slice(0, most).join("; ") + (problems.length > most ? `; and ${problems.length - most} more` : "")
 
 /**
- * Asks for the tools that there are now. The arrays of last time say that nothing changed. A tool whose name is taken
+ * Asks for the tools that there are now, in the order in which they came. The arrays of last time say that nothing
+ * changed. A tool whose name is taken
  * is left out: nobody can end or capture a run by what a tool is called.
  */
 export const refresh = Effect.fnUntraced(function* (live: Live) {
@@ -43,11 +44,19 @@ export const refresh = Effect.fnUntraced(function* (live: Live) {
     }
   }
   const before = new Map(Object.entries(yield* live.run.state.get(promised)))
+  // What stays keeps its place and its bytes, in whatever order it comes: a provider's cache ends at what changed.
+  const byName = new Map(more.map((tool) => [tool.name, tool]))
+  const order = Object.fromEntries([...before.keys(), ...byName.keys()].map((name) => [name, byName.get(name)]))
+  // The order of an object's keys is that of the state, in this process and in the next one.
+  const ordered = Object.values(order).filter((tool) => tool !== undefined)
   const now = new Map<string, string>()
-  for (const tool of more) now.set(tool.name, digestOf(tool))
+  for (const tool of ordered) now.set(tool.name, digestOf(tool))
   const changed = [...now].flatMap(([name, digest]) => ((before.get(name) ?? digest) === digest ? [] : [`"${name}"`]))
   live.given = given
-  live.toolset = extend(fixed, more)
+  const earlier = new Map(live.toolset.definitions.map((one) => [one.name, one]))
+  live.toolset = extend(fixed, ordered, ({ name }) =>
+    before.get(name) === now.get(name) ? earlier.get(name) : undefined
+  )
   live.tools = withAnswerTool(live, live.toolset.definitions)
   if (now.size !== before.size || [...now].some(([name, digest]) => before.get(name) !== digest)) {
     yield* live.run.state.set(promised, Object.fromEntries(now))

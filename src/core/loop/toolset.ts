@@ -43,8 +43,15 @@ export const make = (tools: ReadonlyArray<Tool<unknown>>): Toolset => {
   }
 }
 
-/** Adds tools that come and go. What is there keeps its name, and every way to spell it. */
-export const extend = (fixed: Toolset, more: ReadonlyArray<Tool<unknown>>): Toolset => {
+/**
+ * Adds tools that come and go. What is there keeps its name, and every way to spell it; `known` gives the definition of
+ * a tool that is what it was.
+ */
+export const extend = (
+  fixed: Toolset,
+  more: ReadonlyArray<Tool<unknown>>,
+  known: (tool: Tool<unknown>) => ToolDefinition | undefined
+): Toolset => {
   const folded = new Map(fixed.folded)
   for (const { name } of more) {
     const key = normaliseName(name)
@@ -53,7 +60,7 @@ export const extend = (fixed: Toolset, more: ReadonlyArray<Tool<unknown>>): Tool
   return {
     tools: new Map([...fixed.tools, ...more.map((tool) => [tool.name, tool] as const)]),
     folded,
-    definitions: [...fixed.definitions, ...more.map(define)],
+    definitions: [...fixed.definitions, ...more.map((tool) => known(tool) ?? define(tool))],
     asks: fixed.asks || more.some(needsApproval)
   }
 }

@@ -41,7 +41,7 @@ export const makeNextTurn = (
       ? { ...request, tools: request.tools.filter((tool) => !isHidden(tool)) }
       : request
     if (request.purpose === "turn") {
-      run.offered = request.tools
+      run.offered = request.callable ?? request.tools
       onTurn(shown)
     }
     return (request.session ?? session).nextTurn(shown)

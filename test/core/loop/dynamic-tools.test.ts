@@ -73,62 +73,67 @@ describe("tools that come and go", () => {
     })
   )
 
-  it.effect("whatever comes: each request offers what is the agent's, then what came last, without clashes", () => {
-    const named = fc.constantFrom("own", "O_W_N", "a", "b", "c", "final_answer", "not a name", "", "x".repeat(65))
-    const sets = fc.array(fc.array(fc.tuple(named, fc.nat(1)), { maxLength: 6 }), { minLength: 1, maxLength: 6 })
-    return Effect.promise(() =>
-      fc.assert(
-        fc.asyncProperty(sets, (rounds) =>
-          Effect.runPromise(
-            Effect.gen(function* () {
-              let round = 0
-              const dynamic = Middleware.make({
-                name: "dynamic",
-                tools: () =>
-                  Effect.sync(() => (rounds[round++] ?? []).map(([name, version]) => tool(name, String(version))))
-              })
-              const agent = Agent.make({
-                name: "x",
-                prompt: "",
-                tools: [tool("own", "own", { volatile: true })],
-                middleware: [dynamic],
-                output: Schema.Struct({ done: Schema.Boolean })
-              })
-              const { error } = yield* AgentTest.collect(agent, "go").pipe(
-                Effect.tap(() =>
-                  Effect.map(TestChatModel.requests, (requests) => {
-                    assert.strictEqual(requests.length, rounds.length)
-                    for (const [index, request] of requests.entries()) {
-                      const allowed = (rounds[index] ?? [])
-                        .map(([name]) => name)
-                        .filter((name) => /^[abc]$|^O_W_N$/.test(name))
-                      assert.deepStrictEqual(
-                        request.tools.map(({ name }) => name),
-                        ["own", ...new Set(allowed), "final_answer"]
-                      )
-                    }
-                  })
-                ),
-                Effect.provide(
-                  TestChatModel.script(
-                    [
-                      ...rounds
-                        .slice(1)
-                        .map((_, index) => TestChatModel.calls([{ name: index % 2 === 0 ? "Own" : "own" }])),
-                      TestChatModel.calls([{ name: "final_answer", arguments: { done: true } }])
-                    ],
-                    { structuredOutput: "tool" }
+  it.effect(
+    "whatever comes: each request offers what is the agent's, then what there is, in the order in which it came, without clashes",
+    () => {
+      const named = fc.constantFrom("own", "O_W_N", "a", "b", "c", "final_answer", "not a name", "", "x".repeat(65))
+      const sets = fc.array(fc.array(fc.tuple(named, fc.nat(1)), { maxLength: 6 }), { minLength: 1, maxLength: 6 })
+      return Effect.promise(() =>
+        fc.assert(
+          fc.asyncProperty(sets, (rounds) =>
+            Effect.runPromise(
+              Effect.gen(function* () {
+                let round = 0
+                const dynamic = Middleware.make({
+                  name: "dynamic",
+                  tools: () =>
+                    Effect.sync(() => (rounds[round++] ?? []).map(([name, version]) => tool(name, String(version))))
+                })
+                const agent = Agent.make({
+                  name: "x",
+                  prompt: "",
+                  tools: [tool("own", "own", { volatile: true })],
+                  middleware: [dynamic],
+                  output: Schema.Struct({ done: Schema.Boolean })
+                })
+                const { error } = yield* AgentTest.collect(agent, "go").pipe(
+                  Effect.tap(() =>
+                    Effect.map(TestChatModel.requests, (requests) => {
+                      assert.strictEqual(requests.length, rounds.length)
+                      let before: ReadonlyArray<string> = []
+                      for (const [index, request] of requests.entries()) {
+                        const allowed = (rounds[index] ?? [])
+                          .map(([name]) => name)
+                          .filter((name) => /^[abc]$|^O_W_N$/.test(name))
+                        before = [...new Set([...before.filter((name) => allowed.includes(name)), ...allowed])]
+                        assert.deepStrictEqual(
+                          request.tools.map(({ name }) => name),
+                          ["own", ...before, "final_answer"]
+                        )
+                      }
+                    })
+                  ),
+                  Effect.provide(
+                    TestChatModel.script(
+                      [
+                        ...rounds
+                          .slice(1)
+                          .map((_, index) => TestChatModel.calls([{ name: index % 2 === 0 ? "Own" : "own" }])),
+                        TestChatModel.calls([{ name: "final_answer", arguments: { done: true } }])
+                      ],
+                      { structuredOutput: "tool" }
+                    )
                   )
                 )
-              )
-              assert.isUndefined(error)
-            })
-          )
-        ),
-        { numRuns: scaled(100) }
+                assert.isUndefined(error)
+              })
+            )
+          ),
+          { numRuns: scaled(100) }
+        )
       )
-    )
-  })
+    }
+  )
 
   it.effect("a name that is taken or that models do not take is left out, and told of once a change", () =>
     Effect.gen(function* () {

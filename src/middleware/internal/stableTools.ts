@@ -1,0 +1,248 @@
+/**
+ * Keeps the tools of a conversation as a provider's cache has them, and tells of what came and went since in messages.
+ *
+ * Tools stand before the conversation, so that one that comes or goes makes all of it new to a cache. So what was shown
+ * first stays, and what is different now is told where the conversation ends. Both are in the state: the requests of a
+ * resumed run are the same bytes. When the history changes in front of what was told (a summary took its place), nothing
+ * is cached any more: the tools are shown as they are then.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as AgentState from "../../core/AgentState.ts"
+import type { ModelRequest, ToolDefinition, TurnPart } from "../../core/ChatModel.ts"
+import { canonical, isObject, JsonObject } from "../../core/Json.ts"
+import * as Message from "../../core/Message.ts"
+import type { ModelError } from "../../core/ModelError.ts"
+import type { Run } from "../../core/Run.ts"
+import * as Tool from "../../core/Tool.ts"
+import type { ToolCall } from "../../core/ToolCall.ts"
+import * as ToolError from "../../core/ToolError.ts"
+import { sha256Sync } from "../../support/sha256.ts"
+
+/** The name of the tool that calls what came later. */
+export const callTool = "call_tool"
+
+/** The `source` of the messages that tell of changes. */
+const source = "tools"
+
+/** So many characters are told, at most, before it is cheaper to show the tools as they are. */
+const most = 65_536
+
+const Kept = Schema.Struct({
+  shown: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.String, parameters: JsonObject })),
+  /** What is different from what is shown, as the model was told last: the digest of a tool, "" of one that is gone. */
+  told: Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
+  notices: Schema.Array(Schema.Struct({ after: Schema.String, text: Schema.String }))
+})
+type Kept = typeof Kept.Type
+
+/** What a conversation was shown, and told. */
+export const slot = AgentState.slot("stableTools", { schema: Kept, initial: { shown: [], told: [], notices: [] } })
+
+/** The tool itself is reached for a tool that is not there: calls of others are theirs before they get here. */
+export const tool: Tool.Tool = Tool.dynamic(callTool, {
+  description: "Calls a tool that you were told of in a notice, and that is not among these tools.",
+  parameters: {
+    type: "object",
+    properties: {
+      name: { type: "string", description: "The name of the tool." },
+      arguments: { type: "object", description: "Its arguments, as its parameters say." }
+    },
+    required: ["name", "arguments"]
+  },
+  execute: ({ name }) => Effect.fail(ToolError.make(`There is no tool ${JSON.stringify(name)} now.`))
+})
+
+const digests = new WeakMap<object, string>()
+
+const digestOf = (one: Kept["shown"][number]): string => {
+  const known = digests.get(one)
+  if (known !== undefined) return known
+  const digest = sha256Sync(canonical({ description: one.description, parameters: one.parameters })).slice(0, 32)
+  digests.set(one, digest)
+  return digest
+}
+
+/** What is there now and not shown so, and what is shown and not there. */
+const differences = (shown: Kept["shown"], tools: ReadonlyArray<ToolDefinition>): ReadonlyMap<string, string> => {
+  const before = new Map(shown.map((one) => [one.name, one]))
+  const different = new Map<string, string>()
+  for (const one of tools) {
+    const was = before.get(one.name)
+    if (was === undefined || digestOf(was) !== digestOf(one)) different.set(one.name, digestOf(one))
+    before.delete(one.name)
+  }
+  for (const name of before.keys()) different.set(name, "")
+  return different
+}
+
+/** What changed since the model was told last; a tool is one line of JSON, so that none can pass for another line. */
+const tell = (
+  told: ReadonlyMap<string, string>,
+  now: ReadonlyMap<string, string>,
+  tools: ReadonlyArray<ToolDefinition>
+): string => {
+  const there = new Map(tools.map((one) => [one.name, one]))
+  const names = [...new Set([...told.keys(), ...now.keys()])].filter((name) => told.get(name) !== now.get(name))
+  const described = names.flatMap((name) => {
+    const one = now.get(name) === undefined ? undefined : there.get(name)
+    return one === undefined ? [] : [JSON.stringify({ name, description: one.description, parameters: one.parameters })]
+  })
+  const back = names.filter((name) => now.get(name) === undefined && there.has(name))
+  const gone = names.filter((name) => !there.has(name))
+  return [
+    "The tools have changed. The program that you run in says so, not the user.",
+    ...(described.length === 0 ? [] : [`You can call these, by ${callTool}:`, ...described]),
+    ...(back.length === 0 ? [] : [`You can call these again, as they were first described: ${back.join(", ")}.`]),
+    ...(gone.length === 0 ? [] : [`You can't call these any more: ${gone.join(", ")}.`])
+  ].join("\n")
+}
+
+/** A history as it is sent: with what was told, and the calls as the model wrote them. It grows with the history. */
+interface View {
+  readonly kept: Kept
+  readonly names: ReadonlySet<string>
+  readonly after: ReadonlyMap<string, string>
+  list: ReadonlyArray<Message.Message>
+  readonly of: Array<Message.Message>
+  readonly shown: Array<Message.Message>
+  /** The notices that found their place. */
+  found: number
+  isSame: boolean
+}
+
+const fresh = (kept: Kept): View => ({
+  kept,
+  names: new Set(kept.shown.map((one) => one.name)),
+  after: new Map(kept.notices.map((notice) => [notice.after, notice.text])),
+  list: [],
+  of: [],
+  shown: [],
+  found: 0,
+  isSame: true
+})
+
+/** A message as the model wrote or read it: what came later is called by another tool. */
+const asWritten = (names: ReadonlySet<string>, message: Message.Message): Message.Message => {
+  if (message.role === "tool") return names.has(message.toolName) ? message : { ...message, toolName: callTool }
+  if (message.role !== "ai" || message.toolCalls.every(({ name }) => names.has(name))) return message
+  const toolCalls = message.toolCalls.map((call) =>
+    names.has(call.name) ? call : { ...call, name: callTool, arguments: { name: call.name, arguments: call.arguments } }
+  )
+  return { ...message, toolCalls }
+}
+
+const extend = (view: View, messages: ReadonlyArray<Message.Message>): void => {
+  view.list = messages
+  for (const message of messages.slice(view.of.length)) {
+    view.of.push(message)
+    const shown = asWritten(view.names, message)
+    view.shown.push(shown)
+    view.isSame &&= shown === message
+    const text = view.after.get(message.id)
+    if (text === undefined) continue
+    view.shown.push(Message.human(text, { id: `${message.id}-tools`, source }))
+    view.found++
+    view.isSame = false
+  }
+}
+
+const beginsWith = (messages: ReadonlyArray<Message.Message>, view: View): boolean =>
+  messages.length >= view.of.length &&
+  // A run's own list only grows.
+  (messages === view.list || view.of.every((message, index) => message === messages[index]))
+
+/** The tool that a call by `call_tool` means. */
+const meant = (tools: ReadonlyArray<ToolDefinition>, call: ToolCall): ToolCall => {
+  const { arguments: args, name } = call.arguments
+  if (call.name !== callTool || typeof name !== "string" || name === callTool || !isObject(args)) return call
+  return tools.some((one) => one.name === name) ? { ...call, name, arguments: args } : call
+}
+
+const translated =
+  (tools: ReadonlyArray<ToolDefinition>) =>
+  (part: TurnPart): TurnPart =>
+    part._tag === "TurnDone" && part.message.toolCalls.some(({ name }) => name === callTool)
+      ? { ...part, message: { ...part.message, toolCalls: part.message.toolCalls.map((call) => meant(tools, call)) } }
+      : part
+
+/** Knowledge of one run; all of it can be worked out again. */
+interface Known {
+  tools: ReadonlyArray<ToolDefinition> | undefined
+  view: View
+  definitions: ReadonlyArray<ToolDefinition>
+}
+
+/** Makes what requests are sent as, and how the turn that comes back is read. */
+export const make = () => {
+  const runs = new WeakMap<Run, Known>()
+
+  const viewed = (known: Known, kept: Kept, messages: ReadonlyArray<Message.Message>): View => {
+    if (known.view.kept !== kept || !beginsWith(messages, known.view)) {
+      if (known.view.kept.shown !== kept.shown)
+        known.definitions = kept.shown.map((one) => ({ ...one, annotations: {} }))
+      known.view = fresh(kept)
+    }
+    extend(known.view, messages)
+    return known.view
+  }
+
+  const keep = Effect.fnUntraced(function* (run: Run, known: Known, { messages, tools }: ModelRequest) {
+    const kept = yield* run.state.get(slot)
+    const isBegun = messages.some(({ role }) => role === "ai")
+    const isWhole = isBegun && viewed(known, kept, messages).found === kept.notices.length
+    const afresh: Kept = {
+      shown: tools.map(({ description, name, parameters }) => ({ name, description, parameters })),
+      told: [],
+      notices: []
+    }
+    const isShown = isWhole && kept.shown.some(({ name }) => name === callTool)
+    if (!isShown) return yield* run.state.set(slot, afresh)
+    if (known.tools === tools) return
+    known.tools = tools
+    const told = new Map(kept.told)
+    const now = differences(kept.shown, tools)
+    if (now.size === told.size && [...now].every(([name, digest]) => told.get(name) === digest)) return
+    const last = run.messages.at(-1)
+    const text = tell(told, now, tools)
+    const length = kept.notices.reduce((sum, notice) => sum + notice.text.length, text.length)
+    const isTold = length <= most && last !== undefined && messages.findLast(({ id }) => id === last.id) !== undefined
+    if (!isTold) return yield* run.state.set(slot, afresh)
+    // Two changes behind one message are one notice.
+    const before = kept.notices.at(-1)
+    const notices =
+      before?.after === last.id
+        ? kept.notices.with(-1, { after: last.id, text: `${before.text}\n\n${text}` })
+        : [...kept.notices, { after: last.id, text }]
+    yield* run.state.set(slot, { shown: kept.shown, told: [...now], notices })
+  })
+
+  return (
+    request: ModelRequest,
+    next: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>,
+    run: Run
+  ): Stream.Stream<TurnPart, ModelError> =>
+    Stream.unwrap(
+      Effect.gen(function* () {
+        const known = runs.get(run) ?? { tools: undefined, view: fresh(slot.initial), definitions: [] }
+        runs.set(run, known)
+        if (request.toolChoice === "auto" && request.tools.some(({ name }) => name === callTool)) {
+          yield* keep(run, known, request)
+        }
+        const kept = yield* run.state.get(slot)
+        if (kept.shown.length === 0) return next(request)
+        const view = viewed(known, kept, request.messages)
+        const isFree = request.toolChoice === "auto"
+        const sent = {
+          ...request,
+          messages: view.isSame ? request.messages : view.shown,
+          // They count other messages.
+          cacheHints: view.isSame ? request.cacheHints : [],
+          tools: isFree ? known.definitions : request.tools,
+          callable: request.tools
+        }
+        return Stream.map(next(sent), translated(request.tools))
+      })
+    )
+}
