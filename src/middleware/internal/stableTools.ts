@@ -225,21 +225,24 @@ export const make = () => {
   ): Stream.Stream<TurnPart, ModelError> =>
     Stream.unwrap(
       Effect.gen(function* () {
+        const before = yield* run.state.get(slot)
+        const isOn = [...before.shown, ...request.tools].some(({ name }) => name === callTool)
+        if (!isOn) return next(request)
         const known = runs.get(run) ?? { tools: undefined, view: fresh(slot.initial), definitions: [] }
         runs.set(run, known)
-        if (request.toolChoice === "auto" && request.tools.some(({ name }) => name === callTool)) {
-          yield* keep(run, known, request)
-        }
+        if (request.toolChoice === "auto") yield* keep(run, known, request)
         const kept = yield* run.state.get(slot)
-        if (kept.shown.length === 0) return next(request)
         const view = viewed(known, kept, request.messages)
-        const isFree = request.toolChoice === "auto"
         const sent = {
           ...request,
           messages: view.isSame ? request.messages : view.shown,
           // They count other messages.
           cacheHints: view.isSame ? request.cacheHints : [],
-          tools: isFree ? known.definitions : request.tools,
+          // A last turn without tools, or with one alone, is told so by its choice.
+          tools:
+            request.toolChoice === "auto" || request.tools.every(({ name }) => view.names.has(name))
+              ? known.definitions
+              : request.tools,
           callable: request.tools
         }
         return Stream.map(next(sent), translated(request.tools))

@@ -1,0 +1,87 @@
+/** Requests begin with the bytes of the request before, whatever comes and goes: providers cache what does. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
+import { comers, converse, kept, type Name, type Op } from "./prefix.ts"
+
+const long: ReadonlyArray<Op> = Array.from({ length: 200 }, (_, at): Op => {
+  if (at % 20 === 4) return { op: "tools", there: comers.filter((_, index) => (at / 20 + index) % 3 > 1) }
+  if (at % 20 === 14) return { op: "use" }
+  if (at % 20 === 17) return { op: "leave" }
+  if (at === 90 || at === 150) return { op: "restart", long: true }
+  if (at === 130) return { op: "crash" }
+  if (at % 30 === 8) return { op: "input" }
+  const ops: ReadonlyArray<Op> = [
+    { op: "step" },
+    { op: "todo" },
+    { op: "file" },
+    { op: "step" },
+    { op: "task" },
+    { op: "late", name: comers[at % 4] ?? "" },
+    { op: "picture" }
+  ]
+  return ops[at % ops.length]!
+})
+
+for (const name of ["anthropic", "responses", "chat"] satisfies ReadonlyArray<Name>) {
+  describe(name, () => {
+    it.live(
+      "200 rounds, with tools, skills and sub-agents that come and go, and three processes: no byte changes",
+      () =>
+        Effect.gen(function* () {
+          const sent = yield* converse(name, long, true)
+          assert.isAbove(sent.length, 200)
+          for (const [index, { after, before, length, same }] of kept(sent).entries()) {
+            assert.isTrue(same === length, `request ${index + 1}: ${before}\nbecame\n${after}`)
+          }
+        }),
+      120_000
+    )
+
+    it.live(
+      "whatever comes and goes, and without stable tools all but the tools themselves",
+      () => {
+        const op: fc.Arbitrary<Op> = fc.oneof(
+          fc.constantFrom<Op>(
+            { op: "step" },
+            { op: "picture" },
+            { op: "todo" },
+            { op: "file" },
+            { op: "task" },
+            { op: "use" },
+            { op: "leave" },
+            { op: "input" },
+            { op: "input", long: true },
+            { op: "restart", long: true },
+            { op: "restart" },
+            { op: "crash" }
+          ),
+          fc.subarray(comers).map((there): Op => ({ op: "tools", there })),
+          fc.constantFrom(...comers, "none").map((late): Op => ({ op: "late", name: late }))
+        )
+        const declared = new Set(["tools", "use", "leave", "input", "restart"])
+        const hold = Effect.fnUntraced(function* (ops: ReadonlyArray<Op>, stable: boolean) {
+          const sent = yield* converse(name, ops, stable)
+          let changes = 0
+          for (const [index, { after, before, length, same }] of kept(
+            stable ? sent : sent.map((one) => ({ ...one, tools: "" }))
+          ).entries()) {
+            assert.isTrue(same === length, `request ${index + 1}: ${before}\nbecame\n${after}`)
+            if (!stable && sent[index]!.tools !== sent[index + 1]!.tools) changes++
+          }
+          assert.isAtMost(changes, ops.filter((one) => declared.has(one.op)).length)
+        })
+        return Effect.promise(() =>
+          fc.assert(
+            fc.asyncProperty(fc.array(op, { minLength: 5, maxLength: 25 }), fc.boolean(), (ops, stable) =>
+              Effect.runPromise(hold(ops, stable))
+            ),
+            { numRuns: scaled(40) }
+          )
+        )
+      },
+      120_000
+    )
+  })
+}
