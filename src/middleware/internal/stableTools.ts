@@ -73,6 +73,8 @@ const differences = (shown: Kept["shown"], tools: ReadonlyArray<ToolDefinition>)
     if (was === undefined || digestOf(was) !== digestOf(one)) different.set(one.name, digestOf(one))
     before.delete(one.name)
   }
+  // It calls what may be called, whatever becomes of it itself.
+  before.delete(callTool)
   for (const name of before.keys()) different.set(name, "")
   return different
 }
@@ -157,7 +159,7 @@ const beginsWith = (messages: ReadonlyArray<Message.Message>, view: View): boole
 const meant = (tools: ReadonlyArray<ToolDefinition>, call: ToolCall): ToolCall => {
   const { arguments: args, name } = call.arguments
   if (call.name !== callTool || typeof name !== "string" || name === callTool || !isObject(args)) return call
-  return tools.some((one) => one.name === name) ? { ...call, name, arguments: args } : call
+  return tools.some((one) => one.name === name && one.hidden !== true) ? { ...call, name, arguments: args } : call
 }
 
 const translated =
@@ -188,7 +190,9 @@ export const make = () => {
     return known.view
   }
 
-  const keep = Effect.fnUntraced(function* (run: Run, known: Known, { messages, tools }: ModelRequest) {
+  const keep = Effect.fnUntraced(function* (run: Run, known: Known, request: ModelRequest) {
+    const { messages } = request
+    const tools = request.tools.filter(({ hidden }) => hidden !== true)
     const kept = yield* run.state.get(slot)
     const isBegun = messages.some(({ role }) => role === "ai")
     const isWhole = isBegun && viewed(known, kept, messages).found === kept.notices.length
@@ -199,8 +203,8 @@ export const make = () => {
     }
     const isShown = isWhole && kept.shown.some(({ name }) => name === callTool)
     if (!isShown) return yield* run.state.set(slot, afresh)
-    if (known.tools === tools) return
-    known.tools = tools
+    if (known.tools === request.tools) return
+    known.tools = request.tools
     const told = new Map(kept.told)
     const now = differences(kept.shown, tools)
     if (now.size === told.size && [...now].every(([name, digest]) => told.get(name) === digest)) return
