@@ -22,7 +22,7 @@ import type { Checkpoint } from "../core/Checkpoint.ts"
 import { Journal, type Thread } from "../core/Journal.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { type Leaf, type NewEntry, type Service, SessionStore } from "../core/SessionStore.ts"
-import { load, type Loaded } from "./internal/checkpoint.ts"
+import { load, loadAt, type Loaded } from "./internal/checkpoint.ts"
 import { take } from "./internal/turns.ts"
 import { makeEntryId, persistent } from "./internal/write.ts"
 
@@ -42,7 +42,7 @@ const opened = Effect.fnUntraced(function* (store: Service, threadId: string) {
     () => create
   )
   if (thread.archived) return yield* failure("open", threadId, { _tag: "Archived" })
-  return yield* load(store, threadId)
+  return yield* loadAt(store, thread)
 })
 
 /**

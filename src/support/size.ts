@@ -20,7 +20,7 @@ const plain = 32
 const encoder = new TextEncoder()
 
 /** At least as much as a value has in bytes, found without going through its texts. */
-const boundOf = (value: unknown): number => {
+export const boundOf = (value: unknown): number => {
   const left = [value]
   let bytes = 0
   while (left.length > 0) {

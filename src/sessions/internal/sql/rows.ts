@@ -43,12 +43,12 @@ export const entryColumns =
 
 const toEntry = (body: string): Result.Result<Entry, string> => Result.flatMap(codec.parse(body), codec.decode)
 
-export const toStored = (row: Row): Result.Result<Stored, string> =>
+export const toStored = (row: Row, parentId = nullable(row, "parent_id")): Result.Result<Stored, string> =>
   Result.mapBoth(toEntry(text(row, "body")), {
     onFailure: (problem) => `entry ${text(row, "id")}: ${problem}`,
     onSuccess: (entry) => ({
       id: text(row, "id"),
-      parentId: nullable(row, "parent_id"),
+      parentId,
       at: number(row, "at"),
       entry
     })

@@ -1,14 +1,21 @@
 /**
- * Reads an exported thread.
+ * Writes a thread as lines, and makes a thread of such lines.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { make as failure } from "../../core/SessionError.ts"
-import type { Stored } from "../../core/SessionStore.ts"
+import type { Service, Stored } from "../../core/SessionStore.ts"
 import { limit, sizeOf } from "../../support/size.ts"
+import { span, streamSpan } from "../../support/span.ts"
 import * as codec from "./codec.ts"
 import { entryIdProblem } from "./ids.ts"
+import { guarded, metadataOf, newId, threadOf } from "./operation.ts"
+import type { Tables } from "./tables.ts"
+
+const exportPage = 500
 
 const placeProblem = (known: ReadonlySet<string>, { entry, id, parentId }: Stored): string | undefined => {
   const invalid = entryIdProblem(id)
@@ -21,7 +28,7 @@ const placeProblem = (known: ReadonlySet<string>, { entry, id, parentId }: Store
 }
 
 /** Reads an export: a head, and entries of which each comes behind its parent. */
-export const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<string, E, R>, given?: string) {
+const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<string, E, R>, given?: string) {
   const entries: Array<Stored> = []
   const known = new Set<string>()
   let head: codec.Head | undefined
@@ -56,4 +63,33 @@ export const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<
   if (head === undefined) return yield* refuse("there is no first line; give all lines of an export")
   if (head.leaf !== null && !known.has(head.leaf)) return yield* refuse("the leaf is none of the entries")
   return { head, entries, threadId: given ?? head.threadId }
+})
+
+/** Exports threads, and imports them. */
+export const makeTransfer = (tables: Tables): Pick<Service, "export" | "import"> => ({
+  export: (threadId) => {
+    const guard = guarded("export", threadId)
+    const head = Effect.map(threadOf(tables, "export", threadId), ({ archived, createdAt, leaf, metadata }) => {
+      const line: codec.Head = { v: codec.version, threadId, createdAt, metadata, archived, leaf: leaf.id }
+      return JSON.stringify(line)
+    })
+    const rest = Stream.paginate(0, (cursor: number) =>
+      Effect.map(
+        guard(tables.entries(threadId, cursor, exportPage)),
+        ({ entries, next }) => [entries.map(codec.encodeLine), Option.fromUndefinedOr(next)] as const
+      )
+    )
+    return streamSpan("SessionStore.export")(Stream.concat(Stream.fromEffect(head), rest))
+  },
+
+  import: Effect.fnUntraced(function* (lines, options) {
+    const { entries, head, threadId } = yield* imported(lines, options?.threadId)
+    yield* newId("import", threadId)
+    const metadata = yield* metadataOf("import", threadId, head.metadata)
+    const content = { entries, leaf: head.leaf, archived: head.archived }
+    const thread = { threadId, at: yield* Clock.currentTimeMillis, metadata }
+    const isNew = yield* guarded("import", threadId)(tables.insert(thread, content))
+    if (!isNew) return yield* failure("import", threadId, { _tag: "AlreadyExists" })
+    return yield* threadOf(tables, "import", threadId)
+  }, span("SessionStore.import"))
 })

@@ -1,0 +1,75 @@
+/**
+ * Lists threads and searches messages, page by page.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { make as failure } from "../../core/SessionError.ts"
+import type { Service } from "../../core/SessionStore.ts"
+import { span } from "../../support/span.ts"
+import * as codec from "./codec.ts"
+import { bounded, guarded } from "./operation.ts"
+import type { HitCursor, ListCursor, Tables } from "./tables.ts"
+import { phrases } from "./words.ts"
+
+const toCursor = (value: ReadonlyArray<string | number>): string => JSON.stringify(value)
+
+const fromCursor = (cursor: string, length: number): ReadonlyArray<string> | undefined => {
+  const value = Result.getOrUndefined(codec.parse(cursor))
+  if (!Array.isArray(value) || value.length !== length) return undefined
+  return typeof value[0] === "number" && value.slice(1).every((part) => typeof part === "string")
+    ? value.map(String)
+    : undefined
+}
+
+/** Reads the parts of a cursor. */
+const after = Effect.fnUntraced(function* (operation: string, cursor: string | undefined, length: number) {
+  if (cursor === undefined) return undefined
+  const parts = fromCursor(cursor, length)
+  if (parts !== undefined) return parts
+  const reason = { _tag: "InvalidPoint", entry: cursor, problem: "it is no cursor of such a list" } as const
+  return yield* failure(operation, "", reason)
+})
+
+/** A page of what was found, where one more than the limit was asked for. */
+const paged = <A>(found: ReadonlyArray<A>, limit: number, cursorOf: (last: A) => ReadonlyArray<string | number>) => {
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
+  return { items, next: found.length > limit && last !== undefined ? toCursor(cursorOf(last)) : null }
+}
+
+/** Lists threads. */
+export const makeList = (tables: Tables): Service["list"] =>
+  Effect.fnUntraced(function* (options) {
+    const parts = yield* after("list", options?.cursor, 2)
+    const cursor: ListCursor | undefined =
+      parts === undefined ? undefined : { at: Number(parts[0]), threadId: parts[1] ?? "" }
+    const limit = bounded(options?.limit, 50, 1000)
+    const archived = options?.archived ?? false
+    const where = options?.where ?? {}
+    const found = yield* guarded("list", "")(tables.list({ archived, limit: limit + 1, after: cursor, where }))
+    return paged(found, limit, (last) => [last.updatedAt, last.threadId])
+  }, span("SessionStore.list"))
+
+/** Searches messages. */
+export const makeSearch = (tables: Tables): Service["search"] =>
+  Effect.fnUntraced(function* (text, options) {
+    const wanted = phrases(text)
+    const parts = yield* after("search", options?.cursor, 3)
+    if (wanted.length === 0) return { items: [], next: null }
+    const cursor: HitCursor | undefined =
+      parts === undefined ? undefined : { at: Number(parts[0]), threadId: parts[1] ?? "", entryId: parts[2] ?? "" }
+    const limit = bounded(options?.limit, 20, 1000)
+    const found = yield* guarded(
+      "search",
+      options?.threadId ?? ""
+    )(
+      tables.search({
+        archived: options?.archived ?? false,
+        limit: limit + 1,
+        after: cursor,
+        phrases: wanted,
+        threadId: options?.threadId
+      })
+    )
+    return paged(found, limit, (last) => [last.at, last.threadId, last.entryId])
+  }, span("SessionStore.search"))
