@@ -101,7 +101,20 @@ describe("the next run on a thread", () => {
 })
 
 const act = fc.record({
-  does: fc.constantFrom("say", "say", "state", "cut", "part", "part", "over", "label", "settle", "look", "rewind", "remake"),
+  does: fc.constantFrom(
+    "say",
+    "say",
+    "state",
+    "cut",
+    "part",
+    "part",
+    "over",
+    "label",
+    "settle",
+    "look",
+    "rewind",
+    "remake"
+  ),
   by: fc.boolean(),
   n: fc.nat(7)
 })
