@@ -124,7 +124,8 @@ const acts = fc.array(act, { maxLength: 25 })
 const entriesOf = ({ does, n }: Act): ReadonlyArray<Journal.Entry> => {
   const step = { _tag: "Step", usage: Usage.make({ inputTokens: n, outputTokens: 1 }), rounds: n } as const
   if (does === "say") return [{ _tag: "Message", message: Message.human(`said ${n}`, { source: "s" }) }, step]
-  if (does === "state") return [{ _tag: "State", slot: `slot ${n % 2}`, value: { n } }, step]
+  if (does === "state" && n > 5) return [{ _tag: "State", slot: "slot" }, step]
+  if (does === "state") return [{ _tag: "State", slot: ["slot", "slot/a", "other"][n % 3] ?? "", value: { n } }, step]
   if (does === "cut") return [{ _tag: "Message", message: Message.ai(`cut ${n}`, { stopReason: "interrupted" }) }]
   if (does === "part") {
     return [{ _tag: "Part", turn: `turn ${n % 2}`, model: "m", pieces: [{ _tag: "Text", from: 0, text: `part ${n}` }] }]

@@ -3,7 +3,7 @@
  * them begins without reading it.
  */
 import type { Checkpoint } from "../../core/Checkpoint.ts"
-import { type Part, partial } from "../../core/Journal.ts"
+import { applyState, type Part, partial } from "../../core/Journal.ts"
 import type { Json } from "../../core/Json.ts"
 import { isPartial, type Message } from "../../core/Message.ts"
 import type { Entry, Leaf, NewEntry, Service, Thread } from "../../core/SessionStore.ts"
@@ -51,7 +51,7 @@ export const add = (sum: Sum, id: string, entry: Entry): void => {
     sum.parts = []
     push(sum.messages, entry.message)
   }
-  if (entry._tag === "State") sum.state.set(entry.slot, entry.value)
+  if (entry._tag === "State") applyState(sum.state, entry)
   if (entry._tag === "Step") sum.step = { usage: entry.usage, rounds: entry.rounds }
   sum.base = { id, parts: sum.parts.length, newest: sum.newest }
 }
