@@ -128,14 +128,20 @@ const answerOf = (decoded: Effect.Effect<unknown, string>, raw: string): Effect.
 export const answerCall = (message: Message.AiMessage) => message.toolCalls.find((one) => one.name === finalAnswer)
 
 /**
- * Reads an answer from the text of a turn.
+ * Reads an answer from the text of a turn: all of it, or else the last block, where a model said before it what it is
+ * about to do.
  *
  * @category getters
  * @since 0.1.0
  */
 export const readText = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
   const raw = Message.text(message)
-  return answerOf(decodeText(output, raw), raw)
+  const texts = message.content.filter((block) => block.type === "text")
+  const last = texts.length > 1 && Result.isFailure(parseText(raw)) ? texts.at(-1) : undefined
+  return answerOf(
+    decodeText(output, last === undefined || Result.isFailure(parseText(last.text)) ? raw : last.text),
+    raw
+  )
 }
 
 /**

@@ -13,28 +13,57 @@
  * )
  * ```
  *
- * A provider's module, and its SDK, is loaded when a model of it is asked for. Keys are read from `Config`.
+ * A provider's module, and its SDK, is loaded when a model of it is asked for. Keys are read from `Config`. Facts of a
+ * model (window, vision, prices, levels of thinking) come from tables; of one that is in none the first turn says, as a
+ * `Warning`, what was assumed.
  */
 import * as Config from "effect/Config"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import type { ChatModel } from "../core/ChatModel.ts"
+import * as Stream from "effect/Stream"
+import { ChatModel, type Service } from "../core/ChatModel.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import { defined } from "../support/defined.ts"
 import { normaliseName } from "../support/names.ts"
+import { profileOf } from "./internal/anthropic/models.ts"
 import { keyFrom } from "./internal/keys.ts"
+import { findModel } from "./internal/openai/models.ts"
+import type { Overrides } from "./internal/overrides.ts"
+import type { ModelFacts, Server } from "./internal/servers/Server.ts"
+import { factsAt, servers } from "./internal/servers/servers.ts"
+import type { ThinkingLevel } from "./internal/thinking.ts"
+import { makeWarner, warned } from "./internal/warned.ts"
 import { parametersOf, type ProviderProfile, withParameters } from "./ProviderProfile.ts"
 
 /**
- * A provider: the name before the colon, and the layer of each of its models.
+ * Settings of a model that win over what is known of it. `thinking` is how much it thinks before it answers, in the words
+ * of every provider: each model takes what is nearest.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ModelOptions extends Overrides {
+  readonly thinking?: ThinkingLevel | undefined
+  /** Address of the API; the variables of a provider (`OLLAMA_BASE_URL` and the like) by default. */
+  readonly baseURL?: string | undefined
+  /** The variable of the provider by default. */
+  readonly apiKey?: Redacted.Redacted | undefined
+}
+
+/**
+ * A provider: the name before the colon, and the layer of each of its models. What `options` say of facts holds
+ * whatever the layer does with them.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Provider<out E = ModelError | Config.ConfigError, out R = never> {
   readonly name: string
-  readonly layer: (model: string) => Layer.Layer<ChatModel, E, R>
+  readonly layer: (model: string, options: ModelOptions) => Layer.Layer<ChatModel, E, R>
 }
 
 /**
@@ -54,67 +83,87 @@ export class UnknownProvider extends Schema.TaggedError<UnknownProvider>()("Unkn
 
 const anthropic: Provider = {
   name: "anthropic",
-  layer: (model) =>
+  layer: (model, options) =>
     Layer.unwrap(
       Effect.map(
         Effect.promise(() => import("./AnthropicChatModel.ts")),
-        (AnthropicChatModel) => AnthropicChatModel.layerConfig({ model })
+        (AnthropicChatModel) => AnthropicChatModel.layerConfig({ model, ...options })
       )
     )
 }
 
 const bedrock: Provider = {
   name: "bedrock",
-  layer: (model) =>
+  layer: (model, { apiKey, ...options }) =>
     Layer.unwrap(
       Effect.map(
         Effect.promise(() => import("./BedrockChatModel.ts")),
-        (BedrockChatModel) => BedrockChatModel.layer({ model })
+        (BedrockChatModel) => BedrockChatModel.layer({ model, bearerToken: apiKey, ...options })
       )
     )
 }
 
 const openai: Provider = {
   name: "openai",
-  layer: (model) =>
+  layer: (model, options) =>
     Layer.unwrap(
       Effect.gen(function* () {
         const OpenAiChatModel = yield* Effect.promise(() => import("./OpenAiChatModel.ts"))
-        const moved = yield* Config.option(Config.String("OPENAI_BASE_URL"))
+        const baseURL = options.baseURL ?? Option.getOrUndefined(yield* Config.option(Config.String("OPENAI_BASE_URL")))
         // The key goes to the server that was named beside it, as with OpenAI's own SDK.
-        const elsewhere = Option.isNone(moved)
-          ? {}
-          : { baseURL: moved.value, apiKey: yield* keyFrom("OPENAI_API_KEY", { provider: "openai", model }) }
-        return OpenAiChatModel.layer({ model, ...elsewhere })
+        const apiKey =
+          options.apiKey ??
+          (baseURL === undefined ? undefined : yield* keyFrom("OPENAI_API_KEY", { provider: "openai", model }))
+        return OpenAiChatModel.layer({ model, ...options, baseURL, apiKey })
       })
     )
 }
 
 const llama: Provider = {
   name: "llama",
-  layer: (model) =>
+  layer: (model, { contextWindowTokens, structuredOutput, thinking }) =>
     Layer.unwrap(
       Effect.map(
         Effect.promise(() => import("./LlamaChatModel.ts")),
-        (LlamaChatModel) => LlamaChatModel.layer({ model })
+        (LlamaChatModel) =>
+          LlamaChatModel.layer({ model, contextSize: contextWindowTokens, structuredOutput, thinking })
       )
     )
 }
 
-/** A server that speaks Chat Completions. Where `key` names a variable, it must be there. */
-const compatible = (name: string, baseURL: string, key?: string): Provider => ({
+const ollama: Provider = {
+  name: "ollama",
+  layer: (model, options) =>
+    Layer.unwrap(
+      Effect.gen(function* () {
+        const OllamaChatModel = yield* Effect.promise(() => import("./OllamaChatModel.ts"))
+        const baseURL = options.baseURL ?? Option.getOrUndefined(yield* Config.option(Config.String("OLLAMA_BASE_URL")))
+        const key = yield* Config.option(Config.Redacted("OLLAMA_API_KEY"))
+        return OllamaChatModel.layer({
+          model,
+          ...options,
+          baseURL,
+          apiKey: options.apiKey ?? Option.getOrUndefined(key)
+        })
+      })
+    )
+}
+
+/** A server that speaks Chat Completions. Where it has a variable for its key, that must be there. */
+const compatible = ({ baseURL, key, name }: Server): Provider => ({
   name,
-  layer: (model) =>
+  layer: (model, options) =>
     Layer.unwrap(
       Effect.gen(function* () {
         const OpenAiCompatibleChatModel = yield* Effect.promise(() => import("./OpenAiCompatibleChatModel.ts"))
-        // A local server may be elsewhere than by default: OLLAMA_BASE_URL and the like.
+        // A local server may be elsewhere than by default: VLLM_BASE_URL and the like.
         const moved = yield* Config.option(Config.String(`${name.toUpperCase().replaceAll("-", "_")}_BASE_URL`))
         return OpenAiCompatibleChatModel.layer({
           model,
+          ...options,
           provider: name,
-          baseURL: Option.getOrElse(moved, () => baseURL),
-          apiKey: key === undefined ? undefined : yield* keyFrom(key, { provider: name, model })
+          baseURL: options.baseURL ?? Option.getOrElse(moved, () => baseURL),
+          apiKey: options.apiKey ?? (key === undefined ? undefined : yield* keyFrom(key, { provider: name, model }))
         })
       })
     )
@@ -131,30 +180,69 @@ export const providers: ReadonlyArray<Provider> = [
   bedrock,
   openai,
   llama,
-  compatible("ollama", "http://localhost:11434/v1"),
-  compatible("lm-studio", "http://localhost:1234/v1"),
-  compatible("llama-server", "http://localhost:8080/v1"),
-  compatible("vllm", "http://localhost:8000/v1"),
-  compatible("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-  compatible("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-  compatible("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-  compatible("together", "https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-  compatible("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-  compatible("xai", "https://api.x.ai/v1", "XAI_API_KEY"),
-  compatible("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY")
+  ollama,
+  ...servers.map(compatible)
 ]
+
+/** The facts in the tables of a model of a built-in provider; `undefined` where it is in none. */
+const tables: { readonly [provider: string]: (model: string) => Partial<ModelFacts> | undefined } = {
+  anthropic: (model) => (profileOf(model).rates === undefined ? undefined : {}),
+  bedrock: (model) => (profileOf(model).rates === undefined ? undefined : {}),
+  openai: findModel,
+  ...Object.fromEntries(servers.map((server) => [server.name, (model: string) => factsAt(server, model)]))
+}
+
+/** What was assumed of a model that no table knows, in words; nothing where all that matters was said. */
+const assumedOf = (provider: string, model: Service, given: Overrides): string | undefined => {
+  const known = Object.hasOwn(tables, provider) ? tables[provider] : undefined
+  const isSaid = given.contextWindowTokens !== undefined && given.supportsVision !== undefined
+  if (known === undefined || isSaid || known(model.modelId) !== undefined) return undefined
+  const window = model.contextWindowTokens
+  const facts = [
+    window === undefined ? "a context window of unknown size" : `a context window of ${window} tokens`,
+    model.supportsVision ? "images are sent to it" : "no images are sent to it",
+    ...(model.prices === undefined ? ["its prices are unknown"] : [])
+  ]
+  return `${provider}:${model.modelId} is not in the tables of models. Assumed: ${facts.join("; ")}. Say otherwise with contextWindowTokens, supportsVision and prices.`
+}
+
+/** A model with the facts that a caller gave, whose first turn says what was assumed of it. */
+const settled = (provider: string, model: Service, given: Overrides): Service => {
+  const { contextWindowTokens, prices, structuredOutput, supportsVision } = given
+  const own: Service = { ...model, ...defined({ contextWindowTokens, prices, structuredOutput, supportsVision }) }
+  const assumed = assumedOf(provider, own, given)
+  if (assumed === undefined) return own
+  const warn = makeWarner("model-facts", (text) => text)
+  return {
+    ...own,
+    makeSession: Effect.map(own.makeSession, ({ nextTurn }) => ({
+      nextTurn: (request) => Stream.suspend(() => warned(warn([assumed]), nextTurn(request)))
+    }))
+  }
+}
+
+/**
+ * Settings of {@link resolve}: those of the model, providers of one's own, and parameters by provider and model.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options<Own = ReadonlyArray<Provider>> extends ModelOptions {
+  readonly providers?: Own | undefined
+  readonly profiles?: ReadonlyArray<ProviderProfile> | undefined
+}
 
 /**
  * A layer of the model that `spec` names: `provider:model`, cut at the first colon, so that a model's own colons stay.
  * Providers are found whatever their case, `-` and `_`. `providers` come before the built-in ones; `profiles` are
- * parameters by provider and model, under those of a request.
+ * parameters by provider and model, under those of a request. The other options win over what is known of the model.
  *
  * @category combinators
  * @since 0.1.0
  */
 export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknown>> = ReadonlyArray<Provider<never>>>(
   spec: string,
-  options?: { readonly providers?: Own | undefined; readonly profiles?: ReadonlyArray<ProviderProfile> | undefined }
+  options?: Options<Own>
 ): Layer.Layer<
   ChatModel,
   UnknownProvider | ModelError | Config.ConfigError | ErrorOf<Own[number]>,
@@ -172,7 +260,21 @@ export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknow
   if (found === undefined || model === "") {
     return Layer.unwrap(Effect.fail(new UnknownProvider({ spec, known: all.map((provider) => provider.name) })))
   }
-  return withParameters(found.layer(model), parametersOf(options?.profiles ?? [], found.name, model))
+  const { profiles = [], providers: _, ...given } = options ?? {}
+  const isBuiltIn = providers.some((provider) => provider === found)
+  const { thinking } = given
+  // A provider of one's own takes the level as every model does: as a parameter.
+  const parameters = {
+    ...(isBuiltIn || thinking === undefined ? {} : { thinking }),
+    ...parametersOf(profiles, found.name, model)
+  }
+  const layer = Layer.effect(
+    ChatModel,
+    Effect.map(Layer.build(found.layer(model, given)), (context) =>
+      ChatModel.of(settled(isBuiltIn ? found.name : "", Context.get(context, ChatModel), given))
+    )
+  )
+  return withParameters(layer, parameters)
 }
 
 type ErrorOf<P> = P extends Provider<infer E, infer _R> ? E : never

@@ -36,6 +36,8 @@ import { makeWrapperTurns } from "./internal/llama/wrapperTurn.ts"
  *   most 32,768
  * - `sequences`: how many turns are generated at the same time, each with memory for a whole context; 1 by default.
  *   Others wait. With as many as agents that take turns, none has to read its conversation again
+ * - `structuredOutput`: an answer in a schema is held to it by a grammar (`native`, the default: an agent with tools is
+ *   asked for it once more, without them), or comes by a call of a tool
  * - `codec`: how the model is spoken to. By default the chat template in its file decides
  *
  * A request's `parameters` may hold `temperature`, `topK`, `topP`, `minP`, `seed`, `repeatPenalty`, `maxTokens` and
@@ -48,6 +50,7 @@ export interface Options extends Source, Settings {
   readonly contextSize?: number | undefined
   readonly sequences?: number | undefined
   readonly codec?: CodecChoice | undefined
+  readonly structuredOutput?: "native" | "tool" | undefined
 }
 
 const provider = "llama"
@@ -96,7 +99,7 @@ export const make = Effect.fn("LlamaChatModel.make")(function* (
     provider,
     supportsVision: false,
     contextWindowTokens: context.contextSize,
-    structuredOutput: "tool",
+    structuredOutput: options.structuredOutput ?? "native",
     makeSession: open({ origin, engine, context, pool, settings: options, makePrepare })
   }
 })

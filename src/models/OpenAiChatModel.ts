@@ -31,6 +31,7 @@ import { makeResponsesWriter } from "./internal/openai/responsesRequest.ts"
 import { makeSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
 import type { Overrides } from "./internal/overrides.ts"
+import type { ThinkingLevel } from "./internal/thinking.ts"
 
 /**
  * Connection and parameters of a model. Only parameters that are set are sent; those of a request win over them, and a
@@ -50,6 +51,8 @@ export interface Options extends Connection, Overrides, Parameters {
         readonly summary?: "auto" | "concise" | "detailed" | undefined
       }
     | undefined
+  /** How much the model thinks before it answers, in the words of every provider; `reasoning` wins over it. */
+  readonly thinking?: ThinkingLevel | undefined
   /** Has OpenAI keep the responses (for its dashboard, 30 days). `false` by default. */
   readonly store?: boolean | undefined
   /** Parameters of the API that have no option here, by the API's names. */
@@ -65,7 +68,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     provider,
     model,
     parameters: [jsonOf({ ...options, store }), parameters],
-    encryptedReasoning: !store && (reasoning !== undefined || isReasoning(model))
+    reasons: reasoning !== undefined || isReasoning(model),
+    efforts: known?.efforts
   }
   return ChatModel.of({
     modelId: model,

@@ -22,7 +22,6 @@ import { ChatModel } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
-import { normaliseName } from "../support/names.ts"
 import { makeChatDecoder } from "./internal/openai/chatDecode.ts"
 import { makeChatWriter } from "./internal/openai/chatRequest.ts"
 import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
@@ -31,7 +30,10 @@ import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.t
 import { makeSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
 import type { Overrides } from "./internal/overrides.ts"
-import { thinkTags } from "./internal/thinkTags.ts"
+import { plain, type Ways } from "./internal/servers/Server.ts"
+import { factsAt, serverOf } from "./internal/servers/servers.ts"
+import type { ThinkingLevel } from "./internal/thinking.ts"
+import type { ThinkTags } from "./internal/thinkTags.ts"
 
 /**
  * Connection and parameters of a model. Only parameters that are set are sent; those of a request win over them, and a
@@ -47,6 +49,8 @@ export interface Options extends Connection, Overrides, Parameters {
   /** Name of the server in messages and errors; `"openai-compatible"` by default. */
   readonly provider?: string | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
+  /** How much the model thinks before it answers, in the words of every provider; `reasoningEffort` wins over it. */
+  readonly thinking?: ThinkingLevel | undefined
   /** Texts at which the model stops. */
   readonly stop?: ReadonlyArray<string> | undefined
   /** Has the server keep the completion. */
@@ -60,39 +64,42 @@ export interface Options extends Connection, Overrides, Parameters {
   readonly parameters?: JsonObject | undefined
 }
 
-const tags = { auto: thinkTags, prefilled: { ...thinkTags, inside: true }, off: undefined }
+const tagsOf = ({ tag }: Ways, { thinkTags: how = "auto" }: Options): ThinkTags | undefined =>
+  how === "off" ? undefined : { open: `<${tag}>`, close: `</${tag}>`, inside: how === "prefilled" }
 
-/** Recognises Google's servers, whose models read less of JSON Schema. */
-const isGoogle = ({ baseURL = "", provider = "" }: Options): boolean =>
-  normaliseName(provider) === "gemini" || /^https:\/\/[^/]*\.googleapis\.com\//.test(baseURL)
+/** OpenAI's reasoning models refuse the name for the limit of an answer that everybody else knows. */
+const openAi: Ways = { ...plain, maxTokens: "max_completion_tokens" }
 
 const make = Effect.fnUntraced(function* (options: Options) {
   const { model, parameters = {} } = options
   const target = targetOf(options)
   const isOpenAi = target !== "other"
   const provider = options.provider ?? (isOpenAi ? target : "openai-compatible")
-  const known = findModel(model)
+  const server = isOpenAi ? undefined : serverOf(options.provider, options.baseURL)
+  const known = server === undefined ? findModel(model) : factsAt(server, model)
+  const ways = server?.ways ?? (isOpenAi ? openAi : plain)
   const client = yield* makeClient(options, "chat", provider, model)
   const settings = {
     provider,
     model,
     parameters: [jsonOf(options), parameters],
-    schemas: isGoogle(options) ? ("gemini" as const) : ("openai" as const),
-    maxTokensField: isOpenAi ? ("max_completion_tokens" as const) : ("max_tokens" as const)
+    ways: { ...ways, audio: ways.audio && (!isOpenAi || model.includes("audio")) },
+    efforts: known?.efforts
   }
+  const assumed = known ?? server?.assumed
   return ChatModel.of({
     modelId: model,
     provider,
-    supportsVision: options.supportsVision ?? known?.vision ?? isOpenAi,
-    contextWindowTokens: options.contextWindowTokens ?? known?.contextWindowTokens,
-    structuredOutput: options.structuredOutput ?? (isOpenAi ? "native" : "tool"),
-    prices: options.prices ?? (isOpenAi ? known?.prices : undefined),
+    supportsVision: options.supportsVision ?? assumed?.vision ?? isOpenAi,
+    contextWindowTokens: options.contextWindowTokens ?? assumed?.contextWindowTokens,
+    structuredOutput: options.structuredOutput ?? (isOpenAi || ways.native?.test(model) === true ? "native" : "tool"),
+    prices: options.prices ?? (isOpenAi || server !== undefined ? known?.prices : undefined),
     makeSession: makeSessions(client, {
       provider,
       model,
       makeWriter: () => makeChatWriter(settings),
       send: (body) => (sdk, signal) => sdk.chat.completions.create(body, { signal }),
-      makeDecoder: (context) => makeChatDecoder({ ...context, thinkTags: tags[options.thinkTags ?? "auto"] })
+      makeDecoder: (context) => makeChatDecoder({ ...context, thinkTags: tagsOf(ways, options) })
     })
   })
 })

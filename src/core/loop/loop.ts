@@ -71,7 +71,8 @@ const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
   }
   yield* startRound(live)
   yield* save(live)
-  const message = yield* ask(live, requestOf(live))
+  const request = requestOf(live)
+  const message = yield* ask(live, memory.repairs > 0 ? { ...request, ...Output.repairRequest(live) } : request)
   yield* Tools.appendTurn(live, message)
   const after = afterModel.length === 0 ? undefined : yield* directed(afterModel, live.run, message)
   let step: Step

@@ -38,6 +38,14 @@ export const requestSchema = (live: Live): JsonObject | undefined => {
 }
 
 /**
+ * The request of a round in which a wrong answer is given again: the model is made to give it, and nothing else. One
+ * that gives it by its JSON-schema mode is kept from calling tools, and is held to the schema then if it can be at all.
+ */
+export const repairRequest = (live: Live): Pick<ModelRequest, "toolChoice"> => ({
+  toolChoice: isNative(live) ? "none" : { tool: finalAnswer }
+})
+
+/**
  * The last request of a run: no tools but the one that takes the answer. The notice is the last message of
  * the request and not of the history; the system prompt stays as it was, so that a provider's cache still fits.
  */

@@ -55,11 +55,17 @@ const sourceOf = (wire: JsonObject): Sources.Cited | undefined => {
   return id === undefined || id === "" ? undefined : Sources.make({ key: id, title, snippet })
 }
 
+const placed = (place: unknown, offset: number): unknown => {
+  const at = placeOf(place)
+  return at === undefined ? place : at + offset
+}
+
 /**
  * The citations of a text, as its provider wrote them: annotations of OpenAI (`url_citation`, `file_citation` …, nested
- * or not), citations of Anthropic (pages, characters, blocks, search results). What can't be read is left out.
+ * or not), citations of Anthropic (pages, characters, blocks, search results). What can't be read is left out. The
+ * provider's places begin `offset` characters into the text.
  */
-export const citationsOf = (wires: ReadonlyArray<JsonObject>, text: string): ReadonlyArray<Citation> =>
+export const citationsOf = (wires: ReadonlyArray<JsonObject>, text: string, offset = 0): ReadonlyArray<Citation> =>
   wires.slice(0, most).flatMap((outer): ReadonlyArray<Citation> => {
     const wire = { ...outer, ...objectOf(outer[stringOf(outer["type"]) ?? ""]) }
     const source = sourceOf(wire)
@@ -69,7 +75,7 @@ export const citationsOf = (wires: ReadonlyArray<JsonObject>, text: string): Rea
     return [
       {
         source,
-        ...passageOf(text, wire["start_index"], wire["end_index"]),
+        ...passageOf(text, placed(wire["start_index"], offset), placed(wire["end_index"], offset)),
         ...(quote === undefined ? {} : { quote: cut(quote, 1_000) }),
         ...(locator === undefined ? {} : { locator })
       }
@@ -79,8 +85,9 @@ export const citationsOf = (wires: ReadonlyArray<JsonObject>, text: string): Rea
 /** The property of a text block for its citations, if there are any. */
 export const cited = (
   wires: ReadonlyArray<JsonObject>,
-  text: string
+  text: string,
+  offset = 0
 ): { readonly citations?: ReadonlyArray<Citation> } => {
-  const citations = citationsOf(wires, text)
+  const citations = citationsOf(wires, text, offset)
   return citations.length === 0 ? {} : { citations }
 }

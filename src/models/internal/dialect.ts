@@ -19,20 +19,26 @@ import { wellFormed, wellFormedObject } from "./wellFormed.ts"
  *   at the very start and become human turns elsewhere
  * - `reasoning`: which reasoning is sent back: what this provider attached data to, all of it, or none
  * - `media`: which images and files can be sent in a message of this role; for the others stands a note
+ * - `asText`: a file in the place of which its text can stand
  * - `toolMedia`: images and files of tool results stay there, or come in a human turn behind the results
  * - `humanFirst`, `humanLast`: the provider wants a human turn at the beginning, at the end
- * - `callIdLength`: the longest call id that is accepted, in characters
+ * - `callIdLength`: the longest call id that is accepted, in characters; with `callIdsExactly` so many letters and digits
  */
 export interface Dialect {
   readonly provider: string
   readonly systemMessages: "keep" | "human" | "fold"
   readonly reasoning: "own" | "all" | "none"
   readonly media: (block: ImageBlock | FileBlock, role: "human" | "tool") => boolean
+  readonly asText?: ((block: FileBlock) => TextBlock | undefined) | undefined
   readonly toolMedia: "inline" | "after"
   readonly humanFirst: boolean
   readonly humanLast: boolean
   readonly callIdLength: number
+  readonly callIdsExactly?: boolean | undefined
 }
+
+/** Content of a person or a tool. */
+export type Shown = TextBlock | ImageBlock | FileBlock
 
 /** Gives the data of this provider in a block's, call's or message's `providerData`. */
 export const dataOf = (
@@ -49,6 +55,7 @@ export const placeholders = {
   emptyResult: text("(The tool gave no output.)"),
   noResult: text("No result of this call is known: the run ended before it was recorded."),
   mediaBelow: text("(What the tool gave is in the next message.)"),
+  resultsRead: text("(The results were read.)"),
   cutHistory: text("(What was said before is not shown.)"),
   goOn: text("Continue."),
   movedMedia: (toolName: string) => text(`From the result of ${wellFormed(toolName)}:`),
@@ -79,20 +86,21 @@ const textOf = <B extends TextBlock | ReasoningBlock>(block: B): B =>
 
 const isBlank = (block: Block): boolean => block.type === "text" && block.text.trim() === ""
 
+const mediaOf = (block: ImageBlock | FileBlock, dialect: Dialect, role: "human" | "tool"): Shown =>
+  (block.type === "file" ? dialect.asText?.(unwrapped(block)) : undefined) ??
+  (dialect.media(block, role) ? named(unwrapped(block)) : standIn(block))
+
 /** Gives the content of a person, a system message or a tool as this provider can read it; never an empty block. */
 export const contentOf = (
   blocks: ReadonlyArray<Block>,
   dialect: Dialect,
   role: "system" | "human" | "tool"
-): ReadonlyArray<TextBlock | ImageBlock | FileBlock> => {
-  const content: Array<TextBlock | ImageBlock | FileBlock> = []
+): ReadonlyArray<Shown> => {
+  const content: Array<Shown> = []
   for (const block of blocks) {
     if (block.type === "reasoning" || isBlank(block)) continue
     if (block.type === "text") content.push(textOf(block))
-    else
-      content.push(
-        role !== "system" && isSound(block) && dialect.media(block, role) ? named(unwrapped(block)) : standIn(block)
-      )
+    else content.push(role === "system" || !isSound(block) ? standIn(block) : mediaOf(block, dialect, role))
   }
   return content
 }

@@ -140,6 +140,15 @@ export const providerError = (origin: Origin, failure: ProviderFailure): ModelEr
   )
 }
 
+/** The failure of a request that sets what is made from the run. */
+export const reservedParameter = (provider: string, model: string, name: string): ModelError =>
+  new ModelError({
+    provider,
+    model,
+    reason: { _tag: "InvalidRequest" },
+    detail: `parameters can't set "${name}": it is made from the run`
+  })
+
 /** Makes the error of an answer that is not what the protocol says. */
 export const badResponse = (origin: Origin, detail: string): ModelError =>
   new ModelError({

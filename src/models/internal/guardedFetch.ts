@@ -55,6 +55,16 @@ const watchEvents = (): Watch => {
   }
 }
 
+/** Counts what is held of a line. */
+const watchLines = (): Watch => {
+  let pending = 0
+  return (chunk) => {
+    const end = chunk.lastIndexOf(10)
+    pending = end < 0 ? pending + chunk.length : chunk.length - end
+    return pending > largestEvent ? tooLarge("a line of the stream", largestEvent) : undefined
+  }
+}
+
 /** Reads the lengths of AWS's frames: the SDK allocates what they say. */
 const watchFrames = (): Watch => {
   let left = 0
@@ -95,8 +105,13 @@ const headOf = ({ headers, status }: Response): ResponseInit => ({ headers, stat
 const bounded = (response: Response, origin: Origin): Response => {
   // An SDK takes an answer without a body for a connection that failed.
   if (response.body === null) return new Response("", { headers: response.headers })
-  const isFramed = (response.headers.get("content-type") ?? "").includes("vnd.amazon.eventstream")
-  const watch = watchAll(isFramed ? watchFrames() : watchEvents())
+  const type = response.headers.get("content-type") ?? ""
+  const own = type.includes("vnd.amazon.eventstream")
+    ? watchFrames()
+    : type.includes("ndjson")
+      ? watchLines()
+      : watchEvents()
+  const watch = watchAll(own)
   const reader = response.body.getReader()
   const leave = (reason: unknown): Promise<void> => reader.cancel(reason).then(undefined, () => undefined)
   const body = new ReadableStream<Uint8Array>(

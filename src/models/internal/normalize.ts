@@ -5,16 +5,13 @@
  * A codec gets turns instead of messages. An ai turn carries its calls zipped with their results, so an orphan answer
  * or an unanswered call can't be written down.
  */
-import type { FileBlock, ImageBlock, ReasoningBlock, TextBlock } from "../../core/Content.ts"
+import type { ReasoningBlock, TextBlock } from "../../core/Content.ts"
 import type { JsonObject } from "../../core/Json.ts"
 import type { AiMessage, Message, TurnStop } from "../../core/Message.ts"
 import { makeCallIds } from "./callIds.ts"
-import { contentOf, dataOf, type Dialect, placeholders, saidOf } from "./dialect.ts"
+import { contentOf, dataOf, type Dialect, placeholders, saidOf, type Shown } from "./dialect.ts"
 import { isSound, nameOf } from "./media.ts"
 import { wellFormed, wellFormedObject } from "./wellFormed.ts"
-
-/** Content of a person or a tool. */
-export type Shown = TextBlock | ImageBlock | FileBlock
 
 /** The one answer to a call. `index` says where in the history it is; absent when there was none. */
 export interface Answer {
@@ -203,7 +200,7 @@ export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Messa
   const damaged: Array<{ readonly index: number; readonly name: string }> = []
   const turns: Array<Turn> = []
   const marks: Array<Mark> = []
-  const ids = makeCallIds(dialect.callIdLength)
+  const ids = makeCallIds(dialect.callIdLength, dialect.callIdsExactly)
 
   /** Forgets what came of messages that changed, and the last step: answers to it may have come. */
   const rewind = (history: ReadonlyArray<Message>): number => {

@@ -30,8 +30,8 @@ export const silent = ({ model, provider }: Origin, idle: number): ModelError =>
  * nothing. Time in which nobody waits does not count.
  */
 export const patiently =
-  (make: (signal: AbortSignal) => AsyncIterable<unknown>, origin: Origin, idle: number) =>
-  (left: AbortSignal): AsyncIterable<unknown> => ({
+  <A>(make: (signal: AbortSignal) => AsyncIterable<A>, origin: Origin, idle: number) =>
+  (left: AbortSignal): AsyncIterable<A> => ({
     [Symbol.asyncIterator]: () => {
       const request = new AbortController()
       left.addEventListener("abort", () => request.abort(left.reason), { once: true })
@@ -40,7 +40,7 @@ export const patiently =
       return {
         next: () =>
           observed(
-            new Promise((resolve, reject) => {
+            new Promise<IteratorResult<A>>((resolve, reject) => {
               const since = Date.now()
               const giveUp = (): void => {
                 const error = silent(origin, idle)

@@ -79,7 +79,7 @@ const own: Own = {
 
 const settings: fc.Arbitrary<Settings> = fc.record(
   {
-    thinking: fc.constantFrom("adaptive" as const, "off" as const, { budgetTokens: 2048, interleaved: true }),
+    thinking: fc.constantFrom("adaptive" as const, "off" as const, { budget: 2048, interleaved: true }),
     cache: fc.constantFrom("off" as const, { ttl: "5m" as const }, { ttl: "1h" as const })
   },
   { requiredKeys: [] }
@@ -213,7 +213,7 @@ describe("thinking", () => {
       Message.ai([], { toolCalls: [call("a")] }),
       Message.tool("1", { toolCallId: "a", toolName: "search" })
     ]
-    const set = { thinking: { budgetTokens: 2048, interleaved: true } }
+    const set = { thinking: { budget: 2048, interleaved: true } }
     const options = { model: "claude-sonnet-4-5" }
     const without = encoder(set, options)(request(messages))
     expect([without.body.thinking, without.betas]).toEqual([undefined, []])

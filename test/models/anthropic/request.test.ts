@@ -72,7 +72,7 @@ describe("a request", () => {
     Effect.gen(function* () {
       const { body, headers } = yield* sent({
         model: "claude-sonnet-4-5",
-        thinking: { budgetTokens: 40_000, interleaved: true }
+        thinking: { budget: 40_000, interleaved: true }
       })
       expect(body.thinking).toEqual({ type: "enabled", budget_tokens: 40_000 })
       expect(body.max_tokens).toBe(44_096)
@@ -160,7 +160,7 @@ describe("tools", () => {
 
   it.live.each<Partial<AnthropicChatModel.Options>>([
     { model: "claude-opus-5-5" },
-    { model: "claude-sonnet-4-5", thinking: { budgetTokens: 2_048 } }
+    { model: "claude-sonnet-4-5", thinking: { budget: 2_048 } }
   ])("a model that can't be made to call is asked to: %j", (options) =>
     Effect.gen(function* () {
       const { body } = yield* sent({ ...options, cache: "off" }, { ...offered, toolChoice: { tool: "search" } })

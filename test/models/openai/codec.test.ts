@@ -4,6 +4,7 @@ import { type Json, Message } from "effect-deepagents"
 import fc from "fast-check"
 import { makeChatWriter } from "../../../src/models/internal/openai/chatRequest.ts"
 import { makeResponsesWriter } from "../../../src/models/internal/openai/responsesRequest.ts"
+import { plain } from "../../../src/models/internal/servers/Server.ts"
 import { scaled } from "../../scale.ts"
 import * as histories from "../internal/histories.ts"
 import * as Server from "../servers/openai.ts"
@@ -64,8 +65,14 @@ const asked = fc
 describe("OpenAI's codecs: any history is valid on the wire", () => {
   it("Responses", () => {
     fc.assert(
-      fc.property(asked, fc.boolean(), (one, encryptedReasoning) => {
-        const write = makeResponsesWriter({ provider: "openai", model, parameters: [], encryptedReasoning })
+      fc.property(asked, fc.boolean(), (one, store) => {
+        const write = makeResponsesWriter({
+          provider: "openai",
+          model,
+          parameters: [{ store }],
+          reasons: !store,
+          efforts: undefined
+        })
         const written = Result.getOrThrow(write(one))
         assert.deepStrictEqual(responsesProblems(written.body), [])
       }),
@@ -80,8 +87,8 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
           provider: "openai",
           model,
           parameters: [],
-          schemas: "openai" as const,
-          maxTokensField: "max_tokens"
+          ways: plain,
+          efforts: undefined
         })
         const written = Result.getOrThrow(write(one))
         assert.deepStrictEqual(chatProblems(written.body), [])
@@ -91,13 +98,13 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
   })
 
   it("a session that wrote the history before writes the same as a new one", () => {
-    const settings = { provider: "openai", model, parameters: [], encryptedReasoning: true }
+    const settings = { provider: "openai", model, parameters: [{ store: false }], reasons: true, efforts: undefined }
     const chat = {
       provider: "openai",
       model,
       parameters: [],
-      schemas: "openai" as const,
-      maxTokensField: "max_tokens" as const
+      ways: plain,
+      efforts: undefined
     }
     fc.assert(
       fc.property(fc.array(asked, { minLength: 2, maxLength: 4 }), (requests) => {
@@ -127,13 +134,19 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
     ])
     const shorter = request(turns.slice(0, 3).flat(), { tools: [search] })
     const longer = request(turns.flat(), { tools: [search] })
-    const write = makeResponsesWriter({ provider: "openai", model, parameters: [], encryptedReasoning: true })
+    const write = makeResponsesWriter({
+      provider: "openai",
+      model,
+      parameters: [{ store: false }],
+      reasons: true,
+      efforts: undefined
+    })
     const writeChat = makeChatWriter({
       provider: "openai",
       model,
       parameters: [],
-      schemas: "openai" as const,
-      maxTokensField: "max_tokens"
+      ways: plain,
+      efforts: undefined
     })
     const before = [Result.getOrThrow(write(shorter)).body.input, Result.getOrThrow(writeChat(shorter)).body.messages]
     const after = [Result.getOrThrow(write(longer)).body.input, Result.getOrThrow(writeChat(longer)).body.messages]

@@ -119,21 +119,35 @@ export const responsesProblems = (body: Any): ReadonlyArray<string> => {
         `${index}: reasoning without the item that it led to`
       )
     afterReasoning = type === "reasoning"
-    if (!["function_call_output", "function_call", "reasoning", "web_search_call"].includes(type)) {
+    if (
+      !["function_call_output", "function_call", "reasoning", "web_search_call"].includes(type) &&
+      !type.endsWith("_call")
+    ) {
       must(open.length === 0 || item.role === "assistant", `${index}: calls without an answer: ${open.join()}`)
     }
     switch (type) {
       case "message":
         must(["user", "assistant", "system", "developer"].includes(item.role), `${index}: role ${item.role}`)
-        if (item.role === "assistant") must(isText(item.content), `${index}: empty answer`)
+        must(
+          item.role !== "assistant" ||
+            item.id !== undefined ||
+            body.store !== true ||
+            body.input[index - 1]?.type !== "reasoning",
+          `${index}: reasoning was provided without its required following item`
+        )
+        if (item.role === "assistant" && item.id !== undefined) {
+          must(body.store === true && item.id.startsWith("msg_"), `${index}: an id that is stored nowhere`)
+          must(
+            item.content.length > 0 &&
+              item.content.every((part: Any) => part.type === "output_text" && isText(part.text) && part.annotations),
+            `${index}: empty answer`
+          )
+        } else if (item.role === "assistant") must(isText(item.content), `${index}: empty answer`)
         else content(item.content, `${index}`)
         break
       case "reasoning":
         must(isText(item.id) && Array.isArray(item.summary) && item.status === undefined, `${index}: reasoning`)
-        must(
-          !body.include?.includes("reasoning.encrypted_content") || isText(item.encrypted_content),
-          `${index}: reasoning that is stored nowhere`
-        )
+        must(body.store === true || isText(item.encrypted_content), `${index}: reasoning that is stored nowhere`)
         break
       case "function_call":
         must(
@@ -151,7 +165,7 @@ export const responsesProblems = (body: Any): ReadonlyArray<string> => {
         content(item.output, `${index}`)
         break
       default:
-        must(type === "web_search_call", `${index}: unknown item ${type}`)
+        must(/^(?:[a-z_]+_call|mcp_list_tools)$/.test(type), `${index}: unknown item ${type}`)
     }
   }
   must(!afterReasoning, "reasoning at the end")

@@ -5,8 +5,7 @@ import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type { FileBlock, ImageBlock, TextBlock } from "../../../core/Content.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
-import { dataOf, type Dialect } from "../dialect.ts"
-import type { Shown } from "../normalize.ts"
+import { dataOf, type Dialect, type Shown } from "../dialect.ts"
 import type { DocumentPart, ImagePart, ImageType, TextPart } from "./wire.ts"
 
 /** The key under which what Claude needs back verbatim is kept: the same on every platform that serves it. */

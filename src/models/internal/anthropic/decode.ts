@@ -26,6 +26,17 @@ export interface Reading {
   readonly fail: (fault: Fault) => ModelError
 }
 
+/** Takes in the text of a block that goes back as it came: it comes in one piece, or in several. */
+const join = (block: Extract<Open, { readonly kind: "verbatim" }>, delta: JsonObject): void => {
+  for (const key of ["content", "encrypted_content"]) {
+    const more = delta[key]
+    const before = block.start[key]
+    if (typeof more === "string") {
+      block.start = { ...block.start, [key]: typeof before === "string" ? before + more : more }
+    }
+  }
+}
+
 const broken = (problem: string): Fault => ({ _tag: "Protocol", problem })
 
 /** Makes a decoder for one answer. Events and blocks of types that are not known say nothing. */
@@ -82,6 +93,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading): TurnDecod
       }
       case "call":
       case "verbatim": {
+        if (block.kind === "verbatim") join(block, delta)
         const more = text(delta["partial_json"])
         block.json += more
         const id = block.kind === "call" ? block.id : text(block.start["id"])
@@ -92,6 +104,14 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading): TurnDecod
       case "ignored":
         return
     }
+  }
+
+  /** Streams input that a block began with. */
+  const inOnePiece = (block: Extract<Open, { readonly kind: "call" | "verbatim" }>, sink: Sink): void => {
+    const input = objectOf(block.start["input"])
+    if (block.json !== "" || Object.keys(input).length === 0) return
+    const id = block.kind === "call" ? block.id : text(block.start["id"])
+    sink.emit({ _tag: "ToolCallDelta", id, delta: JSON.stringify(input) })
   }
 
   const take = (event: JsonObject, sink: Sink): Fault | undefined => {
@@ -112,6 +132,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading): TurnDecod
         grow(open, objectOf(event["delta"]), sink)
         return undefined
       case "content_block_stop":
+        if (open?.kind === "call" || open?.kind === "verbatim") inOnePiece(open, sink)
         if (open?.kind === "call") open.closed = true
         return undefined
       case "message_delta": {

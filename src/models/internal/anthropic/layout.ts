@@ -7,11 +7,12 @@ import type { VerbatimPart } from "./wire.ts"
 
 /**
  * The order of an answer, where it is not "what was said, then the calls": `said`, `call` and `malformed` stand for the
- * next one of these, an object is a block of Anthropic's own tools, which goes back as it came.
+ * next one of these, an object is a block of Anthropic's own (what its
+ * tools did, what it made of a conversation that grew too long), which goes back as it came.
  */
 export type Layout = ReadonlyArray<"said" | "call" | "malformed" | VerbatimPart>
 
-const verbatim = /^(server_tool_use|mcp_tool_use|container_upload|\w+_tool_result)$/
+const verbatim = /^(server_tool_use|mcp_tool_use|container_upload|compaction|fallback|\w+_tool_result)$/
 
 /** Reports whether a block is one of those that go back as they came. */
 export const isVerbatim = (value: unknown): value is VerbatimPart =>

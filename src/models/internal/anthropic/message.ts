@@ -27,7 +27,7 @@ export type Open =
       json: string
       closed: boolean
     }
-  | { readonly kind: "verbatim"; readonly start: JsonObject; json: string }
+  | { readonly kind: "verbatim"; start: JsonObject; json: string }
   | { readonly kind: "ignored" }
 
 /** The received parts: content blocks by index, the message's first and last fields. */
@@ -102,7 +102,10 @@ export const assemble = ({ blocks, filtered, id, start, stop, usage }: Answer): 
   const ordered = [...blocks].toSorted(([left], [right]) => left - right).map(([, block]) => block)
   const last = ordered.at(-1)
   for (const block of ordered) {
-    if (block.kind === "text" && block.text.trim() !== "") {
+    // A blank between two texts is one of the answer, and of no other use: it is not sent back.
+    if (block.kind === "text" && block.text !== "" && block.text.trim() === "" && content.at(-1)?.type === "text") {
+      content.push({ type: "text", text: block.text })
+    } else if (block.kind === "text" && block.text.trim() !== "") {
       const own = block.citations.length === 0 ? {} : { providerData: { [dataKey]: { citations: block.citations } } }
       say({ type: "text", text: block.text, ...cited(block.citations, block.text), ...own })
     } else if (block.kind === "thinking" && (block.text !== "" || block.signature !== "")) {
@@ -135,6 +138,7 @@ export const assemble = ({ blocks, filtered, id, start, stop, usage }: Answer): 
         id: stringOf(start["id"]),
         stopSequence: stringOf(stop["stop_sequence"]),
         stopDetails: isObject(stop["stop_details"]) ? stop["stop_details"] : undefined,
+        container: stringOf(objectOf(stop["container"])["id"]) ?? stringOf(objectOf(start["container"])["id"]),
         layout: isPlain(layout) ? undefined : layout
       })
     }

@@ -20,6 +20,7 @@ export interface Rates {
  * - `structuredOutput`: whether an answer in a schema can be asked for
  * - `forcedTools`: whether the model can be made to call a tool
  * - `thinkingOff`: how the model is told not to think
+ * - `thinkingBy`: how it is told how much to think: tokens, levels, or either
  */
 export interface Profile {
   readonly contextWindowTokens: number | undefined
@@ -29,6 +30,7 @@ export interface Profile {
   readonly structuredOutput: "native" | "tool"
   readonly forcedTools: boolean
   readonly thinkingOff: "disabled" | "between_tools"
+  readonly thinkingBy: "budget" | "level" | "either"
   readonly rates?: Rates | undefined
 }
 
@@ -39,13 +41,19 @@ const current: Profile = {
   supportsVision: true,
   structuredOutput: "native",
   forcedTools: true,
-  thinkingOff: "disabled"
+  thinkingOff: "disabled",
+  thinkingBy: "level"
 }
 
 /** From Fable 5.1 on, a tool can be offered but not forced. */
 const unforced: Profile = { ...current, forcedTools: false }
 
-const before46: Profile = { ...current, contextWindowTokens: 200_000, maxOutputTokens: 64_000 }
+const before46: Profile = {
+  ...current,
+  contextWindowTokens: 200_000,
+  maxOutputTokens: 64_000,
+  thinkingBy: "budget"
+}
 
 const before45: Profile = { ...before46, maxOutputTokens: 32_000, structuredOutput: "tool" }
 
@@ -60,13 +68,13 @@ const table: { readonly [model: string]: Profile } = {
   "claude-opus-5": { ...current, rates: rates(5, 25) },
   "claude-opus-4-8": { ...current, rates: rates(5, 25) },
   "claude-opus-4-7": { ...current, rates: rates(5, 25) },
-  "claude-opus-4-6": { ...current, rates: rates(5, 25) },
+  "claude-opus-4-6": { ...current, thinkingBy: "either", rates: rates(5, 25) },
   "claude-opus-4-5": { ...before46, rates: rates(5, 25) },
   "claude-opus-4-1": { ...before45, rates: rates(15, 75) },
   "claude-opus-4": { ...before45, rates: rates(15, 75) },
   "claude-sonnet-5-5": { ...unforced, thinkingOff: "between_tools", rates: rates(2, 10, 0.1) },
   "claude-sonnet-5": { ...current, rates: rates(2, 10) },
-  "claude-sonnet-4-6": { ...current, rates: rates(3, 15) },
+  "claude-sonnet-4-6": { ...current, thinkingBy: "either", rates: rates(3, 15) },
   "claude-sonnet-4-5": { ...before46, rates: rates(3, 15) },
   "claude-sonnet-4": { ...before45, maxOutputTokens: 64_000, rates: rates(3, 15) },
   "claude-haiku-5-5": { ...current, rates: { ...rates(0.1, 0.5), long: { ...rates(0.5, 2.5), above: 100_000 } } },
@@ -81,7 +89,8 @@ const unknownClaude: Profile = {
   supportsVision: true,
   structuredOutput: "tool",
   forcedTools: false,
-  thinkingOff: "disabled"
+  thinkingOff: "disabled",
+  thinkingBy: "either"
 }
 
 /** Another model behind a server that speaks this API. */

@@ -5,7 +5,8 @@ import * as Result from "effect/Result"
 import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
 import { isObject } from "../../../core/Json.ts"
 import { defined } from "../../../support/defined.ts"
-import { makeNormalizer } from "../normalize.ts"
+import { makeNormalizer, type Turn } from "../normalize.ts"
+import { budgetOf, effortOf, thinkingFrom, type ThinkingLevel, withThinking } from "../thinking.ts"
 import { makeToolNames, type ToolNames } from "../toolNames.ts"
 import { toolSchema } from "../toolSchema.ts"
 import { wellFormed } from "../wellFormed.ts"
@@ -48,20 +49,39 @@ const nameLength = 128
 /** Tokens for an answer beyond the thinking before it, where only those of the thinking were given. */
 const answerTokens = 4_096
 
-const thinkingOf = ({ profile, settings }: Encoding): Thinking | undefined => {
-  const { showThinking, thinking } = settings
-  const display = showThinking === undefined ? {} : ({ display: showThinking ? "summarized" : "omitted" } as const)
-  if (thinking === "off") return { type: profile.thinkingOff }
-  if (thinking === undefined && showThinking === undefined) return undefined
-  if (thinking === undefined || thinking === "adaptive") return { type: "adaptive", ...display }
-  return { type: "enabled", budget_tokens: thinking.budgetTokens, ...display }
+/** The smallest budget that the API takes. */
+const leastBudget = 1_024
+
+type Effort = NonNullable<Settings["effort"]>
+
+/** The effort that stands for a level, where a model has no budgets. */
+const effortFor = (level: ThinkingLevel): Effort => {
+  const chosen = effortOf(level, ["low", "medium", "high"])
+  return chosen === "low" || chosen === "medium" ? chosen : "high"
 }
 
-const maxTokensOf = ({ profile, settings }: Encoding): number => {
+/** The thinking of a request, and the effort that comes with it. */
+const thinkingOf = ({
+  profile,
+  settings
+}: Encoding): { readonly thinking?: Thinking | undefined; readonly effort?: Effort | undefined } => {
+  const { effort, showThinking, thinking } = settings
+  const display = showThinking === undefined ? {} : ({ display: showThinking ? "summarized" : "omitted" } as const)
+  if (thinking === "off") return { thinking: { type: profile.thinkingOff }, effort }
+  if (thinking === undefined && showThinking === undefined) return { effort }
+  if (thinking === undefined || thinking === "adaptive") return { thinking: { type: "adaptive", ...display }, effort }
+  const budget = budgetOf(thinking)
+  if (budget === 0) return { thinking: { type: profile.thinkingOff }, effort }
+  const byBudget = profile.thinkingBy === "budget" || (profile.thinkingBy === "either" && typeof thinking === "object")
+  return byBudget
+    ? { thinking: { type: "enabled", budget_tokens: Math.max(leastBudget, budget), ...display }, effort }
+    : { thinking: { type: "adaptive", ...display }, effort: effort ?? effortFor(thinking) }
+}
+
+const maxTokensOf = ({ profile, settings }: Encoding, thinking: Thinking | undefined): number => {
   if (settings.maxTokens !== undefined) return settings.maxTokens
-  const { thinking } = settings
-  if (typeof thinking !== "object") return profile.maxTokens
-  return Math.min(profile.maxOutputTokens, Math.max(profile.maxTokens, thinking.budgetTokens + answerTokens))
+  if (thinking?.type !== "enabled") return profile.maxTokens
+  return Math.min(profile.maxOutputTokens, Math.max(profile.maxTokens, thinking.budget_tokens + answerTokens))
 }
 
 /**
@@ -81,15 +101,33 @@ const toolOf = (tool: ToolDefinition, names: ToolNames): Tool => ({
   input_schema: toolSchema(tool.parameters, "anthropic")
 })
 
+/**
+ * The container of a turn that goes on: what runs in it called a tool, and waits for the result.
+ */
+const containerOf = (turn: Turn | undefined): string | undefined => {
+  if (turn?.role !== "ai" || (turn.calls.length === 0 && turn.stopReason !== "pause")) return undefined
+  const container = turn.data?.["container"]
+  return typeof container === "string" && container !== "" ? container : undefined
+}
+
+/** What a caller says of the container stays: its skills, or another one. */
+const inContainer = (body: Body, id: string): Body => {
+  const { container } = body
+  return typeof container === "string" ? body : { ...body, container: isObject(container) ? { id, ...container } : id }
+}
+
 /** The tool choice, and what is said to a model that can't be made to choose so. */
 const choiceOf = (
   { profile }: Encoding,
   request: ModelRequest,
   thinking: Thinking | undefined,
+  tools: ReadonlyArray<ToolDefinition>,
   names: ToolNames
 ): { readonly choice?: ToolChoice | undefined; readonly plea?: string | undefined } => {
-  const { toolChoice, tools } = request
-  if (toolChoice === "none" || tools.length === 0) return { choice: { type: "none" } }
+  const { toolChoice } = request
+  // Tools that are there for the cache alone are not to be called.
+  const isOff = request.tools.length === 0 && tools.length > 0
+  if (toolChoice === "none" || isOff) return { choice: { type: "none" } }
   if (toolChoice === "auto") return {}
   const name = toolChoice === "required" ? undefined : names.wire(toolChoice.tool)
   if (profile.forcedTools && thinking?.type !== "enabled") {
@@ -106,8 +144,8 @@ const withPlea = (messages: ReadonlyArray<Message>, plea: string): ReadonlyArray
     : [...messages, { role: "user", content: [part] }]
 }
 
-const outputConfig = ({ settings }: Encoding, output: OutputRequest | undefined): Body["output_config"] => {
-  const config = defined({ effort: settings.effort, format: output?.format })
+const outputConfig = (effort: Effort | undefined, output: OutputRequest | undefined): Body["output_config"] => {
+  const config = defined({ effort, format: output?.format })
   return Object.keys(config).length === 0 ? undefined : config
 }
 
@@ -128,11 +166,11 @@ const interleaved = "interleaved-thinking-2025-05-14"
  * with the name of a parameter that is not the caller's to set.
  */
 export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Result.Result<Encoded, string>) => {
-  const { fields, model, remote, settings } = encoding
+  const { fields, model, remote } = encoding
   const normalize = makeNormalizer(dialect(remote))
   const encodeHistory = makeHistoryEncoder()
   const outputOf = makeOutputRequests()
-  const ttl = cacheTtl(settings)
+  const ttl = cacheTtl(encoding.settings)
   let offered: ReadonlyArray<ToolDefinition> = []
   let names = makeToolNames([], nameLength)
 
@@ -146,9 +184,17 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
       request.tools.length > 0 || turns.some((turn) => turn.role === "ai" && turn.calls.length > 0) ? offered : []
     const hints = ttl === undefined ? [] : request.cacheHints
     const { messages, places } = encodeHistory(turns, names, new Set(hints))
-    const wished = thinkingOf(encoding)
-    const thinking = canThink(wished, messages) ? wished : undefined
-    const { choice, plea } = choiceOf(encoding, request, thinking, names)
+    // A level may stand among the raw parameters, where anything else of that name is the API's own.
+    const raw = [encoding.settings.parameters ?? {}, request.parameters]
+    const level = raw.reduce<ThinkingLevel | undefined>(
+      (last, { thinking: one }) => thinkingFrom(one) ?? last,
+      undefined
+    )
+    const settings = level === undefined ? encoding.settings : { ...encoding.settings, thinking: level }
+    const parameters = withThinking(raw, () => ({}))
+    const wished = thinkingOf({ ...encoding, settings })
+    const thinking = canThink(wished.thinking, messages) ? wished.thinking : undefined
+    const { choice, plea } = choiceOf(encoding, request, thinking, tools, names)
     const output = outputOf(request.outputSchema)
     const system = [request.systemPrompt, ...folded, output?.plea ?? ""]
       .filter((text) => text.trim() !== "")
@@ -161,17 +207,28 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
       tools: wire.length === 0 ? undefined : wire,
       tool_choice: wire.length === 0 ? undefined : choice,
       thinking,
-      output_config: outputConfig(encoding, output)
+      output_config: outputConfig(wished.effort, output)
     })
     const cached = ttl === undefined ? prompt : withBreakpoints(prompt, places, hints, ttl)
-    const body: Body = { ...cached, max_tokens: maxTokensOf(encoding), stream: true, ...fieldsOf(settings), ...fields }
-    const isInterleaved = isObject(settings.thinking) && settings.thinking["interleaved"] === true
-    return Result.map(overlay(body, [settings.parameters ?? {}, request.parameters]), (final) => ({
-      body: plea === undefined ? final : { ...final, messages: withPlea(final.messages, plea) },
-      names,
-      betas: isInterleaved && thinking !== undefined ? [interleaved] : [],
-      removed: output?.removed ?? [],
-      damaged
-    }))
+    const body: Body = {
+      ...cached,
+      max_tokens: maxTokensOf({ ...encoding, settings }, wished.thinking),
+      stream: true,
+      ...fieldsOf(settings),
+      ...fields
+    }
+    const container = containerOf(turns.at(-1))
+    const { thinking: set } = settings
+    const isInterleaved = typeof set === "object" && "interleaved" in set && set.interleaved === true
+    return Result.map(overlay(body, parameters), (given) => {
+      const final = container === undefined ? given : inContainer(given, container)
+      return {
+        body: plea === undefined ? final : { ...final, messages: withPlea(final.messages, plea) },
+        names,
+        betas: isInterleaved && thinking !== undefined ? [interleaved] : [],
+        removed: output?.removed ?? [],
+        damaged
+      }
+    })
   }
 }

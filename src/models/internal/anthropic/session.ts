@@ -7,10 +7,10 @@ import * as Stream from "effect/Stream"
 import { fromAsyncIterable, type ModelRequest, type ModelSession, type TurnPart } from "../../../core/ChatModel.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { isObject } from "../../../core/Json.ts"
-import { isModelError, ModelError } from "../../../core/ModelError.ts"
+import { isModelError, type ModelError } from "../../../core/ModelError.ts"
 import type { Usage } from "../../../core/Usage.ts"
 import { decodeTurn } from "../decodeTurn.ts"
-import type { Origin } from "../errors.ts"
+import { type Origin, reservedParameter } from "../errors.ts"
 import { makeMediaWarner } from "../media.ts"
 import { patiently } from "../patience.ts"
 import { textsOf } from "../secrets.ts"
@@ -108,15 +108,6 @@ const dropMovedThinking = (body: Body): Body => {
   const { thinking = { type: "adaptive" } } = body
   return { ...body, thinking: { ...thinking, block_binding: { prefix_mismatch_behavior: "drop_block" } } }
 }
-
-/** The failure of a request that sets what is made from the run. */
-export const reservedParameter = (provider: string, model: string, name: string): ModelError =>
-  new ModelError({
-    provider,
-    model,
-    reason: { _tag: "InvalidRequest" },
-    detail: `parameters can't set "${name}": it is made from the run`
-  })
 
 /** Opens a session. */
 export const makeSession = ({ encoding, idle, priced, provider, secrets, send }: Setup): ModelSession => {

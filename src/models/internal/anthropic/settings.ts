@@ -2,15 +2,17 @@
  * Settings of a Claude model, wherever it is served.
  */
 import type { JsonObject } from "../../../core/Json.ts"
+import type { ThinkingLevel } from "../thinking.ts"
 
 /**
- * Thinking before an answer: as much as it finds right, within a budget (tokens, at least 1,024; models up
- * to Claude 4.6), or not at all. `interleaved` lets those models think between tool calls too; adaptive ones always do.
+ * Thinking before an answer: as much as it finds right, at a level, or within a budget (tokens). Models up to Claude 4.5
+ * have budgets only, those from 4.7 on levels only: each takes what is nearest. `interleaved` lets models up to 4.6
+ * think between tool calls too; later ones always do.
  */
 export type Thinking =
   | "adaptive"
-  | "off"
-  | { readonly budgetTokens: number; readonly interleaved?: boolean | undefined }
+  | ThinkingLevel
+  | { readonly budget: number; readonly interleaved?: boolean | undefined }
 
 /**
  * Settings of requests. Only what is set is sent, except `maxTokens`, which the API insists on.

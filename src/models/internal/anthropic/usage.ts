@@ -3,7 +3,7 @@
  */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { make, type Usage } from "../../../core/Usage.ts"
-import { countOf } from "../read.ts"
+import { countOf, objectsOf } from "../read.ts"
 
 export interface Counts {
   input: number
@@ -13,8 +13,20 @@ export interface Counts {
   reasoning: number
 }
 
-/** Takes the counts that are there. */
+/**
+ * Takes the counts that are there. Where an answer took several steps of which some are no part of the message (the
+ * conversation was made shorter, another model was asked), only the list of them counts all.
+ */
 export const count = (counts: Counts, usage: JsonObject): void => {
+  const steps = objectsOf(usage["iterations"])
+  if (steps.some((step) => step["type"] !== "message")) {
+    const sum = (key: string): number => steps.reduce((total, step) => total + (countOf(step[key]) ?? 0), 0)
+    counts.input = sum("input_tokens")
+    counts.output = sum("output_tokens")
+    counts.cacheRead = sum("cache_read_input_tokens")
+    counts.cacheWrite = sum("cache_creation_input_tokens")
+    return
+  }
   const take = (key: keyof Counts, value: Json | undefined): void => {
     counts[key] = countOf(value) ?? counts[key]
   }

@@ -66,9 +66,15 @@ export interface ToolResultPart extends Cacheable {
   readonly is_error?: true
 }
 
-/** A block that is sent back as it came: what Anthropic's own tools did. */
+/** A block that is sent back as it came: what Anthropic's own tools did, and what it made of the conversation. */
 export interface VerbatimPart {
-  readonly type: "server_tool_use" | "mcp_tool_use" | "container_upload" | `${string}_tool_result`
+  readonly type:
+    | "server_tool_use"
+    | "mcp_tool_use"
+    | "container_upload"
+    | "compaction"
+    | "fallback"
+    | `${string}_tool_result`
   readonly [key: string]: JsonObject[string]
 }
 
@@ -135,6 +141,8 @@ export interface Body extends Prompt {
   readonly top_k?: number
   readonly service_tier?: "auto" | "standard_only"
   readonly metadata?: { readonly user_id: string }
+  /** Where code runs: by its id the container of the turn before, which a caller may have asked for with skills. */
+  readonly container?: string | JsonObject
   /** Bedrock takes the API version here, Anthropic in a header. */
   readonly anthropic_version?: string
 }

@@ -2,6 +2,7 @@
  * Turns by a codec of this library: it writes the prompt, the model is run token by token, it reads what comes.
  */
 import type { LlamaContextSequence, LlamaGrammar, Token } from "node-llama-cpp"
+import { budgetOf } from "../thinking.ts"
 import type { Codec, Decoder, Delta } from "./codecs/Codec.ts"
 import { makeVoice } from "./codecs/scanner.ts"
 import type { Engine } from "./engine.ts"
@@ -50,7 +51,8 @@ export const makeCodecTurns = (engine: Engine, codec: Codec, template: string) =
 
   return (asked: Asked, grammar: LlamaGrammar | undefined): Prepared => {
     const { settings, tools } = asked
-    const thinking = grammar === undefined ? settings.thinking : false
+    const level = grammar === undefined ? settings.thinking : "off"
+    const thinking = level === undefined ? undefined : budgetOf(level) > 0
     const prompt = codec.prompt({ ...asked, thinking, template })
     const tokens = tokenize(prompt.pieces)
     return {

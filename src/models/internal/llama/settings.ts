@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
+import type { ThinkingLevel } from "../thinking.ts"
 import { errorOf, type Origin } from "./errors.ts"
 
 /**
@@ -12,7 +13,7 @@ import { errorOf, type Origin } from "./errors.ts"
  * - `topK`, `topP`, `minP`, `seed`: matter with a temperature only
  * - `repeatPenalty`: how much less likely a token of the last 64 is; 1 is not at all, which is the default
  * - `maxTokens`: the longest turn, in tokens; 4,096 by default
- * - `thinking`: whether a model that can think before it answers does; by default as its template has it
+ * - `thinking`: whether a model that can think before it answers does, and how long; by default as its template has it
  */
 export interface Settings {
   readonly temperature?: number | undefined
@@ -22,7 +23,7 @@ export interface Settings {
   readonly seed?: number | undefined
   readonly repeatPenalty?: number | undefined
   readonly maxTokens?: number | undefined
-  readonly thinking?: boolean | undefined
+  readonly thinking?: ThinkingLevel | undefined
 }
 
 const number = Schema.optionalKey(Schema.Finite)
@@ -35,7 +36,12 @@ const Parameters = Schema.Struct({
   seed: number,
   repeatPenalty: number,
   maxTokens: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
-  thinking: Schema.optionalKey(Schema.Boolean)
+  thinking: Schema.optionalKey(
+    Schema.Union([
+      Schema.Literals(["off", "low", "medium", "high"]),
+      Schema.Struct({ budget: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) })
+    ])
+  )
 })
 
 const decode = Schema.decodeUnknownEffect(Parameters)

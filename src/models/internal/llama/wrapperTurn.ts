@@ -13,6 +13,7 @@ import type {
 } from "node-llama-cpp"
 import type { ToolChoice, ToolDefinition } from "../../../core/ChatModel.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
+import { budgetOf } from "../thinking.ts"
 import type { Delta } from "./codecs/Codec.ts"
 import { makeVoice } from "./codecs/scanner.ts"
 import type { Engine } from "./engine.ts"
@@ -137,7 +138,7 @@ export const makeWrapperTurns = (engine: Engine, wrapper: ChatWrapper) => {
           settings.repeatPenalty === undefined
             ? (false as const)
             : { penalty: settings.repeatPenalty, lastTokens: repeatWindow, penalizeNewLine: false },
-        ...(settings.thinking === false ? { budgets: { thoughtTokens: 0 } } : {}),
+        ...(settings.thinking === undefined ? {} : { budgets: { thoughtTokens: budgetOf(settings.thinking) } }),
         onResponseChunk: (chunk: {
           readonly type: string | undefined
           text: string

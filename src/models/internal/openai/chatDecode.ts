@@ -10,7 +10,7 @@ import { isTooDeep, tooDeep } from "../nesting.ts"
 import { listOf, merge, objectOf, objectsOf, placeOf, stringOf } from "../read.ts"
 import { makeThinkSplitter, type Said, type ThinkTags } from "../thinkTags.ts"
 import { type CallSlot, type ChatTurn, type Run, turnOf } from "./chatTurn.ts"
-import { failureOf } from "./failure.ts"
+import { failedCall, failureOf } from "./failure.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 
 /** The further context of this decoder. Without `thinkTags` the text is taken as it is. */
@@ -40,7 +40,9 @@ const joinDetails = (details: Array<JsonObject>, piece: JsonObject): void => {
   details[details.length - 1] = merge(last, Object.fromEntries(known), Object.fromEntries(text))
 }
 
-/** Mistral's models think in parts of the content. */
+/** The place of reasoning that comes in parts of the content, which is how Mistral's models think. */
+export const inContent = "content"
+
 const pieces = (content: unknown): ReadonlyArray<Said> => {
   if (typeof content === "string") return [{ kind: "text", text: content }]
   return objectsOf(content).flatMap((part): ReadonlyArray<Said> => {
@@ -70,7 +72,8 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     usage: undefined,
     id: undefined,
     model: undefined,
-    refused: false
+    refused: false,
+    extra: undefined
   }
 
   const say = ({ kind, text }: Said, field: string | undefined, sink: Sink): void => {
@@ -84,7 +87,8 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
   const sayContent = (content: unknown, sink: Sink): void => {
     for (const piece of pieces(content)) {
       const said = piece.kind === "text" && splitter !== undefined ? splitter.push(piece.text) : [piece]
-      for (const one of said) say(one, undefined, sink)
+      const field = piece.kind === "reasoning" ? inContent : undefined
+      for (const one of said) say(one, field, sink)
     }
   }
 
@@ -113,7 +117,7 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     if (found !== undefined) return found
     // What the server calls by one name has to be told apart by whoever answers it.
     const id = given === "" || byId.has(given) ? makeId() : given
-    const slot: CallSlot = { index, given, id, name: "", raw: "", started: false }
+    const slot: CallSlot = { index, given, id, name: "", raw: "", started: false, extra: undefined }
     calls.push(slot)
     byIndex.set(index, slot)
     if (given !== "") {
@@ -125,6 +129,8 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
 
   const takeCall = (piece: JsonObject, sink: Sink): void => {
     const slot = slotFor(piece)
+    const extra = objectOf(piece["extra_content"])
+    if (extra !== undefined) slot.extra = slot.extra === undefined ? extra : merge(slot.extra, extra)
     const called = objectOf(piece["function"]) ?? {}
     const name = stringOf(called["name"]) ?? ""
     // Some servers repeat the whole name in each piece.
@@ -152,6 +158,14 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     }
     for (const piece of objectsOf(delta["tool_calls"])) takeCall(piece, sink)
     annotations.push(...objectsOf(delta["annotations"]))
+    for (const tool of objectsOf(delta["executed_tools"])) {
+      annotations.push(...objectsOf(objectOf(tool["search_results"])?.["results"]))
+    }
+    // Only what proves a thought is kept: the rest says of each piece of a stream what it is.
+    const extra = objectOf(delta["extra_content"])
+    if (extra !== undefined && Object.values(extra).some((one) => objectOf(one)?.["thought_signature"] !== undefined)) {
+      turn.extra = extra
+    }
     turn.finish = stringOf(choice["finish_reason"]) ?? turn.finish
   }
 
@@ -160,10 +174,20 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     if (chunk === undefined) return badResponse(origin, "a chunk of the stream is not a JSON object")
     if (isTooDeep(chunk)) return badResponse(origin, tooDeep)
     const error = objectOf(chunk["error"])
-    if (error !== undefined) return providerError(origin, failureOf(error))
+    if (error !== undefined) {
+      const failed = failedCall(error)
+      if (failed === undefined || calls.length > 0) return providerError(origin, failureOf(error))
+      takeCall(failed, sink)
+      turn.finish = "tool_calls"
+      return undefined
+    }
     const choice = objectsOf(chunk["choices"]).find((one) => (placeOf(one["index"]) ?? 0) === 0)
     if (choice !== undefined) takeChoice(choice, sink)
-    const found = objectsOf(chunk["search_results"])
+    const results = objectsOf(chunk["search_results"])
+    const found =
+      results.length > 0
+        ? results
+        : listOf(chunk["citations"]).flatMap((url) => (typeof url === "string" ? [{ url }] : []))
     // Perplexity repeats with each chunk what its search found.
     if (found.length > 0) annotations.splice(0, annotations.length, ...found)
     turn.id = stringOf(chunk["id"]) ?? turn.id

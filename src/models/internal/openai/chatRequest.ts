@@ -15,15 +15,19 @@ import type {
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
-import type * as ToolSchema from "../../ToolSchema.ts"
-import { dataOf, type Dialect, placeholders } from "../dialect.ts"
-import { type AiTurn, makeNormalizer, mergeTurns, rememberTurns, type Shown, type Turn } from "../normalize.ts"
-import { listOf, stringOf } from "../read.ts"
+import { dataOf, type Dialect, placeholders, type Shown } from "../dialect.ts"
+import { type AiTurn, type AnsweredCall, makeNormalizer, mergeTurns, rememberTurns, type Turn } from "../normalize.ts"
+import { listOf, objectOf, stringOf } from "../read.ts"
+import type { Ways } from "../servers/Server.ts"
+import { textOfFile } from "../textFile.ts"
+import { type Effort, withThinking } from "../thinking.ts"
 import type { ToolNames } from "../toolNames.ts"
 import { wellFormed } from "../wellFormed.ts"
-import { audioFormat, fileName, imageUrl, isDocument, readsFileId, readsImage } from "./media.ts"
+import { inContent } from "./chatDecode.ts"
+import { audioFormat, fileName, imageUrl, isPdf, readsFileId, readsImage } from "./media.ts"
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
 import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
+import { thinkingFields } from "./thinking.ts"
 
 /** Settings of every request of a layer. */
 export interface ChatSettings {
@@ -31,78 +35,122 @@ export interface ChatSettings {
   readonly model: string
   /** Typed parameters, then raw ones; a request's own come last. */
   readonly parameters: ReadonlyArray<JsonObject>
-  /** Name of the limit of the answer: OpenAI's reasoning models refuse the name that everybody else knows. */
-  readonly maxTokensField: "max_tokens" | "max_completion_tokens"
-  /** The part of JSON Schema that the server reads. */
-  readonly schemas: ToolSchema.Dialect
+  /** What the server takes and refuses. */
+  readonly ways: Ways
+  /** The efforts that the model takes, where they are known. */
+  readonly efforts: ReadonlyArray<Effort> | undefined
 }
 
 const reserved = new Set(["model", "messages", "stream", "tools", "tool_choice", "n"])
 
-const dialectOf = (provider: string): Dialect => ({
+const dialectOf = ({ provider, ways }: ChatSettings): Dialect => ({
   provider,
   systemMessages: "fold",
   reasoning: "own",
   media: (block) => {
     if (block.type === "image") return block.source.kind !== "fileId" && readsImage(block)
-    return readsFileId(block) || audioFormat(block) !== undefined || isDocument(block)
+    if (audioFormat(block) !== undefined) return ways.audio
+    return ways.documents !== "none" && (isPdf(block) || (ways.documents === "file" && readsFileId(block)))
   },
+  asText: textOfFile,
   toolMedia: "after",
   humanFirst: false,
   humanLast: false,
-  callIdLength: 40
+  callIdLength: ways.callIds.length,
+  callIdsExactly: ways.callIds.exactly
 })
 
-const part = (block: Shown): ChatCompletionContentPart => {
-  if (block.type === "text") return { type: "text", text: block.text }
-  const { source } = block
-  if (block.type === "image") {
-    // The dialect lets no file id of a picture through.
-    const url = source.kind === "fileId" ? "" : imageUrl(source)
-    return { type: "image_url", image_url: { url } }
-  }
-  const format = audioFormat(block)
-  if (source.kind === "fileId") return { type: "file", file: { file_id: source.fileId } }
-  if (format !== undefined && source.kind === "base64") {
-    return { type: "input_audio", input_audio: { data: source.data, format } }
-  }
-  return { type: "file", file: { filename: fileName(block), file_data: imageUrl(source) } }
+/** Mistral has a name of its own for a document. */
+interface DocumentPart {
+  readonly type: "document_url"
+  readonly document_url: string
+  readonly document_name: string
 }
+
+const partOf =
+  ({ ways }: ChatSettings) =>
+  (block: Shown): ChatCompletionContentPart | DocumentPart => {
+    if (block.type === "text") return { type: "text", text: block.text }
+    const { source } = block
+    if (block.type === "image") {
+      // The dialect lets no file id of a picture through.
+      const url = source.kind === "fileId" ? "" : imageUrl(source)
+      return { type: "image_url", image_url: { url } }
+    }
+    const format = audioFormat(block)
+    if (source.kind === "fileId") return { type: "file", file: { file_id: source.fileId } }
+    if (format !== undefined && source.kind === "base64") {
+      return { type: "input_audio", input_audio: { data: source.data, format } }
+    }
+    return ways.documents === "document_url"
+      ? { type: "document_url", document_url: imageUrl(source), document_name: fileName(block) }
+      : { type: "file", file: { filename: fileName(block), file_data: imageUrl(source) } }
+  }
 
 const paragraphs = (blocks: ReadonlyArray<Shown>): string =>
   blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n")
+
+/** The field in which each message carries reasoning where the server wants it in each. */
+const everyField = "reasoning_content"
 
 /**
  * Reasoning goes back in the field in which it came, to the model that it came from: some servers need it for a chain
  * of tool calls, and the others cut it out themselves.
  */
 const reasoningFields = (turn: AiTurn, settings: ChatSettings): { readonly [field: string]: unknown } => {
-  if (turn.data?.["model"] !== settings.model) return {}
+  const isEach = settings.ways.reasoning === "each"
+  if (!isEach && !isOwn(turn, settings)) return {}
   const blocks = turn.content.flatMap((block) => {
     const data = block.type === "reasoning" ? dataOf(block.providerData, settings) : undefined
     return data === undefined ? [] : [{ text: block.text, data }]
   })
   const details = blocks.flatMap(({ data }) => listOf(data["details"]))
   if (details.length > 0) return { reasoning_details: details }
-  const field = stringOf(blocks[0]?.data["field"])
+  const field = isEach ? everyField : stringOf(blocks[0]?.data["field"])
   const text = wellFormed(blocks.map((block) => block.text).join("\n\n"))
-  return field === undefined || text === "" ? {} : { [field]: text }
+  if (field === inContent) return { content: [{ type: "thinking", thinking: [{ type: "text", text }] }] }
+  return field === undefined || (text === "" && !isEach) ? {} : { [field]: text }
 }
+
+const isOwn = (turn: AiTurn, settings: ChatSettings): boolean => turn.data?.["model"] === settings.model
+
+/** Stands for the proof that a model thought of a call, where another one did. */
+const excuse = { google: { thought_signature: "skip_thought_signature_validator" } }
+
+/** What has to come back with a call. Of calls in parallel the first one carries the proof for all. */
+const extraOf = (turn: AiTurn, call: AnsweredCall, settings: ChatSettings): JsonObject | undefined => {
+  if (isOwn(turn, settings)) {
+    const own = objectOf(call.data?.["extra"])
+    if (own !== undefined) return own
+    if (turn.calls.some((one) => one.data?.["extra"] !== undefined)) return undefined
+  }
+  return settings.ways.signatures && call === turn.calls[0] && !isBeforeSignatures(settings.model) ? excuse : undefined
+}
+
+const isBeforeSignatures = (model: string): boolean => /gemini-[12](?![\d])|gemma/.test(model)
 
 const assistant = (turn: AiTurn, settings: ChatSettings, names: ToolNames): ChatCompletionAssistantMessageParam => {
   const text = Content.toText(turn.content)
   const calls = turn.calls.map((call) => ({
     id: call.id,
     type: "function" as const,
-    function: { name: names.wire(call.name), arguments: JSON.stringify(call.arguments) }
+    function: { name: names.wire(call.name), arguments: JSON.stringify(call.arguments) },
+    ...only("extra_content", extraOf(turn, call, settings))
   }))
+  const { content: thoughts, ...reasoning } = reasoningFields(turn, settings)
+  const content = text === "" ? null : text
   return {
     role: "assistant",
-    content: text === "" ? null : text,
-    ...reasoningFields(turn, settings),
+    // A server that thinks in parts of its content reads them back there.
+    content: Array.isArray(thoughts) ? [...thoughts, ...(text === "" ? [] : [{ type: "text", text }])] : content,
+    ...reasoning,
+    ...only("extra_content", isOwn(turn, settings) ? objectOf(turn.data?.["extra"]) : undefined),
     ...(calls.length === 0 ? {} : { tool_calls: calls })
   }
 }
+
+const only = (key: string, value: JsonObject | undefined): { readonly [key: string]: JsonObject } =>
+  value === undefined ? {} : { [key]: value }
 
 /** A provider may pause with nothing said; this API knows no such turn. */
 const isSaid = (turn: Turn): boolean =>
@@ -123,7 +171,8 @@ const messagesOf = (
           role: "user",
           content: turn.content.every((block) => block.type === "text")
             ? paragraphs(turn.content)
-            : turn.content.map(part)
+            : // The SDK's type has no documents of Mistral's.
+              (turn.content.map(partOf(settings)) as Array<ChatCompletionContentPart>)
         }
       ]
     case "ai":
@@ -138,17 +187,33 @@ const messagesOf = (
   }
 }
 
+/** Puts a word of the model's between results and what a person says, for a server that takes no such turn there. */
+const answeredFirst = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> =>
+  turns.flatMap((turn, index) => {
+    const before = turns[index - 1]
+    return turn.role === "human" && before?.role === "ai" && before.calls.length > 0 ? [filler, turn] : [turn]
+  })
+
+const filler: AiTurn = {
+  role: "ai",
+  content: [placeholders.resultsRead],
+  calls: [],
+  stopReason: "stop",
+  index: -1
+}
+
 /**
  * Makes the writer of one session. It keeps what it wrote for as long as the history and the tools stay the same. Fails
  * with the name of a parameter that is not the caller's to set.
  */
 export const makeChatWriter = (settings: ChatSettings) => {
-  const normalize = makeNormalizer(dialectOf(settings.provider))
-  const toolbox = makeToolbox(settings.schemas)
+  const { efforts, ways } = settings
+  const normalize = makeNormalizer(dialectOf(settings))
+  const toolbox = makeToolbox(ways.schemas)
   const outputFormat = makeOutputFormat()
   const wireNames: WireNames = {
     ...commonNames,
-    maxOutputTokens: settings.maxTokensField,
+    maxOutputTokens: ways.maxTokens,
     reasoningEffort: "reasoning_effort"
   }
   const write = rememberTurns((turn, names: ToolNames) => messagesOf(turn, settings, names))
@@ -156,13 +221,19 @@ export const makeChatWriter = (settings: ChatSettings) => {
   return (request: ModelRequest): Result.Result<Written<ChatCompletionCreateParamsStreaming>, string> => {
     const { definitions, names } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)
-    const conversation = mergeTurns(turns.filter(isSaid)).flatMap((turn) => write(turn, names))
+    const spoken = mergeTurns(turns.filter(isSaid))
+    const conversation = (ways.humanAfterTools ? spoken : answeredFirst(spoken)).flatMap((turn) => write(turn, names))
+    const plea = ways.forcedTools ? undefined : pleaOf(request, names)
+    if (plea !== undefined) plead(conversation, plea)
     if (conversation.length === 0) conversation.push({ role: "user", content: placeholders.emptyMessage.text })
     const prompt = [wellFormed(request.systemPrompt), ...system].filter((text) => text !== "").join("\n\n")
     const { format, lost, restore } = outputFormat(request.outputSchema)
     const asked = format === undefined ? [] : [{ response_format: { type: "json_schema", json_schema: { ...format } } }]
-    const layers = [{ stream_options: { include_usage: true } }, ...settings.parameters, ...asked, request.parameters]
-    return Result.map(overlay(layers, wireNames, reserved), (parameters) => {
+    const usage = ways.streamOptions ? [{ stream_options: { include_usage: true } }] : []
+    const told = withThinking([...settings.parameters, ...asked, request.parameters], (level) =>
+      thinkingFields(ways.thinking, level, efforts)
+    )
+    return Result.map(overlay([...usage, ...told], wireNames, reserved), (parameters) => {
       const tools = definitions.map((definition): ChatCompletionFunctionTool => ({
         type: "function",
         function: definition
@@ -170,12 +241,25 @@ export const makeChatWriter = (settings: ChatSettings) => {
       const body = Object.assign({}, parameters, {
         model: settings.model,
         messages: prompt === "" ? conversation : [{ role: "system" as const, content: prompt }, ...conversation],
-        ...(tools.length === 0 ? {} : { tools, ...choice(request, names) }),
+        ...(tools.length === 0 ? {} : { tools, ...(plea === undefined ? choice(request, names) : {}) }),
         stream: true as const
       })
       return { body, names, restore, lost, damaged }
     })
   }
+}
+
+/** Says to a model that can't be made to call a tool that it should. */
+const pleaOf = ({ toolChoice, tools }: ModelRequest, names: ToolNames): string | undefined => {
+  if (tools.length === 0 || toolChoice === "auto" || toolChoice === "none") return undefined
+  return toolChoice === "required" ? "Call a tool now." : `Call the tool ${names.wire(toolChoice.tool)} now.`
+}
+
+const plead = (conversation: Array<ChatCompletionMessageParam>, plea: string): void => {
+  const last = conversation.at(-1)
+  if (last?.role === "user" && typeof last.content === "string") {
+    conversation[conversation.length - 1] = { ...last, content: `${last.content}\n\n${plea}` }
+  } else conversation.push({ role: "user", content: plea })
 }
 
 const choice = (

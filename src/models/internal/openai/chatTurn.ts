@@ -27,6 +27,8 @@ export interface CallSlot {
   name: string
   raw: string
   started: boolean
+  /** What has to come back with the call, as Google's signatures of thoughts. */
+  extra: JsonObject | undefined
 }
 
 /** Everything that came of a turn. */
@@ -41,6 +43,8 @@ export interface ChatTurn {
   id: string | undefined
   model: string | undefined
   refused: boolean
+  /** What has to come back with the message. */
+  extra: JsonObject | undefined
 }
 
 const lengths = new Set(["length", "max_tokens", "model_length", "max_output_tokens"])
@@ -56,21 +60,36 @@ const stopReasonOf = (turn: ChatTurn): Message.TurnStop => {
   return turn.refused || finish === "refusal" ? "refusal" : "stop"
 }
 
+/** Ten thousand million of xAI's ticks are a dollar. */
+const ticks = 1e10
+
+/**
+ * The counts of an answer. Servers agree on the total alone: some count reasoning beside the completion, and some what
+ * was cached beside the prompt.
+ */
 const usageOf = (usage: JsonObject): Usage.Usage => {
-  const input = objectOf(usage["prompt_tokens_details"])
+  const input = objectOf(usage["prompt_tokens_details"]) ?? objectOf(usage["prompt_token_details"])
   const output = objectOf(usage["completion_tokens_details"])
+  const prompt = countOf(usage["prompt_tokens"]) ?? 0
+  const completion = countOf(usage["completion_tokens"]) ?? 0
+  const cacheReadTokens =
+    countOf(input?.["cached_tokens"]) ??
+    countOf(usage["prompt_cache_hit_tokens"]) ??
+    countOf(usage["num_cached_tokens"]) ??
+    countOf(usage["cached_tokens"]) ??
+    0
+  const inputTokens = cacheReadTokens > prompt ? prompt + cacheReadTokens : prompt
+  const unsaid = Math.max(0, (countOf(usage["total_tokens"]) ?? 0) - inputTokens - completion)
+  const reasoning = countOf(output?.["reasoning_tokens"]) ?? 0
+  const spent = countOf(usage["cost_in_usd_ticks"])
   return Usage.make(
     defined({
-      inputTokens: countOf(usage["prompt_tokens"]) ?? 0,
-      outputTokens: countOf(usage["completion_tokens"]) ?? 0,
-      cacheReadTokens:
-        countOf(input?.["cached_tokens"]) ??
-        countOf(usage["prompt_cache_hit_tokens"]) ??
-        countOf(usage["cached_tokens"]) ??
-        0,
+      inputTokens,
+      outputTokens: completion + unsaid,
+      cacheReadTokens,
       cacheWriteTokens: countOf(input?.["cache_write_tokens"]) ?? 0,
-      reasoningTokens: countOf(output?.["reasoning_tokens"]) ?? 0,
-      cost: countOf(usage["cost"])
+      reasoningTokens: reasoning === 0 ? unsaid : reasoning,
+      cost: countOf(usage["cost"]) ?? (spent === undefined ? undefined : spent / ticks)
     })
   )
 }
@@ -109,11 +128,12 @@ export const turnOf = (turn: ChatTurn, { makeId, names, origin, restore }: Decod
   const calls = distinct(turn.calls)
   const last = calls.length - 1
   const sorted = sortCalls(
-    calls.map(({ id, name, raw }, index) => ({
+    calls.map(({ extra, id, name, raw }, index) => ({
       id,
       name: names.own(name),
       raw,
-      cut: stopReason === "length" && index === last
+      cut: stopReason === "length" && index === last,
+      providerData: extra === undefined ? undefined : own({ extra })
     }))
   )
   return Message.ai(restored([...sealed, ...content], stopReason, restore), {
@@ -122,6 +142,6 @@ export const turnOf = (turn: ChatTurn, { makeId, names, origin, restore }: Decod
     stopReason,
     model: turn.model ?? origin.model,
     usage: turn.usage === undefined ? undefined : usageOf(turn.usage),
-    providerData: own(defined({ model: origin.model, stopReason: turn.finish ?? "", id: turn.id }))
+    providerData: own(defined({ model: origin.model, stopReason: turn.finish ?? "", id: turn.id, extra: turn.extra }))
   })
 }

@@ -13,8 +13,9 @@ import { guardedFetch, timeoutOf } from "../guardedFetch.ts"
 import { keyFrom } from "../keys.ts"
 import { patiently } from "../patience.ts"
 import { loadPeer } from "../peer.ts"
+import { objectOf } from "../read.ts"
 import { textsOf } from "../secrets.ts"
-import { errorBody, failureOf } from "./failure.ts"
+import { errorBody, failedCall, failureOf } from "./failure.ts"
 
 /** Settings of the connection to a server. */
 export interface Connection {
@@ -96,10 +97,22 @@ const toModelError =
     return stumbled(origin, cause) ?? connectionError(origin, cause)
   }
 
-/** The events of a request that is sent when somebody reads. */
-const lazily = (send: () => Promise<AsyncIterable<unknown>>): AsyncIterable<unknown> => ({
+const once = async function* (event: unknown): AsyncGenerator<unknown> {
+  yield event
+}
+
+/**
+ * The events of a request that is sent when somebody reads. A failure that holds a call which the model wrote is an
+ * event of its turn: the decoder knows what to make of it.
+ */
+const lazily = (sdk: Sdk, send: () => Promise<AsyncIterable<unknown>>): AsyncIterable<unknown> => ({
   [Symbol.asyncIterator]: () => {
-    const iterator = send().then((events) => events[Symbol.asyncIterator]())
+    const iterator = send()
+      .catch((cause: unknown) => {
+        const error = cause instanceof sdk.APIError ? objectOf(cause.error) : undefined
+        return error !== undefined && failedCall(error) !== undefined ? once({ error }) : Promise.reject(cause)
+      })
+      .then((events) => events[Symbol.asyncIterator]())
     return { next: () => iterator.then((it) => it.next()) }
   }
 })
@@ -167,7 +180,7 @@ export const makeClient = Effect.fnUntraced(function* (
     originOf,
     stream: (body, send) =>
       fromAsyncIterable(
-        patiently((signal) => lazily(() => send(client, signal)), origin, timeoutOf(timeout)),
+        patiently((signal) => lazily(sdk, () => send(client, signal)), origin, timeoutOf(timeout)),
         (cause) => toModelError(sdk, originOf(body))(cause)
       )
   }

@@ -3,6 +3,7 @@
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import type { JsonObject } from "../../../core/Json.ts"
 import type { ProviderFailure } from "../errors.ts"
 import { listOf, numberOf, objectOf, stringOf } from "../read.ts"
 
@@ -31,11 +32,30 @@ export const failureOf = (error: unknown): ProviderFailure => {
     status: statusOf(it["code"]) ?? statusOf(it["status"]),
     code: stringOf(it["code"]),
     type: stringOf(it["type"]),
-    message: stringOf(it["message"]) ?? detailsOf(it["detail"]) ?? stringOf(it["error"])
+    message:
+      stringOf(it["message"]) ??
+      detailsOf(objectOf(it["message"])?.["detail"] ?? it["detail"]) ??
+      stringOf(it["error"]) ??
+      stringOf(it["error_message"])
   }
 }
 
 const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
+
+const namedCall = /(?:<function=|"name"\s*:\s*")([\w.-]{1,200})/
+
+/**
+ * Groq reads calls itself, and fails a turn with one that it can't read. It tells what the model wrote, so that the call
+ * can be answered as a malformed one, and the model writes it again.
+ */
+export const failedCall = (error: JsonObject): JsonObject | undefined => {
+  const wrote = stringOf(error["failed_generation"])
+  if (error["code"] !== "tool_use_failed" || wrote === undefined || wrote.trim() === "") return undefined
+  const parsed = parse(wrote)
+  const whole = objectOf(Result.isSuccess(parsed) ? (listOf(parsed.success)[0] ?? parsed.success) : undefined)
+  const name = stringOf(whole?.["name"]) ?? namedCall.exec(wrote)?.[1] ?? ""
+  return { function: { name, arguments: objectOf(whole?.["arguments"]) ?? objectOf(whole?.["parameters"]) ?? wrote } }
+}
 
 /** The body of a response that is an error, in the one shape that the SDK reads. */
 export const errorBody = (text: string): string => {
@@ -45,6 +65,7 @@ export const errorBody = (text: string): string => {
     return JSON.stringify({ error: { message: isPage ? "the server answered with a web page" : text } })
   }
   const body = objectOf(Array.isArray(parsed.success) ? parsed.success[0] : parsed.success)
-  const { code, message, type } = failureOf(body?.["error"] ?? body ?? text)
-  return JSON.stringify({ error: { code, message, type } })
+  const error = body?.["error"] ?? body ?? text
+  const { code, message, type } = failureOf(error)
+  return JSON.stringify({ error: { code, message, type, failed_generation: objectOf(error)?.["failed_generation"] } })
 }

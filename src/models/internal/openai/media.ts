@@ -47,6 +47,10 @@ export const audioFormat = ({ source }: FileBlock): "wav" | "mp3" | undefined =>
 export const isDocument = ({ source }: FileBlock): boolean =>
   source.kind === "base64" && source.data !== "" && /^(?:application|text)\//.test(source.mimeType)
 
+/** The one kind of document that every server which takes any takes. */
+export const isPdf = ({ source }: FileBlock): boolean =>
+  source.kind === "base64" && source.data !== "" && source.mimeType === "application/pdf"
+
 const extensions: { readonly [mimeType: string]: string } = {
   "application/pdf": "pdf",
   "application/json": "json",

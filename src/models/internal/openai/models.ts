@@ -7,6 +7,7 @@
  */
 import type { Prices } from "../../../core/Usage.ts"
 import { defined } from "../../../support/defined.ts"
+import type { Effort } from "../thinking.ts"
 
 /**
  * One model. Prices are those of the shorter context where a model has two: its window is then the one they hold for.
@@ -15,8 +16,21 @@ export interface ModelInfo {
   readonly contextWindowTokens: number
   readonly vision: boolean
   readonly reasoning: boolean
+  readonly efforts: ReadonlyArray<Effort>
   readonly prices: Prices
 }
+
+/** The efforts that a model of OpenAI's takes, by its family. */
+const effortsOf = (name: string): ReadonlyArray<Effort> => {
+  if (name === "gpt-5-pro") return ["high"]
+  if (/-pro$/.test(name)) return ["medium", "high", "xhigh"]
+  if (/^o\d/.test(name)) return ["low", "medium", "high"]
+  if (/^gpt-5(?:-mini|-nano)?$/.test(name)) return ["minimal", "low", "medium", "high"]
+  if (name === "gpt-5.1") return ["none", "low", "medium", "high"]
+  return ["none", "low", "medium", "high", "xhigh"]
+}
+
+type Row = Omit<ModelInfo, "efforts">
 
 const model = (
   contextWindowTokens: number,
@@ -25,7 +39,7 @@ const model = (
   output: number,
   cacheRead?: number,
   cacheWrite?: number
-): ModelInfo => ({
+): Row => ({
   contextWindowTokens,
   vision: kind.vision ?? true,
   reasoning: kind.reasoning ?? true,
@@ -35,7 +49,7 @@ const model = (
 const plain = { reasoning: false }
 
 /** As of November 2026. */
-const models: Readonly<Record<string, ModelInfo>> = {
+const models: Readonly<Record<string, Row>> = {
   "gpt-6-astra": model(272_000, {}, 10, 50, 1, 12.5),
   "gpt-6-sol": model(272_000, {}, 2, 10, 0.2, 2.5),
   "gpt-6-luna": model(272_000, {}, 0.1, 0.5, 0.01, 0.125),
@@ -75,13 +89,20 @@ const models: Readonly<Record<string, ModelInfo>> = {
 
 /** Finds a model by its name, with or without a date behind it and a vendor before it. */
 export const findModel = (id: string): ModelInfo | undefined => {
-  const name = id.slice(id.lastIndexOf("/") + 1)
-  return [name, name.replace(/-\d{4}-\d{2}-\d{2}$/, "")].flatMap((one) => {
-    const found = Object.hasOwn(models, one) ? models[one] : undefined
-    return found === undefined ? [] : [found]
-  })[0]
+  const name = familyOf(id)
+  const known = [name, name.replace(/-\d{4}-\d{2}-\d{2}$/, "")].find((one) => Object.hasOwn(models, one))
+  const found = known === undefined ? undefined : models[known]
+  return found === undefined ? undefined : { ...found, efforts: found.reasoning ? effortsOf(known ?? "") : [] }
+}
+
+/** A model's name without the vendor before it, and without what a fine-tune puts around it. */
+const familyOf = (id: string): string => {
+  const name = id.startsWith("ft:") ? (id.split(":")[1] ?? "") : id
+  return name.slice(name.lastIndexOf("/") + 1)
 }
 
 /** Reports whether a model reasons, by its family where it is not in the table. */
 export const isReasoning = (id: string): boolean =>
-  findModel(id)?.reasoning ?? /^(?:o\d|gpt-(?:[5-9]|\d\d)|codex)/.test(id.slice(id.lastIndexOf("/") + 1))
+  findModel(id)?.reasoning ??
+  // A deployment has any name: `prod-gpt-5-mini`.
+  (/(?:^|[^a-z0-9])(?:o[1-9]|gpt-(?:[5-9]|\d\d)|codex)/.test(familyOf(id)) && !id.includes("chat"))

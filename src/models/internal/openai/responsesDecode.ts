@@ -9,7 +9,7 @@ import { isTooDeep, tooDeep } from "../nesting.ts"
 import { objectOf, objectsOf, placeOf, stringOf } from "../read.ts"
 import { failureOf } from "./failure.ts"
 import { makeSlots, type Slot } from "./responsesSlots.ts"
-import { type DecodeContext, reasoningKey, turnOf } from "./responsesTurn.ts"
+import { type DecodeContext, parting, reasoningKey, reasoningText, turnOf } from "./responsesTurn.ts"
 
 /** Events that say nothing which the others do not say. */
 const silent =
@@ -44,10 +44,38 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     return whole !== undefined && whole.startsWith(before) ? whole.slice(before.length) : ""
   }
 
+  /** The phase of the message that was said last, once one was. */
+  let spoken: { readonly phase: string | undefined } | undefined
+
+  const say = (slot: Slot, key: number, delta: string, sink: Sink): void => {
+    const phase = stringOf(slot.item["phase"])
+    const isParted = spoken !== undefined && spoken.phase !== phase
+    spoken = { phase }
+    add(slot, key, delta)
+    sink.emit({ _tag: "TextDelta", text: isParted ? parting + delta : delta })
+  }
+
   const text = (event: JsonObject, delta: string | undefined, sink: Sink): void => {
     if (delta === undefined || delta === "") return
-    add(slots.of(event), placeOf(event["content_index"]) ?? 0, delta)
-    sink.emit({ _tag: "TextDelta", text: delta })
+    say(slots.of(event), placeOf(event["content_index"]) ?? 0, delta, sink)
+  }
+
+  /** Streams what a server says in the end only. */
+  const catchUp = (slot: Slot, sink: Sink): void => {
+    start(slot, sink)
+    if (slot.texts.size > 0) return
+    const { item } = slot
+    const type = item["type"]
+    if (type === "message") {
+      for (const [key, part] of objectsOf(item["content"]).entries()) {
+        const whole = stringOf(part["text"]) ?? stringOf(part["refusal"]) ?? ""
+        if (whole !== "") say(slot, key, whole, sink)
+      }
+    } else if (type === "function_call") args(slot, stringOf(item["arguments"]), sink)
+    else if (type === "reasoning") {
+      const whole = reasoningText(slot)
+      if (whole !== "") sink.emit({ _tag: "ReasoningDelta", text: whole })
+    }
   }
 
   const reason = (event: JsonObject, delta: string | undefined, sink: Sink): void => {
@@ -66,6 +94,7 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     done = true
     // The last word: Azure gives the encrypted reasoning only here, some servers give items only here.
     slots.conclude(objectsOf(response["output"]))
+    for (const slot of slots.all()) catchUp(slot, sink)
     sink.emit({ _tag: "TurnDone", message: turnOf(slots.all(), response, context) })
   }
 

@@ -11,13 +11,15 @@ import type {
 } from "openai/resources/responses/responses"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"
-import { dataOf, type Dialect, placeholders } from "../dialect.ts"
-import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Shown, type Turn } from "../normalize.ts"
+import { dataOf, type Dialect, placeholders, type Shown } from "../dialect.ts"
+import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../normalize.ts"
 import { listOf, numberOf, objectOf, objectsOf, stringOf } from "../read.ts"
+import { type Effort, effortOf, type ThinkingLevel, withThinking } from "../thinking.ts"
 import type { ToolNames } from "../toolNames.ts"
 import { wellFormed } from "../wellFormed.ts"
 import { fileName, hasRemoteUrl, imageUrl, isDocument, readsFileId, readsImage } from "./media.ts"
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
+import { parting } from "./responsesTurn.ts"
 import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
 
 /** Settings of every request of a layer. */
@@ -26,8 +28,17 @@ export interface ResponsesSettings {
   readonly model: string
   /** Typed parameters, then raw ones; a request's own come last. */
   readonly parameters: ReadonlyArray<JsonObject>
-  /** Asks for the encrypted reasoning, which is what is sent back when nothing is stored. */
-  readonly encryptedReasoning: boolean
+  /** Whether the model reasons, as far as its name says. A deployment's says nothing: its answers do. */
+  readonly reasons: boolean
+  /** The efforts that the model takes, where they are known. */
+  readonly efforts: ReadonlyArray<Effort> | undefined
+}
+
+/** What is known when a history is written. `stored`: the provider keeps what it said, and looks up what is sent. */
+interface Writing {
+  readonly settings: ResponsesSettings
+  readonly toolNames: ToolNames
+  readonly stored: boolean
 }
 
 const names: WireNames = {
@@ -79,40 +90,64 @@ interface Placed {
 
 const last = Number.MAX_SAFE_INTEGER
 
+/** A message of the model's that is stored, under its id: reasoning before it is looked for with it. */
+const storedMessage = (id: string, texts: ReadonlyArray<string>, phase: Phase): ResponseInputItem & JsonObject => ({
+  type: "message",
+  id,
+  role: "assistant",
+  status: "completed",
+  content: texts.map((text) => ({ type: "output_text", text, annotations: [] })),
+  ...phase
+})
+
+type Phase = { readonly phase?: "commentary" | "final_answer" }
+
+const phaseOf = (data: JsonObject | undefined): Phase => {
+  const phase = data?.["phase"]
+  return phase === "commentary" || phase === "final_answer" ? { phase } : {}
+}
+
 /**
  * Writes a turn of the model as the items that it came in, in their order: a reasoning item must stand before the item
  * that it led to. Ids and reasoning are those of one model; another one gets the words and the calls.
  */
-const said = (turn: AiTurn, settings: ResponsesSettings, toolNames: ToolNames): ReadonlyArray<ResponseInputItem> => {
+const said = (turn: AiTurn, { settings, stored, toolNames }: Writing): ReadonlyArray<ResponseInputItem> => {
   const own = turn.data?.["model"] === settings.model && turn.stopReason !== "interrupted"
   const placed: Array<Placed> = []
   const place = (data: JsonObject | undefined, item: ResponseInputItem): void => {
     placed.push({ at: (own ? numberOf(data?.["index"]) : undefined) ?? last, item })
   }
+  const messages = new Map<string, { readonly texts: Array<string>; readonly data: JsonObject | undefined }>()
+  let forgot = false
   for (const block of turn.content) {
     const data = dataOf(block.providerData, settings)
     if (block.type === "reasoning") {
       const item = objectOf(data?.["item"])
-      // Without the encrypted content it can only be looked up, and nothing is stored.
-      if (!own || item === undefined || (settings.encryptedReasoning && !item["encrypted_content"])) continue
-      // The provider's own item, verbatim.
-      place(data, item as ResponseInputItem & JsonObject)
+      if (!own || item === undefined) continue
+      // Without the encrypted content it can only be looked up where it is stored.
+      if (stored || item["encrypted_content"]) place(data, item as ResponseInputItem & JsonObject)
+      else forgot = true
       continue
     }
-    const phase = own ? stringOf(data?.["phase"]) : undefined
-    place(data, {
-      role: "assistant",
-      content: block.text,
-      ...(phase === "commentary" || phase === "final_answer" ? { phase } : {})
-    })
+    const id = own && stored ? stringOf(data?.["id"]) : undefined
+    if (id === undefined) {
+      place(data, { role: "assistant", content: textOf(block.text, data), ...(own ? phaseOf(data) : {}) })
+      continue
+    }
+    const begun = messages.get(id)
+    if (begun === undefined) messages.set(id, { texts: [textOf(block.text, data)], data })
+    else begun.texts.push(textOf(block.text, data))
   }
+  for (const [id, { data, texts }] of messages) place(data, storedMessage(id, texts, phaseOf(data)))
   for (const call of turn.calls) {
-    const id = own ? stringOf(call.data?.["id"]) : undefined
+    // With its id, a call is refused without the reasoning that led to it.
+    const id = own && !forgot ? stringOf(call.data?.["id"]) : undefined
     place(call.data, {
       type: "function_call",
       call_id: call.id,
       name: toolNames.wire(call.name),
       arguments: JSON.stringify(call.arguments),
+      ...(own ? keptOf(call.data) : {}),
       ...(id === undefined ? {} : { id })
     })
   }
@@ -123,11 +158,19 @@ const said = (turn: AiTurn, settings: ResponsesSettings, toolNames: ToolNames): 
   return items.filter((item, index) => item.type !== "reasoning" || leadsOn(items, index))
 }
 
+/** A text without what was put before it to part it from another one. */
+const textOf = (text: string, data: JsonObject | undefined): string =>
+  data?.["parted"] === true && text.startsWith(parting) ? text.slice(parting.length) : text
+
+/** What else of a call goes back: the set of tools that it is of, and who made it. */
+const keptOf = (data: JsonObject | undefined): JsonObject =>
+  Object.fromEntries(["namespace", "caller"].flatMap((key) => (data?.[key] === undefined ? [] : [[key, data[key]]])))
+
 /** Reports whether something other than reasoning follows. */
 const leadsOn = (items: ReadonlyArray<ResponseInputItem>, index: number): boolean =>
   items.slice(index + 1).some((item) => item.type !== "reasoning")
 
-const itemsOf = (turn: Turn, settings: ResponsesSettings, toolNames: ToolNames): ReadonlyArray<ResponseInputItem> => {
+const itemsOf = (turn: Turn, writing: Writing): ReadonlyArray<ResponseInputItem> => {
   switch (turn.role) {
     case "system":
       return [{ role: "system", content: turn.text }]
@@ -137,9 +180,15 @@ const itemsOf = (turn: Turn, settings: ResponsesSettings, toolNames: ToolNames):
       return [{ role: "user", content: turn.content.map(part) }]
     }
     case "ai":
-      return [...said(turn, settings, toolNames), ...turn.calls.map(answer)]
+      return [...said(turn, writing), ...turn.calls.map(answer)]
   }
 }
+
+/** Reports whether a turn of this model shows that it reasons. */
+const didReason = (turn: Turn, settings: ResponsesSettings): boolean =>
+  turn.role === "ai" &&
+  turn.data?.["model"] === settings.model &&
+  (turn.data["reasons"] === true || turn.content.some((block) => block.type === "reasoning"))
 
 /**
  * Makes the writer of one session. It keeps what it wrote for as long as the history and the tools stay the same. Fails
@@ -149,16 +198,28 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
   const normalize = makeNormalizer(dialectOf(settings.provider))
   const toolbox = makeToolbox("openai")
   const outputFormat = makeOutputFormat()
-  const write = rememberTurns((turn, toolNames: ToolNames) => itemsOf(turn, settings, toolNames))
+  const writeFor = (stored: boolean) =>
+    rememberTurns((turn, toolNames: ToolNames) => itemsOf(turn, { settings, toolNames, stored }))
+  const [writeStored, writeForgotten] = [writeFor(true), writeFor(false)]
+
+  const thinking = (level: ThinkingLevel): JsonObject => {
+    const effort = settings.efforts?.length === 0 ? undefined : effortOf(level, settings.efforts)
+    return effort === undefined ? {} : { reasoning: { effort } }
+  }
 
   return (request: ModelRequest): Result.Result<Written<ResponseCreateParamsStreaming>, string> => {
     const { definitions, names: toolNames } = toolbox(request.tools)
     const { damaged, turns } = normalize(request.messages)
+    const reasons = settings.reasons || turns.findLast((turn) => didReason(turn, settings)) !== undefined
+    const layers = [...settings.parameters, request.parameters]
+    const stored = layers.findLast(({ store }) => store !== undefined)?.["store"] !== false
+    const write = stored ? writeStored : writeForgotten
     const input = turns.flatMap((turn) => write(turn, toolNames))
     if (input.length === 0) input.push({ role: "user", content: placeholders.emptyMessage.text })
     const { format, lost, restore } = outputFormat(request.outputSchema)
     const text = format === undefined ? [] : [{ text: { format: { type: "json_schema", ...format } } }]
-    return Result.map(overlay([...settings.parameters, ...text, request.parameters], names, reserved), (parameters) => {
+    const told = withThinking([...settings.parameters, ...text, request.parameters], thinking)
+    return Result.map(overlay(told, names, reserved), (parameters) => {
       const tools = definitions.map(({ description, name, parameters: schema }): FunctionTool => ({
         type: "function",
         name,
@@ -167,7 +228,7 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
         strict: false
       }))
       const body = Object.assign({}, parameters, {
-        ...(settings.encryptedReasoning
+        ...(reasons && !stored
           ? { include: [...new Set([...listOf(parameters["include"]), "reasoning.encrypted_content"])] }
           : {}),
         model: settings.model,

@@ -11,6 +11,7 @@ import type { Origin } from "../errors.ts"
 import { countOf, objectOf, objectsOf, stringOf } from "../read.ts"
 import { sortCalls, type StreamedCall } from "../toolCalls.ts"
 import type { ToolNames } from "../toolNames.ts"
+import { isReasoning } from "./models.ts"
 import type { Slot } from "./responsesSlots.ts"
 import { restored } from "./restore.ts"
 
@@ -24,6 +25,9 @@ export interface DecodeContext {
 
 /** Under which key the text of a reasoning item is. */
 export const reasoningKey = 0
+
+/** Stands between what a model says while it works and its answer. */
+export const parting = "\n\n"
 
 const usageOf = (response: JsonObject): Usage.Usage | undefined => {
   const usage = objectOf(response["usage"])
@@ -39,7 +43,8 @@ const usageOf = (response: JsonObject): Usage.Usage | undefined => {
   })
 }
 
-const reasoningText = (slot: Slot): string => {
+/** All of the reasoning that an item shows. */
+export const reasoningText = (slot: Slot): string => {
   const streamed = slot.texts.get(reasoningKey)
   if (streamed !== undefined) return streamed
   const said = [...objectsOf(slot.item["summary"]), ...objectsOf(slot.item["content"])]
@@ -60,6 +65,7 @@ export const turnOf = (
   const calls: Array<StreamedCall> = []
   const items: Array<JsonObject> = []
   let refused = false
+  let before: string | undefined
   for (const [index, slot] of slots.entries()) {
     const { item, texts } = slot
     const id = stringOf(item["id"])
@@ -74,7 +80,7 @@ export const turnOf = (
         name: names.own(stringOf(item["name"]) ?? ""),
         raw: raw === "" ? (texts.get(0) ?? "") : raw,
         cut: isCut && item["status"] !== "completed",
-        ...own(place)
+        ...own(defined({ ...place, namespace: stringOf(item["namespace"]), caller: objectOf(item["caller"]) }))
       })
     } else if (type === "message" || (type === undefined && texts.size > 0)) {
       const parts = objectsOf(item["content"])
@@ -87,8 +93,16 @@ export const turnOf = (
         const value = texts.get(at) ?? stringOf(part?.["text"]) ?? stringOf(part?.["refusal"]) ?? ""
         const annotations = objectsOf(part?.["annotations"])
         if (value === "") continue
-        const data = defined({ ...place, phase, annotations: annotations.length === 0 ? undefined : annotations })
-        content.push({ ...Content.text(value), ...cited(annotations, value), ...own(data) })
+        const parted = content.some((block) => block.type === "text") && before !== phase ? true : undefined
+        before = phase
+        const data = defined({
+          ...place,
+          phase,
+          parted,
+          annotations: annotations.length === 0 ? undefined : annotations
+        })
+        const text = parted === undefined ? value : parting + value
+        content.push({ ...Content.text(text), ...cited(annotations, text, text.length - value.length), ...own(data) })
       }
     } else if (type !== undefined) items.push({ index, item })
   }
@@ -116,7 +130,9 @@ export const turnOf = (
         model: origin.model,
         stopReason: raw,
         id: stringOf(response["id"]),
-        items: items.length === 0 ? undefined : items
+        items: items.length === 0 ? undefined : items,
+        // A deployment, or a fine-tune, has a name that says nothing.
+        reasons: !isReasoning(origin.model) && isReasoning(stringOf(response["model"]) ?? "") ? true : undefined
       })
     )
   })

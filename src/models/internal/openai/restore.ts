@@ -12,16 +12,16 @@ const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
 const isJson = Schema.is(Schema.Json)
 
-/** Rewrites the one text of an answer; what is not a whole answer is left alone. */
+/** Rewrites the last text of an answer (others are said on the way to it); what is not a whole answer is left alone. */
 export const restored = (
   content: ReadonlyArray<Block>,
   stopReason: TurnStop,
   restore: ((answer: Json) => Json) | undefined
 ): ReadonlyArray<Block> => {
   if (restore === undefined || stopReason !== "stop") return content
-  if (content.filter((block) => block.type === "text").length !== 1) return content
+  const last = content.findLast((block) => block.type === "text")
   return content.map((block) => {
-    if (block.type !== "text") return block
+    if (block.type !== "text" || block !== last) return block
     const answer = parse(block.text)
     if (Result.isFailure(answer) || isTooDeep(answer.success) || !isJson(answer.success)) return block
     const own = restore(answer.success)

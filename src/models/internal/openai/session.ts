@@ -6,8 +6,8 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
-import { ModelError } from "../../../core/ModelError.ts"
 import { decodeTurn, type TurnDecoder } from "../decodeTurn.ts"
+import { reservedParameter } from "../errors.ts"
 import { makeMediaWarner } from "../media.ts"
 import { makeSchemaWarner, warned } from "../warned.ts"
 import type { Client } from "./client.ts"
@@ -40,14 +40,7 @@ export const makeSessions = <Body>(client: Client, api: Api<Body>): Effect.Effec
     const turn = Effect.fnUntraced(function* (request: ModelRequest) {
       const makeId = yield* IdGenerator
       const written = write(request)
-      if (Result.isFailure(written)) {
-        return yield* new ModelError({
-          provider,
-          model,
-          reason: { _tag: "InvalidRequest" },
-          detail: `parameters can't set "${written.failure}": it is made from the run`
-        })
-      }
+      if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
       const { body, damaged, lost, names, restore } = written.success
       const context: DecodeContext = { origin: client.originOf(body), names, restore, makeId }
       const turn = decodeTurn(client.stream(body, api.send(body)), () => api.makeDecoder(context), unknown)

@@ -19,6 +19,7 @@ const parameters = new Set([
   "metadata",
   "reasoning",
   "reasoningEffort",
+  "thinking",
   "store",
   "stop"
 ])

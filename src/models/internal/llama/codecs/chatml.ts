@@ -1,7 +1,8 @@
 /**
  * ChatML, the frame of the LFM2, Hermes and Qwen families: `<|im_start|>role … <|im_end|>`.
  */
-import type { AiTurn, AnsweredCall, Shown } from "../../normalize.ts"
+import type { Shown } from "../../dialect.ts"
+import type { AiTurn, AnsweredCall } from "../../normalize.ts"
 import { type Ask, type Piece, plain, type Prompt, special } from "./Codec.ts"
 
 /** The tags around a thought. */

@@ -1,0 +1,149 @@
+/**
+ * The two requests that a model makes of an Ollama server: what a model can, and a turn as lines of JSON.
+ */
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as Stream from "effect/Stream"
+import { fromAsyncIterable } from "../../../core/ChatModel.ts"
+import { isModelError, ModelError } from "../../../core/ModelError.ts"
+import { connectionError, type Origin, providerError } from "../errors.ts"
+import { guardedFetch, timeoutOf } from "../guardedFetch.ts"
+import { patiently } from "../patience.ts"
+import { countOf, listOf, objectOf, stringOf } from "../read.ts"
+import { textsOf } from "../secrets.ts"
+
+/** Settings of the connection to a server. */
+export interface Connection {
+  readonly baseURL?: string | undefined
+  readonly apiKey?: Redacted.Redacted | undefined
+  readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
+  readonly fetch?: typeof globalThis.fetch | undefined
+  readonly timeout?: Duration.Input | undefined
+}
+
+/** What a server says of a model; nothing where it says nothing. */
+export interface Shown {
+  readonly contextLength?: number | undefined
+  readonly abilities?: ReadonlySet<string> | undefined
+}
+
+export interface Client {
+  readonly show: Effect.Effect<Shown>
+  /** The lines of an answer. */
+  readonly chat: (body: object) => Stream.Stream<string, ModelError>
+  readonly originOf: (body: object) => Origin
+}
+
+const home = "http://localhost:11434"
+
+/** Time in which a server says what a model can: it looks into a file. */
+const patience = "5 seconds"
+
+const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
+
+/** An address as people write it: with the version of the API that others speak, without a scheme. */
+const rootOf = (baseURL: string): URL | null => {
+  const address = /^https?:\/\//i.test(baseURL) ? baseURL : `http://${baseURL}`
+  return URL.parse(address.replace(/\/+$/, "").replace(/\/(?:v1|api)$/, ""))
+}
+
+/** The lines of a body. A line may be as long as it likes: only what is new is searched. */
+async function* linesOf(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let begun = ""
+  for await (const chunk of body ?? []) {
+    const lines = decoder.decode(chunk, { stream: true }).split("\n")
+    const last = lines.pop() ?? ""
+    for (const line of lines) {
+      const whole = begun + line
+      begun = ""
+      if (whole.trim() !== "") yield whole
+    }
+    begun += last
+  }
+  begun += decoder.decode()
+  if (begun.trim() !== "") yield begun
+}
+
+const shownOf = (text: string): Shown => {
+  const parsed = parse(text)
+  const it = Result.isSuccess(parsed) ? objectOf(parsed.success) : undefined
+  const info = objectOf(it?.["model_info"]) ?? {}
+  const length = Object.entries(info).find(([key]) => key.endsWith(".context_length"))?.[1]
+  const abilities = it?.["capabilities"]
+  return {
+    contextLength: countOf(length) || undefined,
+    abilities: Array.isArray(abilities) ? new Set(listOf(abilities).flatMap((one) => stringOf(one) ?? [])) : undefined
+  }
+}
+
+const messageOf = (text: string): string => {
+  const parsed = parse(text)
+  const error = Result.isSuccess(parsed) ? objectOf(parsed.success)?.["error"] : undefined
+  return stringOf(error) ?? stringOf(objectOf(error)?.["message"]) ?? (text.trimStart().startsWith("<") ? "" : text)
+}
+
+/** Makes a client. Fails where the address is none. */
+export const makeClient = Effect.fnUntraced(function* (
+  connection: Connection,
+  { model, provider }: Pick<Origin, "provider" | "model">
+): Effect.fn.Return<Client, ModelError> {
+  const { apiKey, baseURL = home, timeout } = connection
+  const root = rootOf(baseURL)
+  if (root === null) {
+    return yield* new ModelError({
+      provider,
+      model,
+      reason: { _tag: "InvalidRequest" },
+      detail: `baseURL is no address: one looks like ${home}`
+    })
+  }
+  const headers: Record<string, string> = { "content-type": "application/json" }
+  const secrets: Array<string> = []
+  const given = { ...(apiKey === undefined ? {} : { authorization: apiKey }), ...connection.headers }
+  for (const [name, value] of Object.entries(given)) {
+    const text = Redacted.isRedacted(value) ? Redacted.value(value) : value
+    if (Redacted.isRedacted(value)) secrets.push(text)
+    headers[name] = value === apiKey ? `Bearer ${text}` : text
+  }
+  const origin: Origin = { provider, model, secrets }
+  const fetch = guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout })
+  const post = (path: string, body: object, signal: AbortSignal): Promise<Response> =>
+    fetch(`${root.href.replace(/\/$/, "")}/api/${path}`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+      signal
+    })
+
+  const originOf = (body: object): Origin => ({ ...origin, said: () => textsOf(body, "request") })
+
+  async function* answer(body: object, signal: AbortSignal): AsyncGenerator<string> {
+    const response = await post("chat", body, signal)
+    if (!response.ok) {
+      const message = messageOf(await response.text())
+      await Promise.reject(
+        providerError(originOf(body), { status: response.status, message, headers: response.headers })
+      )
+    }
+    yield* linesOf(response.body)
+  }
+
+  return {
+    originOf,
+    show: Effect.tryPromise((signal) => post("show", { model }, signal).then((it) => (it.ok ? it.text() : ""))).pipe(
+      Effect.timeout(patience),
+      Effect.map(shownOf),
+      Effect.orElseSucceed(() => ({}))
+    ),
+    chat: (body) =>
+      fromAsyncIterable(
+        (left) =>
+          patiently((signal) => answer(body, signal), origin, timeoutOf(timeout))(left) as AsyncIterable<string>,
+        (cause) => (isModelError(cause) ? cause : connectionError(origin, cause))
+      )
+  }
+})

@@ -1,0 +1,185 @@
+/**
+ * Writes a request for Ollama's chat API.
+ */
+import * as Result from "effect/Result"
+import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
+import * as Content from "../../../core/Content.ts"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { dataOf, type Dialect, placeholders, type Shown } from "../dialect.ts"
+import { type AiTurn, makeNormalizer, mergeTurns, rememberTurns, type Turn } from "../normalize.ts"
+import { overlay } from "../openai/parameters.ts"
+import { makeToolbox } from "../openai/schemas.ts"
+import { merge } from "../read.ts"
+import { textOfFile } from "../textFile.ts"
+import { budgetOf, effortOf, type ThinkingLevel, withThinking } from "../thinking.ts"
+import type { ToolNames } from "../toolNames.ts"
+import { wellFormed, wellFormedObject } from "../wellFormed.ts"
+
+/** Settings of every request of a layer. `abilities` are those that the server tells of the model. */
+export interface Settings {
+  readonly provider: string
+  readonly model: string
+  readonly window: number
+  readonly abilities: ReadonlySet<string> | undefined
+  readonly parameters: ReadonlyArray<JsonObject>
+}
+
+/** A request, and what is needed to read its answer. `forced` is the tool whose arguments the answer is. */
+export interface Written {
+  readonly body: JsonObject
+  readonly names: ToolNames
+  readonly forced: string | undefined
+  readonly damaged: ReadonlyArray<string>
+}
+
+const reserved = new Set(["model", "messages", "stream", "tools"])
+
+/** The fields of a request. What has another name is an option of the model. */
+const fields = new Set([...reserved, "format", "keep_alive", "think", "options", "truncate", "shift", "logprobs"])
+
+const names: { readonly [name: string]: string } = {
+  topP: "top_p",
+  topK: "top_k",
+  minP: "min_p",
+  maxTokens: "num_predict",
+  max_tokens: "num_predict",
+  maxOutputTokens: "num_predict",
+  keepAlive: "keep_alive"
+}
+
+const sorted = (layer: JsonObject): JsonObject => {
+  const own: Record<string, Json> = {}
+  const options: Record<string, Json> = {}
+  for (const [given, value] of Object.entries(layer)) {
+    const name = names[given] ?? given
+    if (fields.has(name)) own[name] = value
+    else options[name] = value
+  }
+  const given = own["options"]
+  return Object.keys(options).length === 0 ? own : { ...own, options: merge(isObject(given) ? given : {}, options) }
+}
+
+const picture = /^data:image\/[a-z+.-]+;base64,/
+
+/** Pictures are given by their data alone. */
+const dataOfImage = (block: Shown): string | undefined => {
+  if (block.type !== "image") return undefined
+  const { source } = block
+  if (source.kind === "base64") return /^image\/(?:png|jpe?g|webp)$/.test(source.mimeType) ? source.data : undefined
+  return source.kind === "url" && picture.test(source.url) ? source.url.replace(picture, "") : undefined
+}
+
+const dialectOf = (provider: string): Dialect => ({
+  provider,
+  systemMessages: "fold",
+  reasoning: "own",
+  media: (block) => (dataOfImage(block) ?? "") !== "",
+  asText: textOfFile,
+  toolMedia: "after",
+  humanFirst: false,
+  humanLast: false,
+  callIdLength: 64
+})
+
+const textOf = (blocks: ReadonlyArray<Shown>): string =>
+  blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n")
+
+/** Thoughts go back to the model that had them: those between calls are lost else. */
+const thoughtsOf = (turn: AiTurn, settings: Settings): string =>
+  turn.content
+    .flatMap((block) => {
+      const data = block.type === "reasoning" ? dataOf(block.providerData, settings) : undefined
+      return data?.["model"] === settings.model ? [block.text] : []
+    })
+    .join("\n\n")
+
+const messagesOf = (turn: Turn, settings: Settings, toolNames: ToolNames): ReadonlyArray<JsonObject> => {
+  switch (turn.role) {
+    // Folded into the prompt: the dialect leaves none.
+    case "system":
+      return []
+    case "human": {
+      const images = turn.content.flatMap((block) => dataOfImage(block) ?? [])
+      return [{ role: "user", content: textOf(turn.content), ...(images.length === 0 ? {} : { images }) }]
+    }
+    case "ai": {
+      const thinking = thoughtsOf(turn, settings)
+      const calls = turn.calls.map((call, index) => ({
+        id: call.id,
+        function: { index, name: toolNames.wire(call.name), arguments: call.arguments }
+      }))
+      return [
+        {
+          role: "assistant",
+          content: Content.toText(turn.content),
+          ...(thinking === "" ? {} : { thinking }),
+          ...(calls.length === 0 ? {} : { tool_calls: calls })
+        },
+        ...turn.calls.map((call) => ({
+          role: "tool",
+          content: textOf(call.answer.content),
+          tool_name: toolNames.wire(call.name),
+          tool_call_id: call.id
+        }))
+      ]
+    }
+  }
+}
+
+const isSaid = (turn: Turn): boolean =>
+  turn.role !== "ai" || turn.calls.length > 0 || Content.toText(turn.content) !== ""
+
+/** The one tool that has to be called: the server can't force a call, but it holds an answer to a schema. */
+const forcedOf = ({ toolChoice, tools }: ModelRequest): ToolDefinition | undefined => {
+  if (toolChoice === "required") return tools.length === 1 ? tools[0] : undefined
+  return typeof toolChoice === "string" ? undefined : tools.find((tool) => tool.name === toolChoice.tool)
+}
+
+/** Most models think or don't; gpt-oss has levels, and always thinks. */
+const thinkOf = ({ abilities, model }: Settings, level: ThinkingLevel): JsonObject => {
+  if (abilities !== undefined && !abilities.has("thinking")) return {}
+  return { think: /gpt-oss/.test(model) ? (effortOf(level, ["low", "medium", "high"]) ?? "low") : budgetOf(level) > 0 }
+}
+
+/**
+ * Makes the writer of one session. It keeps what it wrote for as long as the history and the tools stay the same. Fails
+ * with the name of a parameter that is not the caller's to set.
+ */
+export const makeWriter = (settings: Settings) => {
+  const normalize = makeNormalizer(dialectOf(settings.provider))
+  const toolbox = makeToolbox("openai")
+  const write = rememberTurns((turn, toolNames: ToolNames) => messagesOf(turn, settings, toolNames))
+
+  return (request: ModelRequest): Result.Result<Written, string> => {
+    const { definitions, names: toolNames } = toolbox(request.tools)
+    const { damaged, system, turns } = normalize(request.messages)
+    const conversation = mergeTurns(turns.filter(isSaid)).flatMap((turn) => write(turn, toolNames))
+    if (conversation.length === 0) conversation.push({ role: "user", content: placeholders.emptyMessage.text })
+    const prompt = [wellFormed(request.systemPrompt), ...system].filter((text) => text !== "").join("\n\n")
+    const forced = forcedOf(request)
+    const isOff = request.toolChoice === "none" || forced !== undefined
+    const tools = isOff ? [] : definitions.map((definition) => ({ type: "function", function: { ...definition } }))
+    if (request.toolChoice === "required" && forced === undefined && tools.length > 0) {
+      conversation.push({ role: "user", content: "Call a tool now." })
+    }
+    if (forced !== undefined) {
+      conversation.push({ role: "user", content: `Give the arguments of ${toolNames.wire(forced.name)} now, as JSON.` })
+    }
+    const format = forced?.parameters ?? (tools.length === 0 ? request.outputSchema : undefined)
+    const told = withThinking([...settings.parameters, request.parameters], (level) => thinkOf(settings, level))
+    const base: JsonObject = { options: { num_ctx: settings.window }, truncate: false, shift: false }
+    const asked: JsonObject = format === undefined ? {} : { format: wellFormedObject(format) }
+    return Result.map(overlay([base, ...told.map(sorted), asked], {}, reserved), (parameters) => ({
+      body: {
+        ...parameters,
+        model: settings.model,
+        messages: prompt === "" ? conversation : [{ role: "system", content: prompt }, ...conversation],
+        ...(tools.length === 0 ? {} : { tools }),
+        stream: true
+      },
+      names: toolNames,
+      forced: forced === undefined ? undefined : toolNames.wire(forced.name),
+      damaged
+    }))
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * What each server that speaks Chat Completions refuses beyond what all of them do, from its documentation and from the
+ * errors that people report of it. Each function gives the list of what is wrong with a request.
+ */
+import { chatProblems } from "../openai/rules.ts"
+
+// What a client sent is looked into as it is.
+// oxlint-disable-next-line typescript/no-explicit-any
+type Any = any
+
+export type Rules = (body: Any) => ReadonlyArray<string>
+
+const assistants = (body: Any): ReadonlyArray<Any> =>
+  body.messages.filter((message: Any) => message.role === "assistant")
+
+const partsOf = (body: Any): ReadonlyArray<Any> =>
+  body.messages.flatMap((message: Any) => (Array.isArray(message.content) ? message.content : []))
+
+const only =
+  (...types: ReadonlyArray<string>): Rules =>
+  (body) =>
+    partsOf(body).flatMap((part) => (types.includes(part.type) ? [] : [`a part of type ${part.type}`]))
+
+/** Fields that any server may get without refusing the request. */
+const common = [
+  "model",
+  "messages",
+  "stream",
+  "tools",
+  "tool_choice",
+  "temperature",
+  "top_p",
+  "response_format",
+  "stop"
+]
+
+const fields =
+  (...more: ReadonlyArray<string>): Rules =>
+  (body) =>
+    Object.keys(body).flatMap((key) => ([...common, ...more].includes(key) ? [] : [`extra_forbidden: ${key}`]))
+
+const mistralIds: Rules = (body) =>
+  [
+    ...assistants(body).flatMap((message) => (message.tool_calls ?? []).map((call: Any) => call.id)),
+    ...body.messages.flatMap((message: Any) => message.tool_call_id ?? [])
+  ].flatMap((id) =>
+    /^[a-zA-Z0-9]{9}$/.test(id) ? [] : [`Tool call id was ${id} but must be a-z, A-Z, 0-9, of length 9`]
+  )
+
+const noHumanAfterTool: Rules = (body) =>
+  body.messages.flatMap((message: Any, index: number) =>
+    message.role === "user" && body.messages[index - 1]?.role === "tool"
+      ? ["Unexpected role 'user' after role 'tool'"]
+      : []
+  )
+
+const signatures: Rules = (body) =>
+  /gemini-[12]\./.test(body.model)
+    ? []
+    : assistants(body).flatMap((message) => {
+        const [first] = message.tool_calls ?? []
+        if (first === undefined) return []
+        const { thought_signature } = first.extra_content?.google ?? {}
+        return typeof thought_signature === "string" && thought_signature !== ""
+          ? []
+          : [`Function call ${first.function.name} is missing a thought_signature`]
+      })
+
+const reasoningInEach: Rules = (body) =>
+  assistants(body).flatMap((message) =>
+    typeof message.reasoning_content === "string"
+      ? []
+      : ["The `reasoning_content` in the thinking mode must be passed back to the API."]
+  )
+
+const noForcedTools: Rules = (body) =>
+  body.tool_choice === undefined || typeof body.tool_choice === "string" ? [] : ["this tool_choice is not supported"]
+
+const noForeignReasoning =
+  (...known: ReadonlyArray<string>): Rules =>
+  (body) =>
+    assistants(body).flatMap((message) =>
+      Object.keys(message).flatMap((key) =>
+        ["role", "content", "tool_calls", ...known].includes(key) ? [] : [`'messages' has the property '${key}'`]
+      )
+    )
+
+const all =
+  (...rules: ReadonlyArray<Rules>): Rules =>
+  (body) =>
+    rules.flatMap((rule) => rule(body))
+
+/** OpenAI's own rules look at the content of assistants as text; Mistral's have parts. */
+const generic: Rules = (body) =>
+  chatProblems({
+    ...body,
+    messages: body.messages.map((message: Any) =>
+      message.role === "assistant" && Array.isArray(message.content)
+        ? { ...message, content: message.content.map((part: Any) => part.text ?? part.thinking?.[0]?.text).join("") }
+        : message
+    )
+  })
+
+const pictures = only("text", "image_url")
+
+const usage = "stream_options"
+
+/** The rules of each server, by its name. */
+export const rules: Readonly<Record<string, Rules>> = {
+  gemini: all(
+    generic,
+    signatures,
+    only("text", "image_url", "input_audio"),
+    fields(usage, "max_tokens", "reasoning_effort", "extra_body")
+  ),
+  xai: all(generic, pictures, fields(usage, "max_tokens", "reasoning_effort")),
+  mistral: all(
+    generic,
+    mistralIds,
+    noHumanAfterTool,
+    noForeignReasoning(),
+    only("text", "image_url", "document_url", "thinking"),
+    fields("max_tokens", "reasoning_effort")
+  ),
+  deepseek: all(
+    generic,
+    reasoningInEach,
+    noForcedTools,
+    pictures,
+    fields(usage, "max_tokens", "reasoning_effort", "thinking")
+  ),
+  groq: all(
+    generic,
+    noForeignReasoning("reasoning"),
+    pictures,
+    fields(usage, "max_completion_tokens", "reasoning_effort")
+  ),
+  together: all(generic, pictures, fields(usage, "max_tokens", "reasoning_effort", "reasoning")),
+  fireworks: all(generic, pictures, fields(usage, "max_tokens", "reasoning_effort")),
+  cerebras: all(
+    generic,
+    pictures,
+    noForeignReasoning("reasoning"),
+    fields(usage, "max_completion_tokens", "reasoning_effort")
+  ),
+  openrouter: all(generic, only("text", "image_url", "file", "input_audio"), fields(usage, "max_tokens", "reasoning")),
+  "lm-studio": all(generic, pictures, fields(usage, "max_tokens", "reasoning_effort")),
+  "llama-server": all(generic, pictures, fields(usage, "max_tokens", "reasoning_effort", "chat_template_kwargs")),
+  vllm: all(generic, pictures, fields(usage, "max_tokens", "reasoning_effort", "chat_template_kwargs"))
+}
