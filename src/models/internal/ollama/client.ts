@@ -141,8 +141,7 @@ export const makeClient = Effect.fnUntraced(function* (
     ),
     chat: (body) =>
       fromAsyncIterable(
-        (left) =>
-          patiently((signal) => answer(body, signal), origin, timeoutOf(timeout))(left) as AsyncIterable<string>,
+        patiently((signal) => answer(body, signal), origin, timeoutOf(timeout)),
         (cause) => (isModelError(cause) ? cause : connectionError(origin, cause))
       )
   }

@@ -23,7 +23,7 @@ export interface ModelInfo {
 /** The efforts that a model of OpenAI's takes, by its family. */
 const effortsOf = (name: string): ReadonlyArray<Effort> => {
   if (name === "gpt-5-pro") return ["high"]
-  if (/-pro$/.test(name)) return ["medium", "high", "xhigh"]
+  if (name.endsWith("-pro")) return ["medium", "high", "xhigh"]
   if (/^o\d/.test(name)) return ["low", "medium", "high"]
   if (/^gpt-5(?:-mini|-nano)?$/.test(name)) return ["minimal", "low", "medium", "high"]
   if (name === "gpt-5.1") return ["none", "low", "medium", "high"]
