@@ -6,14 +6,10 @@ import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
 import { defined } from "../../../support/defined.ts"
 import * as Path from "../files/path.ts"
+import { limitOf } from "../search/search.ts"
 
 /** Of these paths of a backend, those whose files count. */
 export type Keep = (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, BackendError>
-
-const defaultLimit = 1_000
-
-const limitOf = (limit: number | undefined): number =>
-  limit === undefined || Number.isNaN(limit) ? defaultLimit : Math.max(0, Math.floor(limit))
 
 /** Operations on the results of a kind of search. */
 interface Kind<A> {

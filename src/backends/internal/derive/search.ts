@@ -99,27 +99,6 @@ const searchFile = (
     return search.end()
   })
 
-/** Puts the files of a search together, up to its limit. */
-const makeGrep = ({ limit, mode }: Search.FileQuery) => {
-  const files: Array<Backend.GrepFile> = []
-  let given = 0
-  let truncated = false
-  const add = ({ file, more }: Search.Found): void => {
-    if (truncated) return
-    const room = mode === "content" ? limit - given : 1
-    if (file !== undefined && mode !== "content" && given === limit) truncated = true
-    else if (file !== undefined && mode === "content" && file.count > room) {
-      if (room > 0) files.push({ path: file.path, count: room, matches: file.matches.slice(0, room) })
-      truncated = true
-    } else if (file !== undefined) {
-      files.push(file)
-      given += mode === "content" ? file.count : 1
-    }
-    if (more) truncated = true
-  }
-  return { files, add, room: () => limit - given, isTruncated: () => truncated }
-}
-
 /** Selects files by their path from the directory that is searched; a single file, by its own path. */
 const wantedBy = (glob: Glob | undefined, target: Target) => (path: string) =>
   glob === undefined || glob.matches(path === target.real ? target.normal.slice(1) : Path.relative(path, target.real))
@@ -155,7 +134,7 @@ export const grep =
         if (Result.isFailure(compiled)) return yield* fail(target, compiled.failure)
         const { glob, matcher } = compiled.success
         const fileQuery = Search.fileQueryOf(query)
-        const found = makeGrep(fileQuery)
+        const found = Search.makeResult(fileQuery)
         const progress: Progress = { truncated: undefined }
         const literal = query.regex === true || query.ignoreCase === true ? undefined : query.pattern
         const job: Job = { source, target, matcher, literal, turn: makeTurns() }
@@ -203,9 +182,6 @@ export const grep =
       })
     )
 
-const globLimit = (limit: number | undefined): number =>
-  limit === undefined || Number.isNaN(limit) ? Search.defaultLimit : Math.max(0, Math.floor(limit))
-
 export const glob =
   (source: Searched): Backend.Service["glob"] =>
   (query) =>
@@ -216,7 +192,7 @@ export const glob =
       Effect.fnUntraced(function* (target) {
         const compiled = compileGlob(query.pattern)
         if (Result.isFailure(compiled)) return yield* fail(target, compiled.failure)
-        const limit = globLimit(query.limit)
+        const limit = Search.limitOf(query.limit)
         const entries: Array<Backend.Entry> = []
         const progress: Progress = { truncated: undefined }
         const search = visit(source, target, { glob: compiled.success, ignored: query.ignored }, (path, file) => {

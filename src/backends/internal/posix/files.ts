@@ -13,7 +13,7 @@ import * as Path from "../files/path.ts"
 import { applyEdits } from "../text/edit.ts"
 import { boundsOf, windowOf } from "../text/lines.ts"
 import { listingOf } from "./listing.ts"
-import { maxArguments, type Remote, type Subject } from "./remote.ts"
+import { portionsOf, type Remote, type Subject } from "./remote.ts"
 import * as Scripts from "./scripts.ts"
 import { checked } from "./shell.ts"
 import * as Transfer from "./transfer.ts"
@@ -124,21 +124,6 @@ const read =
       })
     )
 
-/** Paths in portions that fit into a command. */
-const portions = (paths: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> => {
-  const all: Array<Array<string>> = []
-  let size = maxArguments
-  for (const path of paths) {
-    size += 4 * path.length + 8
-    if (size > maxArguments) {
-      all.push([])
-      size = 4 * path.length + 8
-    }
-    all.at(-1)?.push(path)
-  }
-  return all
-}
-
 /** Finds where paths lead. One that has nothing at it, or can't have, leads where it says. */
 const realPaths =
   ({ remote }: Source): NonNullable<Backend.Service["realPaths"]> =>
@@ -147,7 +132,7 @@ const realPaths =
       const normal = given.map((path) => Path.normalize("realPaths", path))
       const known = normal.flatMap((path) => (Result.isSuccess(path) ? [path.success] : []))
       const found = new Map<string, string | undefined>()
-      for (const portion of portions(known)) {
+      for (const portion of portionsOf(known, (path) => 4 * path.length + 8)) {
         const subject = { operation: "realPaths", path: portion[0] ?? "/" }
         const records = yield* checked(
           subject.operation,

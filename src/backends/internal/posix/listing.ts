@@ -3,6 +3,7 @@
  * names are not, put together by their order.
  */
 import type { Entry, Listing } from "../../../core/Backend.ts"
+import { compareText } from "../../../support/text.ts"
 import * as Path from "../files/path.ts"
 import type { Reader } from "./shell.ts"
 
@@ -15,23 +16,6 @@ interface Named {
   readonly mark: string
   readonly size: number | undefined
 }
-
-const encoder = new TextEncoder()
-
-const compareBytes = (left: Uint8Array, right: Uint8Array): number => {
-  const length = Math.min(left.length, right.length)
-  for (let index = 0; index < length; index++) {
-    const difference = (left[index] ?? 0) - (right[index] ?? 0)
-    if (difference !== 0) return difference
-  }
-  return left.length - right.length
-}
-
-const inByteOrder = (found: ReadonlyArray<Named>): ReadonlyArray<Named> =>
-  found
-    .map((one) => ({ one, bytes: encoder.encode(one.name) }))
-    .sort((left, right) => compareBytes(left.bytes, right.bytes))
-    .map(({ one }) => one)
 
 const named = (kind: string, name: string): Named => {
   const link = kind.startsWith("@")
@@ -64,7 +48,8 @@ export const listingOf = (folder: string, records: Reader): Listing => {
       return mark === undefined || mark === "t" ? [] : [{ mark, size: Number(size) }]
     })
   const fits = lines.length === found.length
-  const entries = inByteOrder(found)
+  const entries = found
+    .toSorted((left, right) => compareText(left.name, right.name))
     .map(({ kind, mark, name, size }, index): Entry => {
       const seen = fits ? lines[index] : undefined
       const own = seen !== undefined && mark === "f" && isSame(mark, seen.mark) ? seen.size : size

@@ -42,6 +42,28 @@ const fileLimit = 60_000
 /** The number of bytes of arguments that fit into a command, whatever carries it. */
 export const maxArguments = 64 * 1024
 
+/** Things in portions whose sizes together fit into a command. */
+export const portionsOf = <A>(
+  things: ReadonlyArray<A>,
+  sizeOf: (one: A) => number,
+  most = maxArguments
+): ReadonlyArray<ReadonlyArray<A>> => {
+  const portions: Array<Array<A>> = []
+  let size = 0
+  for (const one of things) {
+    const own = sizeOf(one)
+    const last = portions.at(-1)
+    if (last === undefined || size + own > most) {
+      portions.push([one])
+      size = own
+    } else {
+      last.push(one)
+      size += own
+    }
+  }
+  return portions
+}
+
 /** A failure of the channel, as a failure of an operation. */
 export const named =
   ({ operation, path }: Subject) =>

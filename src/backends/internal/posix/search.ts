@@ -12,7 +12,7 @@ import * as Path from "../files/path.ts"
 import * as Turns from "../files/turns.ts"
 import { compileFilter, compileGlob, type Glob } from "../glob/glob.ts"
 import { grepArguments, literalsOf } from "../search/literals.ts"
-import { compileSearch, defaultLimit, fileQueryOf, type FileQuery, type Found } from "../search/search.ts"
+import { compileSearch, fileQueryOf, limitOf, makeResult } from "../search/search.ts"
 import { on, type Source } from "./files.ts"
 import * as Find from "./find.ts"
 import { searchFiles } from "./grep.ts"
@@ -119,9 +119,6 @@ const find = Effect.fnUntraced(function* (
 const invalid = (subject: Subject, reason: BackendError.Reason): Failing<never> =>
   Effect.fail(BackendError.make(subject.operation, subject.path, reason))
 
-const limitOf = (limit: number | undefined): number =>
-  limit === undefined || Number.isNaN(limit) ? defaultLimit : Math.max(0, Math.floor(limit))
-
 export const glob =
   (source: Source): Backend.Service["glob"] =>
   ({ ignored = false, limit, path: given = "/", pattern }) =>
@@ -139,29 +136,6 @@ export const glob =
         })
       })
     )
-
-/** Puts the files of a search together, up to its limit. */
-const makeResult = ({ limit, mode }: FileQuery) => {
-  const files: Array<Backend.GrepFile> = []
-  let given = 0
-  let isTruncated = false
-  return {
-    files,
-    room: () => limit - given,
-    isTruncated: () => isTruncated,
-    add: ({ file, more }: Found): void => {
-      if (isTruncated) return
-      if (more) isTruncated = true
-      if (file === undefined) return
-      if (mode !== "content" && given === limit) {
-        isTruncated = true
-        return
-      }
-      files.push(file)
-      given += mode === "content" ? file.count : 1
-    }
-  }
-}
 
 export const grep =
   (source: Source): Backend.Service["grep"] =>

@@ -9,7 +9,7 @@ import * as BackendError from "../../../core/BackendError.ts"
 import type { Locks } from "../files/locks.ts"
 import { decodeText } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
-import { maxArguments, type Remote, type Subject } from "./remote.ts"
+import { maxArguments, portionsOf, type Remote, type Subject } from "./remote.ts"
 import * as Scripts from "./scripts.ts"
 import { failureOf, quote, type Reader, reader, stagePath } from "./shell.ts"
 
@@ -53,26 +53,21 @@ const inlined = (bytes: Uint8Array): string | undefined => {
   return Result.isSuccess(text) ? text.success : undefined
 }
 
-interface Batch {
-  readonly files: Array<{ readonly placing: Placing; readonly text: string | undefined }>
-  size: number
+/** A file on its way: with its text if that goes within the command. */
+interface Packed {
+  readonly placing: Placing
+  readonly text: string | undefined
 }
 
+type Batch = ReadonlyArray<Packed>
+
 /** Parts files so that each part fits into a command. */
-const batchesOf = (placings: ReadonlyArray<Placing>): ReadonlyArray<Batch> => {
-  const batches: Array<Batch> = []
-  for (const placing of placings) {
-    const text = inlined(placing.bytes)
-    const size = quote(placing.path).length * 3 + (text === undefined ? 64 : quote(text).length * 3) + 64
-    const last = batches.at(-1)
-    if (last === undefined || last.size + size > maxArguments * 1.5) batches.push({ files: [{ placing, text }], size })
-    else {
-      last.files.push({ placing, text })
-      last.size += size
-    }
-  }
-  return batches
-}
+const batchesOf = (placings: ReadonlyArray<Placing>): ReadonlyArray<Batch> =>
+  portionsOf(
+    placings.map((placing): Packed => ({ placing, text: inlined(placing.bytes) })),
+    ({ placing, text }) => quote(placing.path).length * 3 + (text === undefined ? 64 : quote(text).length * 3) + 64,
+    maxArguments * 1.5
+  )
 
 const isText = (file: { readonly text: string | undefined }): boolean => file.text !== undefined
 
@@ -99,16 +94,16 @@ const putBatch = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Outcome<Placed>>> {
   const { remote } = source
   const id = yield* remote.nonce
-  const staged = batch.files.flatMap((file, index) => (isText(file) ? [] : [stagePath(id, index)]))
+  const staged = batch.flatMap((file, index) => (isText(file) ? [] : [stagePath(id, index)]))
   const carried = yield* Effect.forEach(
-    batch.files,
+    batch,
     ({ placing, text }, index) =>
       text === undefined
         ? Effect.result(remote.upload({ operation, path: placing.given }, stagePath(id, index), placing.bytes))
         : Effect.succeed(Result.void),
     { concurrency }
   ).pipe(Effect.onInterrupt(() => remote.discard(staged)))
-  const ready = batch.files.flatMap((file, index) =>
+  const ready = batch.flatMap((file, index) =>
     Result.isSuccess(carried[index] ?? Result.void) ? [{ file, index }] : []
   )
   const args = ready.flatMap(({ file: { placing, text }, index }) => [
@@ -118,15 +113,15 @@ const putBatch = Effect.fnUntraced(function* (
     text === undefined ? "file" : "text",
     text ?? stagePath(id, index)
   ])
-  const subject = { operation, path: batch.files[0]?.placing.given ?? "/" }
+  const subject = { operation, path: batch[0]?.placing.given ?? "/" }
   const answer = yield* Effect.result(
     ready.length === 0
       ? Effect.succeed(new Uint8Array())
       : source.commits.withPermits(1)(remote.run(subject, Scripts.commit, args))
   ).pipe(Effect.onInterrupt(() => remote.discard(staged)))
-  if (Result.isFailure(answer) || ready.length < batch.files.length) yield* remote.discard(staged)
+  if (Result.isFailure(answer) || ready.length < batch.length) yield* remote.discard(staged)
   const records = reader(Result.isSuccess(answer) ? answer.success : new Uint8Array())
-  return batch.files.map(({ placing }, index) => {
+  return batch.map(({ placing }, index) => {
     const came = carried[index]
     if (came !== undefined && Result.isFailure(came)) return Result.fail(came.failure)
     if (Result.isFailure(answer)) return Result.fail(BackendError.at(answer.failure, operation, placing.given))
@@ -177,6 +172,8 @@ const fetchedOf = (source: Source, operation: string, asked: Asked, records: Rea
     : Result.fail(failureOf(operation, given, "nonsense"))
 }
 
+const sizeOfPath = ({ path }: Asked): number => quote(path).length * 3 + 8
+
 /** Asks for several files at once, and fetches those that are too large to come with the answer. */
 const getBatch = Effect.fnUntraced(function* (
   source: Source,
@@ -220,31 +217,13 @@ export const get = (source: Source, operation: string, given: string, path: stri
 const transferOf = <A>(path: string, outcome: Outcome<A>): Backend.Transfer<A> =>
   Result.isSuccess(outcome) ? { path, ok: true, value: outcome.success } : { path, ok: false, error: outcome.failure }
 
-/** Splits into parts of paths that fit into a command. */
-const partsOf = (asked: ReadonlyArray<Asked>): ReadonlyArray<ReadonlyArray<Asked>> => {
-  const parts: Array<Array<Asked>> = []
-  let size = 0
-  for (const one of asked) {
-    const own = quote(one.path).length * 3 + 8
-    const last = parts.at(-1)
-    if (last === undefined || size + own > maxArguments) {
-      parts.push([one])
-      size = own
-    } else {
-      last.push(one)
-      size += own
-    }
-  }
-  return parts
-}
-
 export const download =
   (source: Source): Backend.Service["download"] =>
   (paths) =>
     Effect.gen(function* () {
       const normal = paths.map((given) => ({ given, path: Path.normalize("download", given) }))
       const asked = normal.flatMap(({ given, path }) => (Result.isSuccess(path) ? [{ given, path: path.success }] : []))
-      const got = yield* Effect.forEach(partsOf(asked), (part) => getBatch(source, "download", part))
+      const got = yield* Effect.forEach(portionsOf(asked, sizeOfPath), (part) => getBatch(source, "download", part))
       const outcomes = got.flat()
       let next = 0
       return normal.map(({ given, path }): Backend.Transfer<Uint8Array> => {

@@ -15,6 +15,10 @@ export { compileSearch, type Matcher } from "./matcher.ts"
 /** The number of lines, or files, that a search gives unless it is told. */
 export const defaultLimit = 1_000
 
+/** The number that a query means; what is none is `otherwise`. */
+export const limitOf = (limit: number | undefined, otherwise = defaultLimit): number =>
+  limit === undefined || Number.isNaN(limit) ? otherwise : Math.max(0, Math.floor(limit))
+
 /** The most lines of context before and after a match. */
 export const maxContext = 20
 
@@ -41,12 +45,10 @@ export interface FileQuery {
  * Reads what a query asks of each file; out of bounds numbers are brought within. `limit` is that of the whole query.
  */
 export const fileQueryOf = (query: GrepQuery): FileQuery => {
-  const whole = (value: number | undefined, most: number, otherwise: number) =>
-    value === undefined || Number.isNaN(value) ? otherwise : Math.min(most, Math.max(0, Math.floor(value)))
   return {
     mode: query.mode ?? "content",
-    context: whole(query.context, maxContext, 0),
-    limit: whole(query.limit, Number.MAX_SAFE_INTEGER, defaultLimit)
+    context: Math.min(maxContext, limitOf(query.context, 0)),
+    limit: Math.min(Number.MAX_SAFE_INTEGER, limitOf(query.limit))
   }
 }
 
@@ -57,6 +59,27 @@ export const fileQueryOf = (query: GrepQuery): FileQuery => {
 export interface Found {
   readonly file: GrepFile | undefined
   readonly more: boolean
+}
+
+/** Puts the files of a search together, up to its limit. */
+export const makeResult = ({ limit, mode }: FileQuery) => {
+  const files: Array<GrepFile> = []
+  let given = 0
+  let truncated = false
+  const add = ({ file, more }: Found): void => {
+    if (truncated) return
+    const room = mode === "content" ? limit - given : 1
+    if (file !== undefined && mode !== "content" && given === limit) truncated = true
+    else if (file !== undefined && mode === "content" && file.count > room) {
+      if (room > 0) files.push({ path: file.path, count: room, matches: file.matches.slice(0, room) })
+      truncated = true
+    } else if (file !== undefined) {
+      files.push(file)
+      given += mode === "content" ? file.count : 1
+    }
+    if (more) truncated = true
+  }
+  return { files, add, room: () => limit - given, isTruncated: () => truncated }
 }
 
 /**
