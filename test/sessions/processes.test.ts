@@ -7,6 +7,7 @@ import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { Message } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
+import { sampled } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import { type Place, layer as storeOf } from "./children/stores.ts"
 import { aPrefix, aSchema, folder, Postgres, RedisServer } from "./places.ts"
@@ -40,6 +41,9 @@ const whole = Effect.fnUntraced(function* (store: SessionStore.Service) {
 
 const inStore = <A, E>(kind: string, path: string, body: (store: SessionStore.Service) => Effect.Effect<A, E>) =>
   Effect.provide(SessionStore.SessionStore.use(body), storeOf(kind, path))
+
+/** The effects of the agent of `deep.ts`, in their order: model calls and tools. */
+const effects = Array.from({ length: 11 }, (_, index) => index + 1)
 
 /** `place` is a folder; what is there tells a process of its store. */
 const hold = <R>(
@@ -146,6 +150,32 @@ const hold = <R>(
     }, Effect.scoped),
     60_000
   )
+
+  for (const at of sampled(effects)) {
+    test(
+      `a deep agent three levels down that is killed at its effect ${at} ends with all of its work`,
+      Effect.fnUntraced(function* () {
+        const path = yield* place
+        const first = yield* run("deep.ts", [kind, path, `${at}`, "run"])
+        assert.deepStrictEqual(first, { code: null, lines: [] })
+        const second = yield* run("deep.ts", [kind, path, "0", "resume"])
+        const { text, ...rest } = JSON.parse(second.lines[0] ?? "{}")
+        assert.deepStrictEqual(rest, { problems: [], inside: [] })
+        const did = readFileSync(`${path}/did.txt`, "utf8").trim().split("\n")
+        const twice = did.filter((line, index) => did.indexOf(line) !== index)
+        const killed = did[at - 1] ?? ""
+        // At most the turn in flight is asked for again; of a tool in flight it is said that nobody knows.
+        assert.deepStrictEqual(twice, killed.startsWith("ask") ? [killed] : [])
+        const unknown = "This call was begun, or about to be, when the run was cut off."
+        const expected = "top: paid top + middle: paid middle + bottom: paid bottom"
+        const [, payee = ""] = killed.split("pay ")
+        const paid = text.replace(/This call was begun[^+]*repeat it\.( |$)/, `paid ${payee}$1`)
+        assert.strictEqual(paid, expected)
+        assert.strictEqual(text.includes(unknown), payee !== "")
+      }, Effect.scoped),
+      60_000
+    )
+  }
 
   test(
     "a run that was killed while the model spoke has what it said, but for the last moment, and asks again",
