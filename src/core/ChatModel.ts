@@ -98,13 +98,15 @@ export type TurnPart =
   | { readonly _tag: "TurnDone"; readonly message: AiMessage }
 
 /**
- * One run's line to a model. It may keep a cache as long as that can't be observed.
+ * One run's line to a model. It may keep a cache as long as that can't be observed. `model` is the model that it leads
+ * to; {@link open} sets it.
  *
  * @category models
  * @since 0.1.0
  */
 export interface ModelSession {
   readonly nextTurn: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>
+  readonly model?: Service | undefined
 }
 
 /**
@@ -148,9 +150,10 @@ export type Service = ChatModel["Service"]
 export const open = (model: Service): Effect.Effect<ModelSession, ModelError, Scope.Scope> =>
   Effect.map(model.makeSession, (session) => {
     const complete = whole(model)
-    if (model.supportsVision) return { nextTurn: (request: ModelRequest) => complete(session.nextTurn(request)) }
+    if (model.supportsVision) return { model, nextTurn: (request: ModelRequest) => complete(session.nextTurn(request)) }
     const remove = makeImageRemover()
     return {
+      model,
       nextTurn: (request: ModelRequest) =>
         complete(session.nextTurn({ ...request, messages: remove(request.messages) }))
     }

@@ -18,14 +18,12 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import type * as ChatModel from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { isModelError, ModelError } from "../core/ModelError.ts"
-import type { Run } from "../core/Run.ts"
 import { defined } from "../support/defined.ts"
-import { type Opened, openModel } from "./internal/openModel.ts"
+import { makeOpenings } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
 
 /**
@@ -35,19 +33,6 @@ import { type Again, reissue } from "./internal/reissue.ts"
  * @since 0.1.0
  */
 export const name = "ModelFallback"
-
-type Opening<E, R> = Effect.Effect<Opened, ModelError | E, R>
-
-/** Opens a model the first time that it is needed, and keeps it open until the run ends. One that fails is closed. */
-const openOnce = <E, R>(layer: Layer.Layer<ChatModel.ChatModel, E, R>, run: Run): Opening<E, R> => {
-  const turns = Semaphore.makeUnsafe(1)
-  let opened: Opened | undefined
-  const open = Effect.gen(function* () {
-    opened ??= yield* openModel(layer, run)
-    return opened
-  })
-  return turns.withPermit(open)
-}
 
 const describe = (failure: unknown): string =>
   isModelError(failure) ? failure.message : `a fallback model could not be opened: ${String(failure)}`
@@ -67,12 +52,7 @@ const fallBack = <E, R>(
   layers: ReadonlyArray<Layer.Layer<ChatModel.ChatModel, E, R>>,
   when: (error: ModelError) => boolean
 ): Middleware.Middleware<E, R> => {
-  const openings = new WeakMap<Run, ReadonlyArray<Opening<E, R>>>()
-  const openingsOf = (run: Run) => {
-    const made = openings.get(run) ?? layers.map((layer) => openOnce(layer, run))
-    openings.set(run, made)
-    return made
-  }
+  const openingsOf = makeOpenings(layers)
   return Middleware.make<E, R>({
     name,
     wrapModelCall: (request, next, run) =>

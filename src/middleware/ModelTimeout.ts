@@ -18,11 +18,12 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
-import type { TurnPart } from "../core/ChatModel.ts"
+import type { Service, TurnPart } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { ModelError } from "../core/ModelError.ts"
-import type { Run } from "../core/Run.ts"
+import { isContent } from "./internal/content.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
+import { askedOf } from "./internal/openModel.ts"
 
 /**
  * The name of this middleware: one of yours with it takes its place in a deep agent.
@@ -32,33 +33,49 @@ import { timeOf, timeProblem } from "./internal/limits.ts"
  */
 export const name = "ModelTimeout"
 
-const timedOut = (run: Run, detail: string): ModelError =>
-  new ModelError({ provider: run.model.provider, model: run.model.modelId, reason: { _tag: "Timeout" }, detail })
+const timedOut = ({ modelId, provider }: Service, detail: string): ModelError =>
+  new ModelError({ provider, model: modelId, reason: { _tag: "Timeout" }, detail })
 
 /**
  * Fails a model call with the reason `Timeout`, which `ModelRetry` (put it outside) retries, and interrupts the stream:
- * after `idle` (120 s) of waiting for a next part, the first one included, or after `total` (60 min) from the beginning
- * of the call. Time in which the reader of the parts is busy is not idle. `"Infinity"` sets no limit.
+ * after `idle` (120 s) of waiting for a next part, or after `total` (60 min) from the beginning of the call. Time in
+ * which the reader of the parts is busy is not idle. `first` is the time from the beginning of the call until a first
+ * piece of a text, a thought or a tool call (a `Warning` is none), for models that think long and then speak fast, or
+ * the other way; without it, `idle` holds there too. `"Infinity"` sets no limit.
  *
  * @category constructors
  * @since 0.1.0
  */
 export const make = (options?: {
+  readonly first?: Duration.Input | undefined
   readonly idle?: Duration.Input | undefined
   readonly total?: Duration.Input | undefined
 }): Middleware.Middleware => {
   const idle = timeOf(options?.idle ?? "120 seconds")
   const total = timeOf(options?.total ?? "60 minutes")
+  const first = options?.first === undefined ? undefined : timeOf(options.first)
   const silent = `it said nothing for ${Duration.format(idle)}`
+  const slow = first === undefined ? silent : `it had not begun to answer after ${Duration.format(first)}`
   const endless = `the turn was not complete after ${Duration.format(total)}`
   return Middleware.make({
     name,
-    check: () => timeProblem(name, { idle: options?.idle, total: options?.total }),
-    wrapModelCall: (request, next, run) =>
-      limited(next(request), Duration.toMillis(idle), Duration.toMillis(total), {
-        silent: () => timedOut(run, silent),
-        endless: () => timedOut(run, endless)
-      })
+    check: () => timeProblem(name, { first: options?.first, idle: options?.idle, total: options?.total }),
+    wrapModelCall: (request, next, run) => {
+      const model = askedOf(request, run)
+      return limited(
+        next(request),
+        {
+          first: first === undefined ? undefined : Duration.toMillis(first),
+          idle: Duration.toMillis(idle),
+          total: Duration.toMillis(total)
+        },
+        {
+          slow: () => timedOut(model, slow),
+          silent: () => timedOut(model, silent),
+          endless: () => timedOut(model, endless)
+        }
+      )
+    }
   })
 }
 
@@ -69,9 +86,8 @@ export const make = (options?: {
  */
 const limited = (
   turn: Stream.Stream<TurnPart, ModelError>,
-  idle: number,
-  total: number,
-  errors: { readonly silent: () => ModelError; readonly endless: () => ModelError }
+  limits: { readonly first: number | undefined; readonly idle: number; readonly total: number },
+  errors: { readonly [Limit in "slow" | "silent" | "endless"]: () => ModelError }
 ): Stream.Stream<TurnPart, ModelError> =>
   // Unwrapped, what opens the turn is part of its first pull, and so of its time.
   Stream.transformPull(Stream.unwrap(Effect.succeed(turn)), (pull, scope) =>
@@ -79,7 +95,10 @@ const limited = (
       type Parts = Effect.Success<typeof pull>
       type Failure = Effect.Error<typeof pull>
       const clock = yield* Clock.Clock
-      const end = clock.currentTimeMillisUnsafe() + total
+      const begun = clock.currentTimeMillisUnsafe()
+      const { first, idle, total } = limits
+      const end = begun + total
+      let hasBegun = first === undefined
       let since = 0
       let expired: Exit.Exit<never, ModelError> | undefined
       let over: Exit.Exit<never, Failure> | undefined
@@ -94,6 +113,7 @@ const limited = (
       const demanded = (parts?: Parts) =>
         Effect.callback<void>((resume) => {
           demand = () => resume(Effect.void)
+          hasBegun ||= parts?.some(isContent) === true
           if (parts !== undefined) give(Exit.succeed(parts))
         })
       const puller = yield* demanded().pipe(
@@ -103,12 +123,15 @@ const limited = (
       const watchdog = yield* Effect.gen(function* () {
         for (;;) {
           const now = clock.currentTimeMillisUnsafe()
-          const silence = answer === undefined ? now + idle : since + idle
+          const isWaiting = !hasBegun && first !== undefined
+          const silence = isWaiting ? begun + first : answer === undefined ? now + idle : since + idle
           if (now >= Math.min(silence, end)) {
-            expired = Exit.fail(now >= end ? errors.endless() : errors.silent())
+            expired = Exit.fail(now >= end ? errors.endless() : isWaiting ? errors.slow() : errors.silent())
             return puller.interruptUnsafe()
           }
-          yield* Effect.sleep(Math.min(silence, end) - now)
+          // The limit of gaps may be the shorter one, and holds as soon as there is content.
+          const look = isWaiting ? Math.min(silence, now + idle) : silence
+          yield* Effect.sleep(Math.min(look, end) - now)
         }
       }).pipe(Effect.forkIn(scope))
       puller.addObserver((exit) => {

@@ -50,6 +50,46 @@ describe("ModelTimeout", () => {
     )
   )
 
+  it.effect("a first piece has a time of its own, and gaps have theirs", () =>
+    Effect.gen(function* () {
+      const brisk = agentWith(ModelTimeout.make({ first: "10 minutes", idle: "5 seconds" }))
+      const warning: ChatModel.TurnPart = { _tag: "Warning", code: "x", message: "x" }
+      const turn = (first: string, gap: string) =>
+        Stream.fromIterable([warning]).pipe(
+          Stream.concat(Stream.fromEffect(Effect.as(Effect.sleep(first as "1 second"), text("a")))),
+          Stream.concat(Stream.fromEffect(Effect.as(Effect.sleep(gap as "1 second"), done("a"))))
+        )
+      const late = yield* inBackground(
+        Effect.flip(Agent.run(brisk, prompt).pipe(Effect.provide(model(turn("11 minutes", "1 second")))))
+      )
+      yield* TestClock.adjust("599999 millis")
+      assert.isFalse(yield* late.isDone)
+      yield* TestClock.adjust("1 millis")
+      assert.include((yield* late.result).message, "it had not begun to answer after 10m")
+
+      const gap = yield* inBackground(
+        Effect.flip(Agent.run(brisk, prompt).pipe(Effect.provide(model(turn("9 minutes", "6 seconds")))))
+      )
+      yield* TestClock.adjust("544999 millis")
+      assert.isFalse(yield* gap.isDone)
+      yield* TestClock.adjust("1 millis")
+      assert.include((yield* gap.result).message, "it said nothing for 5s")
+
+      const good = yield* inBackground(
+        Agent.run(brisk, prompt).pipe(Effect.provide(model(turn("9 minutes", "4 seconds"))))
+      )
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual((yield* good.result).text, "a")
+
+      const short = agentWith(ModelTimeout.make({ first: "3 seconds" }))
+      const silent = yield* inBackground(
+        Effect.flip(Agent.run(short, prompt).pipe(Effect.provide(model(Stream.never))))
+      )
+      yield* TestClock.adjust("3 seconds")
+      assert.strictEqual(reasonOf(yield* silent.result), "Timeout")
+    })
+  )
+
   it.effect("a stream that stops in its middle fails 120 seconds after its last part", () =>
     Effect.gen(function* () {
       const run = yield* inBackground(watch(limited))

@@ -4,14 +4,24 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import * as ChatModel from "../../core/ChatModel.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 import type { Run } from "../../core/Run.ts"
+
+/** A model as a person reads it. */
+export const nameOf = ({ modelId, provider }: Pick<ChatModel.Service, "modelId" | "provider">): string =>
+  `${provider}/${modelId}`
+
+/** The model that a request is for. */
+export const askedOf = (request: ChatModel.ModelRequest, run: Run): ChatModel.Service =>
+  request.session?.model ?? run.model
 
 /** A model beside the run's own. `window` is in tokens. */
 export interface Opened {
   readonly name: string
   readonly window: number | undefined
+  readonly model: ChatModel.Service
   readonly session: ChatModel.ModelSession
 }
 
@@ -25,7 +35,30 @@ export const openModel = <E, R>(
     const opened = Effect.gen(function* () {
       const model = Context.get(yield* Layer.buildWithScope(layer, scope), ChatModel.ChatModel)
       const session = yield* Scope.provide(ChatModel.open(model), scope)
-      return { name: `${model.provider}/${model.modelId}`, window: model.contextWindowTokens, session }
+      return { name: nameOf(model), window: model.contextWindowTokens, model, session }
     })
     return yield* Effect.onError(opened, (cause) => Scope.close(scope, Exit.failCause(cause)))
   })
+
+/** Opens a model the first time that it is needed, and keeps it open until the run ends. One that fails is closed. */
+export type Opening<E, R> = Effect.Effect<Opened, E | ModelError, R>
+
+const openOnce = <E, R>(layer: Layer.Layer<ChatModel.ChatModel, E, R>, run: Run): Opening<E, R> => {
+  const turns = Semaphore.makeUnsafe(1)
+  let opened: Opened | undefined
+  const open = Effect.gen(function* () {
+    opened ??= yield* openModel(layer, run)
+    return opened
+  })
+  return turns.withPermit(open)
+}
+
+/** The openings of each run, by the layers in their order. */
+export const makeOpenings = <E, R>(layers: ReadonlyArray<Layer.Layer<ChatModel.ChatModel, E, R>>) => {
+  const openings = new WeakMap<Run, ReadonlyArray<Opening<E, R>>>()
+  return (run: Run): ReadonlyArray<Opening<E, R>> => {
+    const made = openings.get(run) ?? layers.map((layer) => openOnce(layer, run))
+    openings.set(run, made)
+    return made
+  }
+}

@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import { canonical, type Json } from "../../../core/Json.ts"
-import { callIds, type Message } from "../../../core/Message.ts"
+import { anonymous, callIds, type Message } from "../../../core/Message.ts"
 import { sha256 } from "../../../support/hash.ts"
 import type { Address } from "./format.ts"
 
@@ -17,31 +17,6 @@ export interface Fingerprint {
 
 /** 64 bits of SHA-256 tell the few thousand values of a file apart. */
 const hashOf = (text: string): Effect.Effect<string> => Effect.map(sha256(text), (hash) => hash.slice(0, 16))
-
-/** A message as a provider gets it, with its calls numbered: ids that the loop makes up differ in every run. */
-const describeMessage = (message: Message, numbers: ReadonlyMap<string, number>): Json => {
-  const { content, providerData, role } = message
-  const common = { role, content, ...(providerData === undefined ? {} : { providerData }) }
-  const numberOf = (id: string) => `call ${numbers.get(id) ?? "of nobody"}`
-  switch (message.role) {
-    case "ai":
-      return {
-        ...common,
-        toolCalls: message.toolCalls.map((call) => ({ ...call, id: numberOf(call.id) })),
-        malformedToolCalls: message.malformedToolCalls.map((call) => ({ ...call, id: numberOf(call.id) }))
-      }
-    case "tool":
-      return {
-        ...common,
-        answers: numberOf(message.toolCallId),
-        toolName: message.toolName,
-        isError: message.isError
-      }
-    case "human":
-    case "system":
-      return common
-  }
-}
 
 const numbersOf = (messages: ReadonlyArray<Message>): ReadonlyMap<string, number> => {
   const numbers = new Map<string, number>()
@@ -73,7 +48,9 @@ export const make = (request: ModelRequest): Effect.Effect<Fingerprint> =>
       toolChoice: request.toolChoice,
       outputSchema: request.outputSchema === undefined ? null : yield* store(request.outputSchema),
       parameters: yield* store(request.parameters),
-      messages: yield* Effect.forEach(request.messages, (message) => store(describeMessage(message, numbers)))
+      messages: yield* Effect.forEach(request.messages, (message) =>
+        store(anonymous(message, (id) => `call ${numbers.get(id) ?? "of nobody"}`))
+      )
     }
     return { key: yield* hashOf(canonical({ ...address })), address, values }
   })

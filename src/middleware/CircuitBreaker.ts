@@ -1,0 +1,146 @@
+/**
+ * Stop asking a model that keeps failing, for a while: calls fail at once, and a `ModelFallback` outside goes on.
+ *
+ * ```ts
+ * import { type Layer } from "effect"
+ * import { Agent, type ChatModel } from "effect-deepagents"
+ * import { CircuitBreaker, ModelFallback } from "effect-deepagents/middleware"
+ *
+ * declare const second: Layer.Layer<ChatModel.ChatModel>
+ *
+ * // One value for all agents: what one learns, the others know.
+ * const breaker = CircuitBreaker.make({ failures: 3, cooldown: "1 minute" })
+ *
+ * const agent = Agent.make({
+ *   name: "reliable",
+ *   prompt: "You answer questions.",
+ *   middleware: [ModelFallback.make([second]), breaker]
+ * })
+ * ```
+ */
+import type * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+import type { TurnPart } from "../core/ChatModel.ts"
+import * as Middleware from "../core/Middleware.ts"
+import { isModelError, ModelError, type Reason } from "../core/ModelError.ts"
+import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
+import { askedOf, nameOf } from "./internal/openModel.ts"
+
+/**
+ * The name of this middleware.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const name = "CircuitBreaker"
+
+/** Failures in a row of one model. `until` is when it may be asked again; `isTried` while one call tries it. */
+interface Circuit {
+  failures: number
+  until: number | undefined
+  isTried: boolean
+  said: string
+}
+
+const failureOf = (exit: Exit.Exit<unknown, unknown>): ModelError | undefined => {
+  if (!Exit.isFailure(exit)) return undefined
+  const error = exit.cause.reasons.flatMap((reason) => (reason._tag === "Fail" ? [reason.error] : []))[0]
+  return isModelError(error) ? error : undefined
+}
+
+/**
+ * Opens the circuit of a model after `failures` (5) failed calls in a row: its calls fail at once with `Overloaded`,
+ * whose `retryAfter` is the time that is left, without a request. After `cooldown` (30 s; longer if the provider asked
+ * for it) one call is let through while the others go on failing: if it ends well the circuit is closed, else it is
+ * open for another `cooldown`. A `Warning` event (`circuit-breaker`) says when a circuit opens.
+ *
+ * Failures that count are those for which `when` holds, by default those that are retryable: a request that is wrong
+ * says nothing about the model. Calls that are interrupted count neither way.
+ *
+ * Each model has a circuit of its own, by its provider and name. The circuits belong to this value: every run of every
+ * agent that it is given to sees the same ones, in this process. Put it inside of `ModelFallback` and `ModelRouter`, so
+ * that it sees which model is asked.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (options?: {
+  readonly failures?: number | undefined
+  readonly cooldown?: Duration.Input | undefined
+  readonly when?: ((error: ModelError) => boolean) | undefined
+}): Middleware.Middleware => {
+  const most = options?.failures ?? 5
+  const cooldown = Duration.toMillis(timeOf(options?.cooldown ?? "30 seconds"))
+  const counts = options?.when ?? ((error) => error.isRetryable)
+  const circuits = new Map<string, Circuit>()
+  const circuitOf = (model: string): Circuit => {
+    const circuit = circuits.get(model) ?? { failures: 0, until: undefined, isTried: false, said: "" }
+    circuits.set(model, circuit)
+    return circuit
+  }
+  return Middleware.make({
+    name,
+    check: () =>
+      countProblem(name, { failures: options?.failures }, 1) ?? timeProblem(name, { cooldown: options?.cooldown }),
+    wrapModelCall: (request, next, run) =>
+      Stream.unwrap(
+        Effect.gen(function* () {
+          const { modelId, provider } = askedOf(request, run)
+          const model = nameOf({ modelId, provider })
+          const circuit = circuitOf(model)
+          // Taken and given back as one, whenever the call is interrupted: a trial without an end would be the last.
+          const { isTrial, refused } = yield* Effect.acquireRelease(
+            Effect.map(Clock.currentTimeMillis, (now) => {
+              const left = circuit.until === undefined ? 0 : circuit.until - now
+              if (left > 0 || circuit.isTried) return { isTrial: false, refused: { left } }
+              circuit.isTried = circuit.until !== undefined
+              return { isTrial: circuit.isTried, refused: undefined }
+            }),
+            (passed) =>
+              Effect.sync(() => {
+                if (passed.isTrial) circuit.isTried = false
+              })
+          )
+          if (refused !== undefined) {
+            const { left } = refused
+            const reason: Reason =
+              left > 0 ? { _tag: "Overloaded", retryAfter: Duration.millis(left) } : { _tag: "Overloaded" }
+            const detail = `it failed ${circuit.failures} times in a row and is not asked for now; last: ${circuit.said}`
+            return Stream.fail(new ModelError({ provider, model: modelId, reason, detail }))
+          }
+          let isDone = false
+          const watch = (parts: Arr.NonEmptyReadonlyArray<TurnPart>) => {
+            for (const part of parts) {
+              if (part._tag === "TurnDone") isDone = true
+              else if (part._tag === "TurnRestarted") isDone = false
+            }
+            return parts
+          }
+          const settle = Effect.fnUntraced(function* (exit: Exit.Exit<unknown, unknown>) {
+            const error = failureOf(exit)
+            if (isDone) {
+              circuit.failures = 0
+              circuit.until = undefined
+            } else if (error !== undefined && counts(error)) {
+              circuit.failures++
+              circuit.said = error.message
+              if (circuit.failures < most) return
+              const wait = Math.max(cooldown, Duration.toMillis(error.retryAfter ?? Duration.zero))
+              // Calls that were under way when it opened say nothing new.
+              const isNew = circuit.until === undefined || isTrial
+              circuit.until = (yield* Clock.currentTimeMillis) + wait
+              const time = Duration.format(Duration.millis(wait))
+              if (!isNew) return
+              const many = `${circuit.failures} times in a row`
+              yield* run.warn("circuit-breaker", `${model} failed ${many}; it is not asked for ${time}`)
+            }
+          })
+          return Stream.onExit(Stream.mapArray(next(request), watch), settle)
+        })
+      )
+  })
+}

@@ -1,0 +1,168 @@
+/**
+ * Ask a second model when the first is slow to begin, and take the one that begins first.
+ *
+ * ```ts
+ * import { type Layer } from "effect"
+ * import { Agent, type ChatModel } from "effect-deepagents"
+ * import { ModelHedge } from "effect-deepagents/middleware"
+ *
+ * declare const elsewhere: Layer.Layer<ChatModel.ChatModel>
+ *
+ * const agent = Agent.make({
+ *   name: "prompt",
+ *   prompt: "You answer at once.",
+ *   middleware: [ModelHedge.make([elsewhere], { after: "2 seconds" })]
+ * })
+ * ```
+ */
+import type * as Arr from "effect/Array"
+import type * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Pull from "effect/Pull"
+import * as Queue from "effect/Queue"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { type ChatModel, incomplete, type TurnPart, turnPurpose } from "../core/ChatModel.ts"
+import * as Middleware from "../core/Middleware.ts"
+import type { ModelError } from "../core/ModelError.ts"
+import { isContent } from "./internal/content.ts"
+import { timeOf, timeProblem } from "./internal/limits.ts"
+import { askedOf, makeOpenings, nameOf } from "./internal/openModel.ts"
+
+/**
+ * The name of this middleware.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const name = "ModelHedge"
+
+type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
+
+type Turn = Stream.Stream<TurnPart, ModelError>
+
+/** A turn that has begun: what it said so far, and the rest. */
+interface Begun {
+  readonly said: ReadonlyArray<TurnPart>
+  readonly pull: Pull.Pull<Parts, ModelError>
+}
+
+/** Reads a turn until it says something. */
+const begin = Effect.fnUntraced(function* (turn: Turn, onEnd: ModelError) {
+  const pull = yield* Stream.toPull(turn)
+  const said: Array<TurnPart> = []
+  while (!said.some(isContent)) said.push(...(yield* Pull.catchDone(pull, () => Effect.fail(onEnd))))
+  return { said, pull } satisfies Begun
+})
+
+/** What a turn that lost had said when it was left: all of it, if its usage is known. */
+const doneOf = (said: ReadonlyArray<TurnPart>): ReadonlyArray<TurnPart> =>
+  said.filter((part) => part._tag === "TurnDone" && part.message.usage !== undefined)
+
+/**
+ * Begins the turns one after the other, the next one each time that nothing came for `after`, and goes on with the one
+ * that says something first.
+ */
+const race = Effect.fnUntraced(function* <E, R>(
+  turns: ReadonlyArray<Effect.Effect<Turn, ModelError | E, R>>,
+  after: Duration.Duration,
+  onEnd: ModelError
+) {
+  const scope = yield* Effect.scope
+  const outcomes = yield* Queue.unbounded<{ readonly index: number; readonly exit: Exit.Exit<Begun, ModelError | E> }>()
+  const scopes: Array<Scope.Closeable> = []
+  const failures: Array<{ readonly index: number; readonly cause: Cause.Cause<ModelError | E> }> = []
+
+  const start = Effect.fnUntraced(function* (turn: Effect.Effect<Turn, ModelError | E, R>) {
+    const index = scopes.length
+    const own = yield* Scope.fork(scope)
+    scopes.push(own)
+    const begun = Effect.flatMap(turn, (made) => Scope.provide(begin(made, onEnd), own))
+    const told = Effect.flatMap(Effect.exit(begun), (exit) => Queue.offer(outcomes, { index, exit }))
+    yield* Effect.forkIn(told, own, { startImmediately: true })
+  })
+
+  const [first, ...others] = turns
+  if (first !== undefined) yield* start(first)
+  for (;;) {
+    const next = others[scopes.length - 1]
+    const outcome =
+      next === undefined
+        ? yield* Queue.take(outcomes)
+        : Option.getOrUndefined(yield* Effect.timeoutOption(Queue.take(outcomes), after))
+    if (outcome === undefined) {
+      if (next !== undefined) yield* start(next)
+      continue
+    }
+    const { exit, index } = outcome
+    if (Exit.isFailure(exit)) {
+      failures.push({ index, cause: exit.cause })
+      if (failures.length < scopes.length) continue
+      // The first model's failure is that of the call.
+      const told = failures.find((failure) => failure.index === 0)
+      return yield* Effect.failCause(told?.cause ?? exit.cause)
+    }
+    const late = yield* Queue.clear(outcomes)
+    const lost = late.flatMap((other) => (Exit.isSuccess(other.exit) ? doneOf(other.exit.value.said) : []))
+    // Nobody waits for what a loser does when it is interrupted, but the end of the turn.
+    for (const [at, other] of scopes.entries()) {
+      if (at !== index) yield* Effect.forkIn(Scope.close(other, Exit.void), scope, { startImmediately: true })
+    }
+    const { pull, said } = exit.value
+    const restarted: TurnPart = { _tag: "TurnRestarted", reason: "another model began first" }
+    const parts = [...lost, ...(lost.length === 0 ? [] : [restarted]), ...said]
+    return Stream.concat(Stream.fromArray(parts), Stream.fromPull(Effect.succeed(pull)))
+  }
+})
+
+const hedge = <E, R>(
+  layers: ReadonlyArray<Layer.Layer<ChatModel, E, R>>,
+  given: Duration.Input
+): Middleware.Middleware<E, R> => {
+  const openingsOf = makeOpenings(layers)
+  const after = timeOf(given)
+  return Middleware.make<E, R>({
+    name,
+    check: () => timeProblem(name, { after: given }),
+    wrapModelCall: (request, next, run) => {
+      if (request.purpose !== turnPurpose) return next(request)
+      const asked = askedOf(request, run)
+      const late = `${nameOf(asked)} has not begun to answer after ${Duration.format(after)}`
+      const others = openingsOf(run).map((opening) =>
+        Effect.flatMap(opening, ({ name, session }) =>
+          Effect.as(run.warn("model-hedge", `${late}; asking ${name} too`), next({ ...request, session }))
+        )
+      )
+      return Stream.unwrap(race([Effect.succeed(next(request)), ...others], after, incomplete(asked)))
+    }
+  })
+}
+
+/**
+ * Asks the next model of `layers` too, each time that nobody has said anything of the answer for `after` (3 s): a piece
+ * of a text, a thought or a tool call. Who says something first gives the turn; the others are interrupted. Only turns
+ * are hedged, no calls on the side. A `Warning` event (`model-hedge`) says each time that another model is asked.
+ *
+ * A model that fails while another is asked has lost; when all that were asked have failed, the call fails as the first
+ * of them did. A failure does not have the next one asked: `ModelFallback` outside does that.
+ *
+ * What a loser used is counted where it had ended by then. Of one that is interrupted nobody tells it, though it is
+ * charged: a hedge buys time with money. Don't hedge with models that run tools of their own, which act before they
+ * speak.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel, unknown, unknown>>>(
+  layers: Layers,
+  options?: { readonly after?: Duration.Input | undefined }
+): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> =>
+  hedge(
+    // Each layer's own error and needs are among those of all of them.
+    layers as ReadonlyArray<Layer.Layer<ChatModel, Layer.Error<Layers[number]>, Layer.Services<Layers[number]>>>,
+    options?.after ?? "3 seconds"
+  )

@@ -1,0 +1,48 @@
+/** Fingerprints of requests, equal for those that a model would take for the same. */
+import * as Effect from "effect/Effect"
+import type { ModelRequest } from "../../core/ChatModel.ts"
+import { canonical } from "../../core/Json.ts"
+import { anonymous, callIds, type Message } from "../../core/Message.ts"
+import { sha256 } from "../../support/hash.ts"
+
+/** What is known of one list of messages: a run's own list grows at its end. */
+interface Chain {
+  readonly messages: ReadonlyArray<Message>
+  readonly digests: ReadonlyArray<string>
+  readonly calls: ReadonlyMap<string, number>
+}
+
+const empty: Chain = { messages: [], digests: [], calls: new Map() }
+
+/**
+ * Makes what gives the fingerprint of a request. Of a list that it has seen it hashes only the messages that are new:
+ * the work of a round does not grow with the bytes of the history.
+ */
+export const makeFingerprints = () => {
+  const chains = new WeakMap<ReadonlyArray<Message>, Chain>()
+
+  const digestsOf = Effect.fnUntraced(function* (messages: ReadonlyArray<Message>) {
+    const seen = chains.get(messages) ?? empty
+    const before = seen.messages.every((message, index) => message === messages[index]) ? seen : empty
+    const fresh = messages.slice(before.messages.length)
+    const calls = new Map(before.calls)
+    const texts = fresh.map((message) => {
+      if (message.role === "ai") for (const id of callIds(message)) if (!calls.has(id)) calls.set(id, calls.size)
+      return canonical(anonymous(message, (id) => `call ${calls.get(id) ?? "of nobody"}`))
+    })
+    const digests = [...before.digests, ...(yield* Effect.forEach(texts, sha256))]
+    // A value of its own: the same list may be asked about twice at once.
+    chains.set(messages, { messages: [...before.messages, ...fresh], digests, calls })
+    return digests
+  })
+
+  return (model: string, request: ModelRequest): Effect.Effect<string> =>
+    Effect.gen(function* () {
+      const { outputSchema, parameters, systemPrompt, toolChoice } = request
+      const tools = request.tools.map(({ description, name, parameters }) => ({ description, name, parameters }))
+      const messages = yield* digestsOf(request.messages)
+      return yield* sha256(
+        canonical({ model, systemPrompt, tools, toolChoice, outputSchema: outputSchema ?? null, parameters, messages })
+      )
+    })
+}
