@@ -1,6 +1,7 @@
 /**
  * The one door to the model: asks for a turn, and reports its parts as they arrive.
  */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { incomplete, type ModelRequest, type ModelSession, type ToolDefinition, type TurnPart } from "../ChatModel.ts"
@@ -18,14 +19,27 @@ import { count, type Live, offer, offerDelta, type OwnRun, settleReaders } from 
 
 type Next = ModelSession["nextTurn"]
 
+type Turn = Stream.Stream<TurnPart, ModelError>
+
+/** A failure of a middleware's own; a stream ends by one that is none. */
+const isOwn = (error: unknown): boolean => !isModelError(error) && !Cause.isDone(error)
+
 /** A stream of which the type says what an outer middleware may know: a model's failures and no needs. */
-const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Stream.Stream<TurnPart, ModelError> =>
+const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Turn =>
   // What the middleware needs is in the context of the whole run: the agent's type saw to that.
-  Stream.catchIf(
-    turn,
-    (error) => !isModelError(error),
-    (error) => Stream.die(tunnel(error))
-  ) as Stream.Stream<TurnPart, ModelError>
+  Stream.transformPull(turn, (pull) =>
+    Effect.succeed(Effect.catchIf(pull, isOwn, (error) => Effect.die(tunnel(error))))
+  ) as Turn
+
+/** Puts a hook around a door. A turn that it passes on as it is has nothing to hide. */
+const around =
+  (run: OwnRun, hook: Compiled["wrapModelCall"][number], next: Next): Next =>
+  (request) => {
+    let passed: Turn | undefined
+    const turn = hook(request, (inner) => (passed = next(inner)), run)
+    // What came through the door is as the door gives it.
+    return turn === passed ? (turn as Turn) : hide(turn)
+  }
 
 const isHidden = ({ hidden }: ToolDefinition): boolean => hidden === true
 
@@ -46,7 +60,7 @@ export const makeNextTurn = (
     }
     return (request.session ?? session).nextTurn(shown)
   }
-  return wrapModelCall.reduceRight<Next>((next, hook) => (request) => hide(hook(request, next, run)), door)
+  return wrapModelCall.reduceRight<Next>((next, hook) => around(run, hook, next), door)
 }
 
 /** A call that is being written: the id that it has in this run, and the tool. */

@@ -1,9 +1,13 @@
 /** Sends the request of a failed turn again. */
-import type * as Arr from "effect/Array"
+import * as Arr from "effect/Array"
+import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Pull from "effect/Pull"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { TurnPart } from "../../core/ChatModel.ts"
-import type { ModelError } from "../../core/ModelError.ts"
+import { isModelError, type ModelError } from "../../core/ModelError.ts"
 
 /** Another go at a turn, and why there is one. */
 export interface Again {
@@ -20,24 +24,41 @@ export const reissue = <E, R>(
   first: Stream.Stream<TurnPart, ModelError>,
   again: (error: ModelError) => Effect.Effect<Again, ModelError | E, R>
 ): Stream.Stream<TurnPart, ModelError | E, R> =>
-  Stream.suspend(() => {
-    let shown = false
-    let acted = false
-    const watch = (parts: Arr.NonEmptyReadonlyArray<TurnPart>) => {
-      for (const part of parts) {
-        shown = part._tag !== "TurnRestarted"
-        if (part._tag === "ToolCallStart" && part.providerExecuted === true) acted = true
-      }
-      return parts
-    }
-    const attempt = (turn: Stream.Stream<TurnPart, ModelError>): Stream.Stream<TurnPart, ModelError | E, R> =>
-      Stream.catch(Stream.mapArray(turn, watch), (error) =>
-        acted ? Stream.fail(error) : Stream.unwrap(Effect.map(again(error), restart))
-      )
-    const restart = ({ turn, reason }: Again): Stream.Stream<TurnPart, ModelError | E, R> => {
-      if (!shown) return attempt(turn)
-      shown = false
-      return Stream.concat(Stream.succeed<TurnPart>({ _tag: "TurnRestarted", reason }), attempt(turn))
-    }
-    return attempt(first)
-  })
+  // One channel for what would be several around each turn: a model that waits for its time holds them all.
+  Stream.fromChannel(
+    Channel.fromTransform((_, scope) =>
+      Effect.sync(() => {
+        type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
+        type Read = Pull.Pull<Parts, ModelError | E, void, R>
+        let shown = false
+        let acted = false
+        let read: Read
+        const watch = (parts: Parts) => {
+          for (const part of parts) {
+            shown = part._tag !== "TurnRestarted"
+            if (part._tag === "ToolCallStart" && part.providerExecuted === true) acted = true
+          }
+          return parts
+        }
+        const start = (turn: Stream.Stream<TurnPart, ModelError>): Read =>
+          Effect.suspend(() => {
+            const own = Scope.forkUnsafe(scope)
+            const next = Effect.fnUntraced(function* (error: ModelError) {
+              yield* Scope.close(own, Exit.fail(error))
+              if (acted) return yield* Effect.fail(error)
+              const { reason, turn } = yield* again(error)
+              read = start(turn)
+              if (!shown) return yield* read
+              shown = false
+              return Arr.of<TurnPart>({ _tag: "TurnRestarted", reason })
+            })
+            return Effect.flatMap(Channel.toPullScoped(turn.channel, own), (pull) => {
+              read = Effect.catchIf(Effect.map(pull, watch), isModelError, next)
+              return read
+            })
+          })
+        read = start(first)
+        return Effect.suspend(() => read)
+      })
+    )
+  )
