@@ -51,58 +51,11 @@ import { sizeRules, transferRules } from "./conformance/backend/checkTransfers.t
 import { treeRules } from "./conformance/backend/checkTrees.ts"
 import { writeRules } from "./conformance/backend/checkWrites.ts"
 import type { Rules } from "./conformance/backend/common.ts"
-import type * as subjects from "./conformance/backend/subject.ts"
+import type { Abilities } from "./conformance/backend/subject.ts"
 import type { Request } from "./TestBackend.ts"
 
+export type { Again, Counter, Found, Host, Huge, ManyFiles } from "./conformance/backend/subject.ts"
 export { type Absent, absent, NotConformant }
-
-/**
- * The files of this machine that are behind a backend.
- *
- * @category models
- * @since 0.1.0
- */
-export type Host<H> = subjects.Host<H>
-
-/**
- * Makes files that are too large to be uploaded.
- *
- * @category models
- * @since 0.1.0
- */
-export type Huge<H> = subjects.Huge<H>
-
-/**
- * Another backend over the same files, as a second layer of this process has it.
- *
- * @category models
- * @since 0.1.0
- */
-export type Again<H> = subjects.Again<H>
-
-/**
- * Another process that counts in a file, with a backend of its own over the same files.
- *
- * @category models
- * @since 0.1.0
- */
-export type Counter<H> = subjects.Counter<H>
-
-/**
- * Makes the files of a large folder.
- *
- * @category models
- * @since 0.1.0
- */
-export type ManyFiles<H> = subjects.ManyFiles<H>
-
-/**
- * An entry at a path of the machine.
- *
- * @category models
- * @since 0.1.0
- */
-export type Found = subjects.Found
 
 /**
  * A backend under test. The layer is built anew for each check, and empty; `H` is what it gives beside the backend.
@@ -110,7 +63,7 @@ export type Found = subjects.Found
  * @category models
  * @since 0.1.0
  */
-export interface Subject<H, E, R> extends subjects.Abilities<H> {
+export interface Subject<H, E, R> extends Abilities<H> {
   readonly layer: Layer.Layer<Backend | H, E, R>
 }
 
