@@ -4,16 +4,20 @@
  */
 import { cpSync, existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { isDeepStrictEqual } from "node:util"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer, Schema, Stream } from "effect"
 import { Agent, Approval, Backend, Checkpoint, type Journal, Message, Sources } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { BackgroundSubagents, BackgroundTasks } from "effect-deepagents/middleware"
 import { JsonlSessions, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
+import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
+import { encodings, type Format, formatOf, records } from "./format.ts"
 import * as places from "./places.ts"
 import * as written from "./written.ts"
 
@@ -106,6 +110,16 @@ const truths: { readonly [threadId: string]: readonly [title: string, check: Eff
       }).pipe(Effect.provide(script(["Once upon a time."])))
     ],
 
+    streaming: [
+      "has what was said of the turn, and asks for it again",
+      Effect.gen(function* () {
+        const [, cut] = (yield* SessionStore.checkpoint("streaming"))?.messages ?? []
+        assert.isTrue(Message.isPartial(cut) && Message.text(cut) === "Once upon a")
+        const result = yield* Agent.resume(written.plain, { threadId: "streaming" })
+        assert.deepStrictEqual(texts(result.messages, "ai"), ["Once upon a time."])
+      }).pipe(Effect.provide(script(["Once upon a time."])))
+    ],
+
     compacted: [
       "shows the model its summary, and keeps the transcript whole",
       Effect.gen(function* () {
@@ -189,32 +203,21 @@ const copyOf = (version: string) =>
 const jsonlIn = (at: string) =>
   JsonlSessions.layer({ folder: join(at, "jsonl") }).pipe(Layer.provide(NodeServices.layer))
 
-const exportIn = (at: string, threadId: string) => join(at, "export", `${threadId}.jsonl`)
-
-/** A store that has the threads of a version by import: of its own export, or of one that is made of its files now. */
+/** A store that has a thread of a version by import: of its own export, or of one that is made of its files now. */
 const imported =
   <E, R>(store: Layer.Layer<SessionStore.SessionStore, E, R>) =>
-  (at: string) =>
-    Layer.effectDiscard(
-      Effect.gen(function* () {
-        const { import: take } = yield* SessionStore.SessionStore
-        for (const threadId of Object.keys(truths)) {
-          const file = exportIn(at, threadId)
-          const lines = existsSync(file)
-            ? Stream.fromIterable(readFileSync(file, "utf8").split("\n"))
-            : Stream.unwrap(Effect.map(SessionStore.SessionStore, (from) => from.export(threadId))).pipe(
-                Stream.provide(jsonlIn(at)),
-                Stream.catchIf(
-                  (error) => error.reason._tag === "NotFound",
-                  () => Stream.empty
-                )
-              )
-          if (existsSync(file) || (yield* Stream.runCount(lines)) > 0) yield* take(lines)
-        }
-      })
-    ).pipe(Layer.provideMerge(store))
+  (at: string, threadId: string) => {
+    const file = join(at, "export", `${threadId}.jsonl`)
+    const lines = existsSync(file)
+      ? Stream.fromIterable(readFileSync(file, "utf8").split("\n"))
+      : Stream.unwrap(SessionStore.SessionStore.use((from) => Effect.sync(() => from.export(threadId)))).pipe(
+          Stream.provide(jsonlIn(at))
+        )
+    const taken = SessionStore.SessionStore.use(({ import: take }) => take(lines))
+    return Layer.effectDiscard(taken).pipe(Layer.provideMerge(store))
+  }
 
-type On<R> = (at: string) => Layer.Layer<SessionStore.SessionStore, unknown, R>
+type On<R> = (at: string, threadId: string) => Layer.Layer<SessionStore.SessionStore, unknown, R>
 
 /** Holds every thread of every version to its truth, in one store. */
 const hold = <R>(on: On<R>, test: (title: string, body: () => Effect.Effect<unknown, unknown, R>) => void) => {
@@ -227,7 +230,7 @@ const hold = <R>(on: On<R>, test: (title: string, body: () => Effect.Effect<unkn
       ]
       test(`${version}: ${threadId} ${title}`, () =>
         Effect.gen(function* () {
-          const store = on(yield* copyOf(version))
+          const store = on(yield* copyOf(version), threadId)
           const journaled = SessionStore.journal.pipe(Layer.provideMerge(store))
           yield* Effect.provide(check, Layer.mergeAll(journaled, MemoryBackend.layer(), BackgroundTasks.layer()))
         }).pipe(Effect.scoped))
@@ -252,4 +255,49 @@ describe.skipIf(!hasRedis)("on Redis", () => {
   layer(places.RedisServer.layer, servers)("threads of earlier versions, imported into Redis", (it) =>
     hold(imported(Layer.unwrap(Effect.map(places.redis.place, places.redis.layer))), it.effect)
   )
+})
+
+const { version: present } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "..", "package.json"), "utf8"))
+
+/** The versions that wrote down their format, which the first did not. */
+const formats = readdirSync(corpus).flatMap((version): ReadonlyArray<readonly [version: string, format: Format]> => {
+  const file = join(corpus, version, "format.json")
+  return existsSync(file) ? [[version, JSON.parse(readFileSync(file, "utf8"))]] : []
+})
+
+describe("the format of threads", () => {
+  it.live(
+    `is one that test/sessions/corpus has of version ${present}: if not, npm run corpus, and commit its folder`,
+    () =>
+      Effect.gen(function* () {
+        const at = yield* places.folder
+        yield* written.writeInto(at)
+        const found: Format = JSON.parse(JSON.stringify(formatOf(at)))
+        const own = formats.filter(([version]) => version === present || version.startsWith(`${present}-`))
+        const isKept = own.some(([, format]) => isDeepStrictEqual(format, found))
+        if (!isKept) assert.deepStrictEqual(found, own.at(-1)?.[1])
+      }).pipe(Effect.scoped)
+  )
+
+  it("has a number of its own in every version that writes another one", () => {
+    const release = (version: string) => version.split("-")[0]
+    for (const [version, format] of formats) {
+      for (const [other, before] of formats) {
+        if (release(version) === release(other) || format.v !== before.v) continue
+        assert.deepStrictEqual(format.records, before.records, `${other} and ${version} are both of format ${format.v}`)
+      }
+    }
+  })
+
+  for (const [version, format] of formats) {
+    for (const [name, schema] of Object.entries(records)) {
+      it(`reads every ${name} that ${version} can have written`, () => {
+        const decode = Schema.decodeUnknownSync(schema)
+        fc.assert(
+          fc.property(encodings(format, name), (encoded) => void decode(encoded)),
+          { numRuns: scaled(400) }
+        )
+      })
+    }
+  }
 })

@@ -1,7 +1,10 @@
 /**
  * Threads as the present code writes them, one for each state: `npm run corpus` keeps them, and later versions read them.
  */
-import { Deferred, Effect, Fiber, type Layer, Schema, Stream } from "effect"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Deferred, Effect, Fiber, Layer, Schedule, Schema, Stream } from "effect"
 import {
   Agent,
   type Backend,
@@ -21,7 +24,8 @@ import {
   Subagents,
   Summarization
 } from "effect-deepagents/middleware"
-import { SessionStore } from "effect-deepagents/sessions"
+import { JsonlSessions, MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { TestChatModel, TestIds } from "effect-deepagents/testing"
 
 const { calls, script, text } = TestChatModel
@@ -189,6 +193,29 @@ const partial = Effect.gen(function* () {
   yield* Fiber.interrupt(fiber)
 }).pipe(Effect.provide(script([TestChatModel.hangAfter("Once upon a")])))
 
+/** A thread that ends in the parts of a turn, since the process was killed while it was streamed. */
+const streaming = Effect.gen(function* () {
+  const store = yield* SessionStore.SessionStore
+  const hasPart = store
+    .load("streaming-alive")
+    .pipe(Effect.map(({ entries }) => entries.some(({ entry }) => entry._tag === "Part")))
+  yield* cutOff("streaming", (options, reached) =>
+    Effect.raceFirst(
+      Agent.run(plain, "Tell me", options),
+      Effect.flatMap(
+        Effect.repeat(
+          Effect.orElseSucceed(hasPart, () => false),
+          {
+            schedule: Schedule.spaced("10 millis"),
+            until: (isThere) => isThere
+          }
+        ),
+        () => reached
+      )
+    )
+  )
+}).pipe(Effect.provide(script([TestChatModel.hangAfter("Once upon a")])))
+
 const compacted = Effect.forEach(["one", "two", "three", "four"], (input) =>
   Agent.run(forgetful, input, { threadId: "compacted" })
 ).pipe(Effect.provide(summarising))
@@ -263,13 +290,14 @@ const sources = Agent.run(plain, "By what?", { threadId: "sources" }).pipe(
 )
 
 /** Every thread, in the order in which they build on each other. */
-export const states = {
+const states = {
   done,
   output: withOutput,
   waiting,
   cut,
   parked,
   partial,
+  streaming,
   compacted,
   forked,
   branched,
@@ -283,7 +311,27 @@ type Needs = Journal.Journal | SessionStore.SessionStore | Backend.Backend | Bac
 
 const all: ReadonlyArray<Effect.Effect<unknown, unknown, Needs>> = Object.values(states)
 
-/** Writes all of them to the store. */
-export const writeAll = Effect.forEach(all, (state) => Effect.orDie(state), { discard: true }).pipe(
+const writeAll = Effect.forEach(all, (state) => Effect.orDie(state), { discard: true }).pipe(
   Effect.provide([MemoryBackend.layer(), BackgroundTasks.layer(), TestIds.layer()])
 )
+
+const into = <E>(store: Layer.Layer<SessionStore.SessionStore, E>) =>
+  SessionStore.journalWith({ parts: true }).pipe(Layer.provideMerge(store))
+
+/** Writes all of them into a folder: as JSONL files, as an SQLite file, and as exports for whatever store. */
+export const writeInto = Effect.fnUntraced(function* (at: string) {
+  const folder = join(at, "export")
+  mkdirSync(folder, { recursive: true })
+  const jsonl = JsonlSessions.layer({ folder: join(at, "jsonl") }).pipe(Layer.provide(NodeServices.layer))
+  yield* Effect.provide(writeAll, into(jsonl))
+  yield* Effect.provide(writeAll, into(SqliteSessions.layer({ file: join(at, "threads.db") })))
+  const exported = Effect.gen(function* () {
+    yield* writeAll
+    const store = yield* SessionStore.SessionStore
+    for (const threadId of Object.keys(states)) {
+      const lines = yield* Stream.runCollect(store.export(threadId))
+      writeFileSync(join(folder, `${threadId}.jsonl`), lines.map((line) => `${line}\n`).join(""))
+    }
+  })
+  yield* Effect.provide(exported, into(MemorySessions.layer))
+})
