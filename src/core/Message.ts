@@ -12,8 +12,9 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { version } from "../support/version.ts"
 import * as Content from "./Content.ts"
-import { decodeVersioned, version } from "./internal/encoding.ts"
+import { decodeVersioned } from "./internal/encoding.ts"
 import type { InvalidEncoding } from "./InvalidEncoding.ts"
 import { type Json, JsonObject } from "./Json.ts"
 import { MalformedToolCall, ToolCall } from "./ToolCall.ts"

@@ -9,9 +9,9 @@ import { Schema } from "effect"
 import { AgentEvent, Journal, type Json, Message } from "effect-deepagents"
 import { Outcome, ThreadEvent } from "effect-deepagents/durable"
 import * as fc from "fast-check"
-import { version } from "../../src/core/internal/encoding.ts"
 import { Decide, Send } from "../../src/durable/internal/protocol.ts"
 import { Stored } from "../../src/sessions/internal/codec.ts"
+import { version } from "../../src/support/version.ts"
 
 type JsonSchema = { readonly [key: string]: unknown }
 
@@ -104,7 +104,10 @@ export const formatOf = (at: string): Format => {
   for (const line of [...linesIn(join(at, "jsonl")), ...linesIn(join(at, "export"))]) {
     if (!isObject(line)) continue
     const { entries, entry, ...rest } = line
-    add(isObject(entry) ? "line of an export" : String(line["_tag"] ?? "head of an export"), rest)
+    add(
+      isObject(entry) ? "line of an export" : typeof line["_tag"] === "string" ? line["_tag"] : "head of an export",
+      rest
+    )
     for (const one of Array.isArray(entries) ? entries : []) add("entry of a file", { ...one, entry: {} })
     for (const one of [entry, ...(Array.isArray(entries) ? entries.map((stored) => stored.entry) : [])]) {
       if (isObject(one) && one["_tag"] === "State")

@@ -5,12 +5,10 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
 import { at, brief, problems } from "../../support/issues.ts"
+import { version, versionProblem } from "../../support/version.ts"
 import { blockTypes } from "../Content.ts"
 import { InvalidEncoding } from "../InvalidEncoding.ts"
 import { isObject } from "../Json.ts"
-
-/** The version of the JSON encoding of messages and events that this library writes, and the only one it reads. */
-export const version = 1
 
 type What = InvalidEncoding["what"]
 
@@ -53,10 +51,9 @@ export const decodeVersioned = <T>(
     if (!isObject(input)) {
       return Result.fail(new InvalidEncoding({ what, path: "", found: brief(input), expected: "an object" }))
     }
-    if (input["v"] !== version) {
-      return Result.fail(
-        new InvalidEncoding({ what, path: "v", found: brief(input["v"]), expected: `version ${version}` })
-      )
+    if (versionProblem(input["v"]) !== undefined) {
+      const expected = version === 1 ? "version 1" : `a version from 1 to ${version}`
+      return Result.fail(new InvalidEncoding({ what, path: "v", found: brief(input["v"]), expected }))
     }
     return Result.mapError(decode(input), (error) => {
       const tag = unknownTag(input, tags)

@@ -6,9 +6,7 @@ import * as Schema from "effect/Schema"
 import * as Journal from "../../core/Journal.ts"
 import { isObject, JsonObject } from "../../core/Json.ts"
 import type { Entry } from "../../core/SessionStore.ts"
-
-/** The version of what stores write, and the only one that they read. */
-export const version = 1
+import { version, versionProblem } from "../../support/version.ts"
 
 /** Schema of a label. */
 export const Label = Schema.TaggedStruct("Label", { name: Schema.String, target: Schema.NullOr(Schema.String) })
@@ -22,8 +20,24 @@ const problem = (error: Schema.SchemaError): string => error.message.split("\n")
 /** Checks an entry that is to be stored; what is not of its schema is left out. */
 export const check = (entry: unknown): Result.Result<Journal.Entry, string> => Result.mapError(checkNew(entry), problem)
 
-/** Reads an entry. */
-export const decode = (value: unknown): Result.Result<Entry, string> => Result.mapError(decodeAny(value), problem)
+/** A record with the version that it was written in. */
+const versioned = (value: unknown): unknown => (isObject(value) ? value["v"] : undefined)
+
+/** Reads what says its version by a decoder. */
+export const decodeVersioned = <A>(
+  value: unknown,
+  decode: (value: unknown) => Result.Result<A, Schema.SchemaError>
+): Result.Result<A, string> => {
+  const wrong = versionProblem(versioned(value))
+  return wrong === undefined ? Result.mapError(decode(value), problem) : Result.fail(wrong)
+}
+
+/** Reads an entry. In tables, those of the first versions do not say theirs. */
+export const decode = (value: unknown): Result.Result<Entry, string> =>
+  versioned(value) === undefined ? Result.mapError(decodeAny(value), problem) : decodeVersioned(value, decodeAny)
+
+/** Writes an entry for tables. */
+export const encode = (entry: Entry): string => JSON.stringify({ v: version, ...entry })
 
 /** Parses JSON. */
 export const parse = (text: string): Result.Result<unknown, string> =>
@@ -39,7 +53,6 @@ export const Stored = Schema.Struct({
 const decodeStored = Schema.decodeUnknownResult(Stored)
 
 const Head = Schema.Struct({
-  v: Schema.Literal(version),
   threadId: Schema.String,
   createdAt: Schema.Finite,
   metadata: JsonObject,
@@ -50,21 +63,15 @@ export type Head = typeof Head.Type
 
 const decodeHeadValue = Schema.decodeUnknownResult(Head)
 
-const isCurrent = (value: unknown): boolean => isObject(value) && value["v"] === version
-
-const unknownVersion = `it is not of version ${version}; it was written by another version of effect-deepagents`
-
 /** Reads the first line of an export. */
 export const decodeHead = (line: string): Result.Result<Head, string> =>
-  Result.flatMap(parse(line), (value) =>
-    isCurrent(value) ? Result.mapError(decodeHeadValue(value), problem) : Result.fail(unknownVersion)
-  )
+  Result.flatMap(parse(line), (value) => decodeVersioned(value, decodeHeadValue))
 
 /** Reads any other line of an export. */
 export const decodeLine = (line: string): Result.Result<typeof Stored.Type, string> =>
-  Result.flatMap(parse(line), (value) =>
-    isCurrent(value) ? Result.mapError(decodeStored(value), problem) : Result.fail(unknownVersion)
-  )
+  Result.flatMap(parse(line), (value) => decodeVersioned(value, decodeStored))
+
+export const encodeHead = (head: Head): string => JSON.stringify({ v: version, ...head })
 
 export const encodeLine = (stored: typeof Stored.Type): string => JSON.stringify({ v: version, ...stored })
 
@@ -82,4 +89,4 @@ export const checkMetadata = (value: unknown): Result.Result<JsonObject, string>
 export const decodeObject = (text: string): Result.Result<JsonObject, string> =>
   Result.flatMap(parse(text), (value) => Result.mapError(decodeMetadata(value), problem))
 
-export const toJson = (value: Entry | JsonObject): string => JSON.stringify(value)
+export const toJson = (value: JsonObject): string => JSON.stringify(value)

@@ -69,10 +69,9 @@ const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<string,
 export const makeTransfer = (tables: Tables): Pick<Service, "export" | "import"> => ({
   export: (threadId) => {
     const guard = guarded("export", threadId)
-    const head = Effect.map(threadOf(tables, "export", threadId), ({ archived, createdAt, leaf, metadata }) => {
-      const line: codec.Head = { v: codec.version, threadId, createdAt, metadata, archived, leaf: leaf.id }
-      return JSON.stringify(line)
-    })
+    const head = Effect.map(threadOf(tables, "export", threadId), ({ archived, createdAt, leaf, metadata }) =>
+      codec.encodeHead({ threadId, createdAt, metadata, archived, leaf: leaf.id })
+    )
     const rest = Stream.paginate(0, (cursor: number) =>
       Effect.map(
         guard(tables.entries(threadId, cursor, exportPage)),

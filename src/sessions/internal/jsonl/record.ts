@@ -4,8 +4,9 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Journal from "../../../core/Journal.ts"
-import { isObject, JsonObject } from "../../../core/Json.ts"
+import { JsonObject } from "../../../core/Json.ts"
 import { tornMark } from "../../../support/appendLog.ts"
+import { version } from "../../../support/version.ts"
 import * as codec from "../codec.ts"
 import * as Memory from "../memory.ts"
 
@@ -46,11 +47,6 @@ const decodeChange = Schema.decodeUnknownResult(Change)
 /** The reading of a line: a change, the rest that a crash left of one, or something that nobody wrote like that. */
 export type Line = { readonly change: Change } | { readonly torn: true } | { readonly problem: string }
 
-const problemOf = (value: unknown): string =>
-  isObject(value) && "v" in value && value["v"] !== codec.version
-    ? `it is of version ${JSON.stringify(value["v"])}, and this version of effect-deepagents reads ${codec.version}`
-    : "it is no record of a thread"
-
 /** Looked at from the end: an expression would look at each `#` of a line as if it were the first at its end. */
 const withoutMarks = (line: string): string => {
   let end = line.length
@@ -63,9 +59,10 @@ export const decode = (line: string): Line => {
   const text = withoutMarks(line)
   const parsed = codec.parse(text)
   if (Result.isFailure(parsed)) return text === line ? { problem: parsed.failure } : { torn: true }
-  const value = parsed.success
-  const change = isObject(value) && value["v"] === codec.version ? decodeChange(value) : undefined
-  return change !== undefined && Result.isSuccess(change) ? { change: change.success } : { problem: problemOf(value) }
+  return Result.match(codec.decodeVersioned(parsed.success, decodeChange), {
+    onFailure: (problem): Line => ({ problem }),
+    onSuccess: (change): Line => ({ change })
+  })
 }
 
 /** The beginning of every record. */
@@ -77,7 +74,7 @@ export const mayBegin = (bytes: Uint8Array): boolean => {
   return beginning.startsWith(text)
 }
 
-export const encode = (change: Change): string => JSON.stringify({ v: codec.version, ...change })
+export const encode = (change: Change): string => JSON.stringify({ v: version, ...change })
 
 /**
  * The effect of a record on the thread: none, when somebody else was first. `Broken`: it builds on what is not there.

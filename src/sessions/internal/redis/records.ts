@@ -40,7 +40,7 @@ export const toThread = (fields: ReadonlyArray<string>): Result.Result<Thread, s
 
 /** An entry as a client writes it: a line of its properties, and its JSON. */
 export const toPart = ({ at, entry, id, parentId }: Stored): string =>
-  `${JSON.stringify([id, parentId, at, entry._tag])}\n${codec.toJson(entry)}`
+  `${JSON.stringify([id, parentId, at, entry._tag])}\n${codec.encode(entry)}`
 
 /** A record as a script would write it. */
 export const toRecord = (stored: Stored, place: string, step: number): string => `${place} ${step} ${toPart(stored)}`

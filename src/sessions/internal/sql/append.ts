@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { NewEntry } from "../../../core/SessionStore.ts"
-import { toJson } from "../codec.ts"
+import { encode } from "../codec.ts"
 import { key } from "../ids.ts"
 import type { Fault } from "../tables.ts"
 import { first, insertAll, rows, toFault, transaction } from "./client.ts"
@@ -42,7 +42,7 @@ const refusal = (error: SqlError): Effect.Effect<Outcome, Fault> =>
 export const appendPostgres =
   (sql: SqlClient): Append =>
   ({ at, behind, entries, leaf, threadId }) => {
-    const added = JSON.stringify(entries.map(({ entry, id }) => [id, entry._tag, toJson(entry)]))
+    const added = JSON.stringify(entries.map(({ entry, id }) => [id, entry._tag, encode(entry)]))
     const statement = sql`SELECT reached, clash FROM session_append(
       ${key(threadId)}::text, ${leaf === null ? null : key(leaf)}::text, ${at}::bigint, ${added}::text::jsonb,
       ${behind !== leaf}::boolean, ${behind === null ? null : key(behind)}::text)`
@@ -80,7 +80,7 @@ export const appendSqlite = (sql: SqlClient, { visible }: Pick<Entries, "visible
       step: step + 1 + n,
       at,
       kind: entry._tag,
-      body: toJson(entry)
+      body: encode(entry)
     }))
     yield* insertAll(sql, "session_entries", added)
     const end = added.at(-1)

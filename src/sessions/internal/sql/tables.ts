@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { canonical, type JsonObject } from "../../../core/Json.ts"
 import type { NewEntry, Stored } from "../../../core/SessionStore.ts"
-import { toJson } from "../codec.ts"
+import { encode, toJson } from "../codec.ts"
 import { key } from "../ids.ts"
 import type { Appended, Fault, NewThread, Tables } from "../tables.ts"
 import { appendPostgres, appendSqlite, type Outcome, ownAppend } from "./append.ts"
@@ -279,5 +279,5 @@ const toRow = (
   const parent = placed.get(parentId ?? "")
   const step = (parent?.step ?? 0) + 1
   placed.set(id, { pk, step })
-  return { pk, thread, id, parent: parent?.pk ?? null, step, at, [kind]: entry._tag, body: toJson(entry) }
+  return { pk, thread, id, parent: parent?.pk ?? null, step, at, [kind]: entry._tag, body: encode(entry) }
 }

@@ -8,7 +8,7 @@ import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Semaphore from "effect/Semaphore"
 import type { SqlError } from "effect/sql/SqlError"
-import { toJson } from "../codec.ts"
+import { encode } from "../codec.ts"
 import { key } from "../ids.ts"
 import { type Append, type Batch, other, type Outcome } from "../sql/append.ts"
 import { toFault } from "../sql/client.ts"
@@ -81,7 +81,7 @@ export const appendTo = (database: DatabaseSync, semaphore: Semaphore.Semaphore)
       return other
     let [{ pk: parent, step }, pk] = [place, last]
     for (const { entry, id } of entries) {
-      statements.insert.run(++pk, thread.key, id, parent, ++step, at, entry._tag, toJson(entry))
+      statements.insert.run(++pk, thread.key, id, parent, ++step, at, entry._tag, encode(entry))
       parent = pk
     }
     statements.move.run(parent, entries.at(-1)?.id ?? null, step, at, thread.key)
