@@ -18,10 +18,11 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type Document, isScalar, parseDocument, visit } from "yaml"
+import type { Document } from "yaml"
 import { defined } from "../support/defined.ts"
 import { at, brief, problems } from "../support/issues.ts"
 import { normaliseName } from "../support/names.ts"
+import { type Yaml, yaml } from "../support/yaml.ts"
 
 /**
  * `provider` without `model` is for all of its models; `model` fits its id, and ids that begin with it (`claude-opus`
@@ -83,7 +84,7 @@ export const fromUnknown = (input: unknown): Effect.Effect<HarnessProfile, Inval
 const maxLength = 65_536
 
 /** Reports whether all keys are texts. Of one that is a map or a list, the parser makes a text in minutes. */
-const hasPlainKeys = (document: Document): boolean => {
+const hasPlainKeys = ({ isScalar, visit }: Yaml, document: Document): boolean => {
   let isPlain = true
   visit(document, {
     Pair: (_, { key }) => {
@@ -111,10 +112,11 @@ export const fromYaml = Effect.fnUntraced(function* (text: string): Effect.fn.Re
   if (text.length > maxLength) {
     return yield* Effect.fail(new InvalidProfile({ problem: `it is longer than ${maxLength} characters` }))
   }
-  const document = yield* attempt(() => parseDocument(text, { logLevel: "silent" }))
+  const parser = yield* yaml
+  const document = yield* attempt(() => parser.parseDocument(text, { logLevel: "silent" }))
   const [error] = document.errors
   if (error !== undefined) return yield* Effect.fail(new InvalidProfile({ problem: error.message }))
-  if (!(yield* attempt(() => hasPlainKeys(document)))) {
+  if (!(yield* attempt(() => hasPlainKeys(parser, document)))) {
     return yield* Effect.fail(new InvalidProfile({ problem: "a key in it is a list or a map; give it a text" }))
   }
   return yield* Effect.flatMap(

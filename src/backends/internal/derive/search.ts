@@ -130,9 +130,10 @@ export const grep =
       "grep",
       query.path ?? "/",
       Effect.fnUntraced(function* (target) {
-        const compiled = Result.all({ matcher: Search.compileSearch(query), glob: compileFilter(query.glob) })
-        if (Result.isFailure(compiled)) return yield* fail(target, compiled.failure)
-        const { glob, matcher } = compiled.success
+        const { glob, matcher } = yield* Effect.all({
+          matcher: Search.compileSearch(query),
+          glob: Effect.fromResult(compileFilter(query.glob))
+        }).pipe(Effect.catch((reason) => fail(target, reason)))
         const fileQuery = Search.fileQueryOf(query)
         const found = Search.makeResult(fileQuery)
         const progress: Progress = { truncated: undefined }

@@ -142,13 +142,11 @@ export const grep =
   (asked) =>
     on("grep", asked.path ?? "/", (path, subject) =>
       Effect.gen(function* () {
-        const compiled = Result.all({
+        const { glob: wanted, matcher } = yield* Effect.all({
           matcher: compileSearch(asked),
-          glob: compileFilter(asked.glob)
-        })
-        if (Result.isFailure(compiled)) return yield* invalid(subject, compiled.failure)
-        const { glob: wanted, matcher } = compiled.success
-        const literals = literalsOf(asked)
+          glob: Effect.fromResult(compileFilter(asked.glob))
+        }).pipe(Effect.catch((reason) => invalid(subject, reason)))
+        const literals = yield* literalsOf(asked)
         const query = fileQueryOf(asked)
         const result = makeResult(query)
         let why: Backend.Truncation | undefined

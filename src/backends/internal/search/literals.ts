@@ -5,10 +5,12 @@
  * re2js finds them, for its own use. What it calls its kinds of conditions is seen by examples, and what is not
  * understood says nothing: another version of it can make searches slower, not wrong.
  */
+import * as Effect from "effect/Effect"
+import { memoize } from "effect/Function"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import { RE2JS } from "re2js"
 import type { GrepQuery } from "../../../core/Backend.ts"
+import { type Re2, re2 } from "./re2.ts"
 
 /** Texts of which a line has one. `fold`: in any case, and then they are letters that ASCII can fold. */
 export interface Literals {
@@ -22,27 +24,42 @@ const mostTexts = 20
 type Texts = ReadonlyArray<string>
 
 /** The conditions that a line must meet, as re2js has them; nothing if there are none. */
-const conditionOf = (pattern: string): unknown =>
+const conditionOf = (RE2JS: Re2, pattern: string): unknown =>
   Result.getOrUndefined(Result.try((): unknown => RE2JS.compile(pattern).re2().prefilter))
 
 const kindOf = (condition: unknown): unknown => (Predicate.hasProperty(condition, "type") ? condition.type : undefined)
 
-const kinds = { text: kindOf(conditionOf("ab")), all: kindOf(conditionOf("ab.cd")), any: kindOf(conditionOf("ab|cd")) }
-const isKnown = new Set([undefined, ...Object.values(kinds)]).size === 4
+interface Kinds {
+  readonly text: unknown
+  readonly all: unknown
+  readonly any: unknown
+}
+
+const kindsOf = memoize((RE2JS: Re2): Kinds => {
+  const kind = (pattern: string) => kindOf(conditionOf(RE2JS, pattern))
+  return { text: kind("ab"), all: kind("ab.cd"), any: kind("ab|cd") }
+})
 
 const shortest = (texts: Texts): number => Math.min(...texts.map((text) => text.length))
 
-const textsOf = (condition: unknown): Texts | undefined => {
+const textsIn = (kinds: Kinds, condition: unknown): Texts | undefined => {
   const kind = kindOf(condition)
   if (kind === kinds.text) {
     return Predicate.hasProperty(condition, "str") && typeof condition.str === "string" ? [condition.str] : undefined
   }
   if (!Predicate.hasProperty(condition, "subs") || !Array.isArray(condition.subs)) return undefined
-  const all = condition.subs.map(textsOf)
+  const all = condition.subs.map((one) => textsIn(kinds, one))
   const known = all.filter((texts) => texts !== undefined)
   if (kind === kinds.any) return known.length === all.length ? known.flat() : undefined
   // All of them are met: the longer its texts, the more one leaves out.
   return kind === kinds.all ? known.toSorted((left, right) => shortest(right) - shortest(left))[0] : undefined
+}
+
+/** Finds texts of which each line that matches a regular expression has one. */
+const textsOf = (RE2JS: Re2, pattern: string): Texts | undefined => {
+  const kinds = kindsOf(RE2JS)
+  const isKnown = new Set([undefined, ...Object.values(kinds)]).size === 4
+  return isKnown ? textsIn(kinds, conditionOf(RE2JS, pattern)) : undefined
 }
 
 /** Letters that ASCII folds to each other and to nothing else: `k` and `s` have a third form. */
@@ -51,18 +68,25 @@ const folding = (text: string): string =>
     .flatMap((part) => part.split(/[kKsS]/))
     .reduce((longest, part) => (part.length > longest.length ? part : longest), "")
 
-/** Finds what lines that match have in them; `undefined` if nothing is known, so that each line must be looked at. */
-export const literalsOf = (query: Pick<GrepQuery, "ignoreCase" | "pattern" | "regex">): Literals | undefined => {
-  const { ignoreCase = false, pattern, regex = false } = query
-  const isFolded = regex && pattern.startsWith("(?i)")
-  // In any case, a line has the same texts, in any case.
-  const texts = regex ? isKnown && textsOf(conditionOf(isFolded ? pattern.slice(4) : pattern)) : [pattern]
-  if (!texts || texts.length > mostTexts) return undefined
-  const fold = ignoreCase || isFolded
+const usableOf = (texts: Texts | undefined, fold: boolean): Literals | undefined => {
+  if (texts === undefined || texts.length > mostTexts) return undefined
   const usable = fold ? texts.map(folding) : texts
   // What is not UTF-8 is read as U+FFFD, and looks different to others. No command line can have a NUL.
   if (usable.some((text) => text === "" || !text.isWellFormed() || /[\0\n\r\uFFFD]/.test(text))) return undefined
   return { texts: usable, fold }
+}
+
+/** Finds what lines that match have in them; `undefined` if nothing is known, so that each line must be looked at. */
+export const literalsOf = (
+  query: Pick<GrepQuery, "ignoreCase" | "pattern" | "regex">
+): Effect.Effect<Literals | undefined> => {
+  const { ignoreCase = false, pattern, regex = false } = query
+  if (!regex) return Effect.succeed(usableOf([pattern], ignoreCase))
+  // In any case, a line has the same texts, in any case.
+  const isFolded = pattern.startsWith("(?i)")
+  return Effect.map(re2, (loaded) =>
+    usableOf(textsOf(loaded, isFolded ? pattern.slice(4) : pattern), ignoreCase || isFolded)
+  )
 }
 
 /** Writes what `grep` is told to look for. */

@@ -1,12 +1,13 @@
 /**
  * Patterns that lines are matched against: literal text, or regular expressions by RE2, all in linear time.
  */
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { RE2JS } from "re2js"
 import type { GrepQuery } from "../../../core/Backend.ts"
 import type * as BackendError from "../../../core/BackendError.ts"
 import { cut } from "../../../support/text.ts"
 import { indexOf } from "./find.ts"
+import { type Re2, re2 } from "./re2.ts"
 
 /** The longest pattern, in characters. */
 const maxPatternLength = 1_000
@@ -43,7 +44,12 @@ const compileLiteral = (pattern: string): Matcher => ({
   maxLength: maxSearchedLength
 })
 
-const compileRegex = (pattern: string, regex: boolean, ignoreCase: boolean): Result.Result<Matcher, string> => {
+const compileRegex = (
+  RE2JS: Re2,
+  pattern: string,
+  regex: boolean,
+  ignoreCase: boolean
+): Result.Result<Matcher, string> => {
   const source = regex ? pattern : RE2JS.quote(pattern)
   const flags = ignoreCase ? RE2JS.CASE_INSENSITIVE : 0
   const compiled = Result.try({
@@ -71,16 +77,20 @@ const compileRegex = (pattern: string, regex: boolean, ignoreCase: boolean): Res
 /** Makes a pattern ready to match. Fails with `InvalidPattern`. */
 export const compileSearch = (
   query: Pick<GrepQuery, "ignoreCase" | "pattern" | "regex">
-): Result.Result<Matcher, BackendError.Reason> => {
+): Effect.Effect<Matcher, BackendError.Reason> => {
   const { ignoreCase = false, pattern, regex = false } = query
-  const invalid = (problem: string): Result.Result<never, BackendError.Reason> =>
-    Result.fail({ _tag: "InvalidPattern", pattern: cut(pattern, 200), problem })
-  if (pattern === "") return invalid("it is empty")
-  if (pattern.length > maxPatternLength) return invalid(`it is longer than ${maxPatternLength} characters`)
-  if (!pattern.isWellFormed()) return invalid("it is not valid Unicode")
+  const invalid = (problem: string): BackendError.Reason => ({
+    _tag: "InvalidPattern",
+    pattern: cut(pattern, 200),
+    problem
+  })
+  if (pattern === "") return Effect.fail(invalid("it is empty"))
+  if (pattern.length > maxPatternLength) return Effect.fail(invalid(`it is longer than ${maxPatternLength} characters`))
+  if (!pattern.isWellFormed()) return Effect.fail(invalid("it is not valid Unicode"))
   if (/[\n\r]/.test(pattern))
-    return invalid("it has a line break, but is matched line by line; look for one of the lines")
-  if (!regex && !ignoreCase) return Result.succeed(compileLiteral(pattern))
-  const compiled = compileRegex(pattern, regex, ignoreCase)
-  return Result.isFailure(compiled) ? invalid(compiled.failure) : Result.succeed(compiled.success)
+    return Effect.fail(invalid("it has a line break, but is matched line by line; look for one of the lines"))
+  if (!regex && !ignoreCase) return Effect.succeed(compileLiteral(pattern))
+  return Effect.flatMap(re2, (loaded) =>
+    Effect.fromResult(Result.mapError(compileRegex(loaded, pattern, regex, ignoreCase), invalid))
+  )
 }

@@ -1,9 +1,10 @@
 /** Reads the frontmatter of a `SKILL.md`, and names each field that breaks the specification. */
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
-import { isAlias, isMap, isScalar, isSeq, parseDocument } from "yaml"
 import { at, problems } from "../../../support/issues.ts"
+import { type Yaml, yaml } from "../../../support/yaml.ts"
 
 /** Limits of the specification (agentskills.io), and those that keep a hostile file from costing much. */
 export const limits = {
@@ -63,21 +64,21 @@ const whole = (problem: string): ReadonlyArray<FieldProblem> => [{ field: "", pr
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
 
 /** A YAML node as plain data, all scalars as texts; a string is what is wrong with it. */
-const toPlain = (node: unknown, depth: number): Result.Result<unknown, string> => {
+const toPlain = (yaml: Yaml, node: unknown, depth: number): Result.Result<unknown, string> => {
   if (depth > limits.depth) return Result.fail(`nested deeper than ${limits.depth}`)
   if (node === null || node === undefined) return Result.succeed("")
-  if (isAlias(node)) return Result.fail("aliases (*name) are not supported; write the value out")
-  if (isScalar(node)) return Result.succeed(textOf(node.value))
-  if (isSeq(node)) {
-    return Result.all(node.items.map((item) => toPlain(item, depth + 1)))
+  if (yaml.isAlias(node)) return Result.fail("aliases (*name) are not supported; write the value out")
+  if (yaml.isScalar(node)) return Result.succeed(textOf(node.value))
+  if (yaml.isSeq(node)) {
+    return Result.all(node.items.map((item) => toPlain(yaml, item, depth + 1)))
   }
-  if (!isMap(node)) return Result.fail("not a text, a list or a map")
+  if (!yaml.isMap(node)) return Result.fail("not a text, a list or a map")
   const entries = new Map<string, unknown>()
   for (const { key, value } of node.items) {
-    if (!isScalar(key)) return Result.fail("a key that is not a text")
+    if (!yaml.isScalar(key)) return Result.fail("a key that is not a text")
     const name = textOf(key.value)
     if (entries.has(name)) return Result.fail(`the key ${JSON.stringify(name)} is there twice`)
-    const plain = toPlain(value, depth + 1)
+    const plain = toPlain(yaml, value, depth + 1)
     if (Result.isFailure(plain)) return plain
     entries.set(name, plain.success)
   }
@@ -87,18 +88,18 @@ const toPlain = (node: unknown, depth: number): Result.Result<unknown, string> =
 const indicators = /[-?:,[\]{}#&*!|>'"%@`]/g
 
 /** Reads YAML. The failsafe schema has texts only: no dates, no numbers, no custom types. */
-const parseYaml = (source: string): Result.Result<unknown, string> => {
+const parseYaml = (yaml: Yaml, source: string): Result.Result<unknown, string> => {
   const marks = source.match(indicators)?.length ?? 0
   if (marks > limits.indicators) return Result.fail(`more than ${limits.indicators} characters of punctuation`)
   return Result.flatMap(
     Result.try({
       try: () =>
-        parseDocument(source, { schema: "failsafe", logLevel: "silent", uniqueKeys: false, prettyErrors: false }),
+        yaml.parseDocument(source, { schema: "failsafe", logLevel: "silent", uniqueKeys: false, prettyErrors: false }),
       catch: () => "it can't be parsed"
     }),
     (document) => {
       const [error] = document.errors
-      return error === undefined ? toPlain(document.contents, 0) : Result.fail(error.message)
+      return error === undefined ? toPlain(yaml, document.contents, 0) : Result.fail(error.message)
     }
   )
 }
@@ -131,17 +132,14 @@ const explain = (fields: unknown, issue: SchemaIssue.Issue): ReadonlyArray<Field
     }
   })
 
-/**
- * Reads the beginning of a `SKILL.md`, in a directory of that name. `body` is what comes after the frontmatter, from
- * line `bodyLine` of the file on (counted from 1).
- */
-export const parse = (
-  file: string,
-  directory: string
-): Result.Result<
-  { readonly manifest: Manifest; readonly body: string; readonly bodyLine: number },
-  ReadonlyArray<FieldProblem>
-> => {
+/** A skill's file. `body` is what comes after the frontmatter, from line `bodyLine` of the file on (counted from 1). */
+export interface Parsed {
+  readonly manifest: Manifest
+  readonly body: string
+  readonly bodyLine: number
+}
+
+const read = (yaml: Yaml, file: string, directory: string): Result.Result<Parsed, ReadonlyArray<FieldProblem>> => {
   const parts = split(file)
   if (parts === undefined) {
     return Result.fail(
@@ -151,11 +149,11 @@ export const parse = (
   if (parts.yaml.length > limits.frontmatter) {
     return Result.fail(whole(`the frontmatter has more than ${limits.frontmatter} characters`))
   }
-  const yaml = parseYaml(parts.yaml)
-  if (Result.isFailure(yaml)) return Result.fail(whole(`the frontmatter is not valid YAML: ${yaml.failure}`))
-  const decoded = decode(yaml.success)
+  const parsed = parseYaml(yaml, parts.yaml)
+  if (Result.isFailure(parsed)) return Result.fail(whole(`the frontmatter is not valid YAML: ${parsed.failure}`))
+  const decoded = decode(parsed.success)
   if (Result.isFailure(decoded)) {
-    return Result.fail(explain(yaml.success, decoded.failure.issue))
+    return Result.fail(explain(parsed.success, decoded.failure.issue))
   }
   const { "allowed-tools": allowed, ...fields } = decoded.success
   if (fields.name !== directory) {
@@ -173,3 +171,7 @@ export const parse = (
     bodyLine: parts.bodyLine
   })
 }
+
+/** Reads the beginning of a `SKILL.md`, in a directory of that name. */
+export const parse = (file: string, directory: string): Effect.Effect<Parsed, ReadonlyArray<FieldProblem>> =>
+  Effect.flatMap(yaml, (loaded) => Effect.fromResult(read(loaded, file, directory)))

@@ -67,7 +67,7 @@ export const load = Effect.fnUntraced(function* (
   const file = yield* backend.read(skill.path, { limit: scanLimits.fileBytes })
   if (file.kind === "binary") return yield* Effect.fail(ToolError.make(`${skill.path} is not a text.`))
   // It may have changed since the skills were looked for: what counts is what is loaded.
-  const parsed = parse(file.text, skill.name)
+  const parsed = yield* Effect.result(parse(file.text, skill.name))
   if (Result.isFailure(parsed)) {
     const problems = parsed.failure.map((problem) => tell({ path: skill.path, ...problem }))
     return yield* Effect.fail(ToolError.make(`The skill can't be used:\n${problems.join("\n")}`))

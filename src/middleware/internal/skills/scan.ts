@@ -76,7 +76,7 @@ const skillIn = Effect.fnUntraced(function* (backend: Service, directory: string
   if (file.size > limits.fileBytes) {
     return wrong(path, `has ${file.size} bytes, and should have at most ${limits.fileBytes}`)
   }
-  return Result.match(parse(file.text, lastName(directory)), {
+  return yield* Effect.match(parse(file.text, lastName(directory)), {
     onFailure: (problems): One => ({ problems: problems.map((one) => ({ path, ...one })) }),
     onSuccess: ({ manifest }): One => ({
       skill: { ...manifest, path, directory },

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Result } from "effect"
+import { Effect, Result } from "effect"
 import type { Backend } from "effect-deepagents"
 import fc from "fast-check"
+import { re2 } from "../../../../src/backends/internal/search/re2.ts"
 import {
   compileSearch,
   defaultLimit,
@@ -17,17 +18,22 @@ import { bytes, chunked, linesOf, text } from "../texts.ts"
 
 type Query = Omit<Backend.GrepQuery, "path">
 
+// Loaded once, so that the properties can be plain functions.
+await Effect.runPromise(re2)
+
+const compiled = (query: Query) => Effect.runSync(Effect.result(compileSearch(query)))
+
 const encode = (content: string) => new TextEncoder().encode(content)
 
 const search = (content: string | Uint8Array, query: Query): Found =>
-  searchText("/a", content, Result.getOrThrow(compileSearch(query)), fileQueryOf(query))
+  searchText("/a", content, Result.getOrThrow(compiled(query)), fileQueryOf(query))
 
 const matchesIn = (content: string, query: Query) => search(content, query).file?.matches ?? []
 
 const linesIn = (content: string, query: Query) => matchesIn(content, query).map(({ line }) => line)
 
 const problem = (query: Query): string => {
-  const reason = Result.getOrThrow(Result.flip(compileSearch(query)))
+  const reason = Result.getOrThrow(Result.flip(compiled(query)))
   return reason._tag === "InvalidPattern" ? reason.problem : assert.fail(reason._tag)
 }
 
@@ -114,7 +120,7 @@ describe("search", () => {
   it("gives the same of a stream, however it is cut, and nothing of a binary file", () => {
     fc.assert(
       fc.property(bytes(), query, fc.array(fc.nat(100), { maxLength: 8 }), (content, query, cuts) => {
-        const matcher = Result.getOrThrow(compileSearch(query))
+        const matcher = Result.getOrThrow(compiled(query))
         const stream = makeFileSearch("/a", matcher, fileQueryOf(query))
         for (const chunk of chunked(content, cuts)) if (!stream.push(chunk)) break
         assert.deepStrictEqual(stream.end(), search(content, query))
@@ -235,7 +241,7 @@ describe("search, long lines", () => {
     const line = `${"a".repeat(400)}x`
     for (const before of [0, 10, 60_000, 65_000, 65_500]) {
       const content = `${"-".repeat(before)}\n${"b".repeat(50_000)}${line}\n${line}\n`
-      const matcher = Result.getOrThrow(compileSearch(query))
+      const matcher = Result.getOrThrow(compiled(query))
       const stream = makeFileSearch("/a", matcher, fileQueryOf(query))
       for (const byte of chunked(encode(content), [before, 20_000, 77_777])) stream.push(byte)
       assert.deepStrictEqual(stream.end(), search(content, query))
@@ -247,7 +253,7 @@ describe("search, long lines", () => {
 describe("search, patterns", () => {
   it("see a line that is too long for them as if it ended there, however it comes", () => {
     const query = { pattern: "(?:[ab]c?){300}x$", regex: true, mode: "count" } as const
-    const matcher = Result.getOrThrow(compileSearch(query))
+    const matcher = Result.getOrThrow(compiled(query))
     const content = encode(`-\n${"a".repeat(matcher.maxLength - 1)}xyz\n`)
     for (const cut of [0, 1, 2, 3, 20_000, matcher.maxLength, content.length]) {
       const stream = makeFileSearch("/a", matcher, fileQueryOf(query))
@@ -277,9 +283,9 @@ describe("search, patterns", () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 12 }), fc.boolean(), text(10), (pieces, ignoreCase, content) => {
         const query = { pattern: pieces.join(""), regex: true, ignoreCase, context: 1 }
-        const compiled = compileSearch(query)
-        if (Result.isSuccess(compiled)) searchText("/a", content, compiled.success, fileQueryOf(query))
-        else assert.strictEqual(compiled.failure._tag, "InvalidPattern")
+        const matcher = compiled(query)
+        if (Result.isSuccess(matcher)) searchText("/a", content, matcher.success, fileQueryOf(query))
+        else assert.strictEqual(matcher.failure._tag, "InvalidPattern")
       }),
       { numRuns: scaled(5_000) }
     )
