@@ -86,6 +86,21 @@ const bundles = async (name: string, code: string, banner = withRequire) => {
   run(process.execPath, `${name}.webpack.cjs`)
 }
 
+/** Imports what most programs import, and makes an agent of it: neither YAML nor RE2 is needed for that. */
+const lean = `
+import assert from "node:assert/strict"
+import { registerHooks } from "node:module"
+const loaded = []
+registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) })
+await import("${manifest.name}")
+await import("${manifest.name}/middleware")
+const { MemoryBackend } = await import("${manifest.name}/backends")
+const { DeepAgent } = await import("${manifest.name}/deep")
+DeepAgent.make({ name: "a", prompt: "p", execute: true, skills: ["/skills"] })
+MemoryBackend.layer()
+assert.deepEqual(loaded.filter((url) => /node_modules.(yaml|re2js)/.test(url)), [])
+`
+
 /** Asks a server that is not there. */
 const asking = `
 import { Effect } from "effect"
@@ -284,6 +299,8 @@ try {
   install(`./${manifest.name}-${manifest.version}.tgz`, installed("effect"))
   check("example", example)
   check("subpaths", imports(subpaths))
+  writeFileSync(join(folder, "lean.mjs"), lean)
+  run(process.execPath, "lean.mjs")
   // An SDK is loaded when its model is asked for: importing a provider's module needs none.
   const own = modules.map(({ path }) => path.replace(manifest.name, ".")).filter((path) => path !== needsPeer)
   writeFileSync(join(folder, "every-module-alone.mjs"), imports(own))
