@@ -194,7 +194,8 @@ export const scenarios: ReadonlyArray<Scenario> = [
   {
     name: "an error with a status of success",
     respond: answers((wire) => Buffer.from(wire.error("no")), { "content-type": "application/json" }),
-    ends: ["BadResponse"]
+    // Ollama's errors in a stream look the same.
+    ends: ["BadResponse", "Overloaded"]
   },
   { name: "no content", respond: () => (response) => void response.writeHead(204).end(), ends: ["BadResponse"] },
   { name: "not modified", respond: () => (response) => void response.writeHead(304).end(), ends: ["InvalidRequest"] },

@@ -1,8 +1,9 @@
-/** The four protocols, each as the pieces that a hostile server puts together. */
+/** The protocols, each as the pieces that a hostile server puts together. */
 import { Duration, type Layer, Redacted } from "effect"
 import type { ChatModel } from "effect-deepagents"
 import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
+import * as OllamaChatModel from "effect-deepagents/models/OllamaChatModel"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import { eventFrame, frame } from "../servers/bedrock.ts"
@@ -206,4 +207,47 @@ const bedrock: Wire = {
   error: (message) => json({ message })
 }
 
-export const wires: ReadonlyArray<Wire> = [responses, chat, anthropic, bedrock]
+const line = (event: string): Buffer => Buffer.from(`${event}\n`)
+
+const said = (message: unknown, more: object = {}): string => json({ model: "served", message, done: false, ...more })
+
+/** What the server says of a model is no part of what is tested here. */
+const chatOnly: typeof globalThis.fetch = (input, init) =>
+  String(input).endsWith("/api/show") ? Promise.resolve(new Response("", { status: 404 })) : fetch(input, init)
+
+const ollama: Wire = {
+  name: "OllamaChatModel",
+  isText: false,
+  contentType: "application/x-ndjson",
+  model: (to) =>
+    OllamaChatModel.layer({ model: "served", apiKey: Redacted.make(key), fetch: chatOnly, ...reached(to, "") }),
+  frame: line,
+  breath: Buffer.from("\n"),
+  open: [said({ role: "assistant", content: "" })],
+  text: (content) => [said({ role: "assistant", content })],
+  call: ({ args, id, index, name = "charge" }) => [
+    said({ role: "assistant", content: "", tool_calls: [{ id, function: { index, name, arguments: args } }] }),
+    said({ role: "assistant", content: "" }),
+    []
+  ],
+  close: (_, usage) => [
+    json({
+      model: "served",
+      message: { role: "assistant", content: "" },
+      done: true,
+      done_reason: "stop",
+      ...((usage ?? { prompt_eval_count: 3, eval_count: 2 }) as object)
+    })
+  ],
+  wrong: (value) => [
+    said(value),
+    said({ content: value, thinking: value }),
+    said({ tool_calls: value }),
+    said({ tool_calls: [value] }),
+    json({ message: {}, done: value === true ? 1 : value })
+  ],
+  failure: (message) => line(json({ error: message })),
+  error: (message) => json({ error: message })
+}
+
+export const wires: ReadonlyArray<Wire> = [responses, chat, anthropic, bedrock, ollama]

@@ -71,7 +71,8 @@ export const makeDecoder = ({ forced, makeId, names, origin }: DecodeContext): T
     if (last !== undefined) return undefined
     const error = it["error"]
     if (error !== undefined) {
-      return providerError(origin, { message: stringOf(error) ?? stringOf(objectOf(error)?.["message"]) })
+      const message = stringOf(error) ?? stringOf(objectOf(error)?.["message"])
+      return providerError(origin, { type: "server_error", message })
     }
     const message = objectOf(it["message"]) ?? {}
     say({ kind: "reasoning", text: stringOf(message["thinking"]) ?? "" }, sink)
