@@ -213,7 +213,9 @@ const said = (message: unknown, more: object = {}): string => json({ model: "ser
 
 /** What the server says of a model is no part of what is tested here. */
 const chatOnly: typeof globalThis.fetch = (input, init) =>
-  String(input).endsWith("/api/show") ? Promise.resolve(new Response("", { status: 404 })) : fetch(input, init)
+  typeof input === "string" && input.endsWith("/api/show")
+    ? Promise.resolve(new Response("", { status: 404 }))
+    : fetch(input, init)
 
 const ollama: Wire = {
   name: "OllamaChatModel",
@@ -236,7 +238,7 @@ const ollama: Wire = {
       message: { role: "assistant", content: "" },
       done: true,
       done_reason: "stop",
-      ...((usage ?? { prompt_eval_count: 3, eval_count: 2 }) as object)
+      ...Object(usage ?? { prompt_eval_count: 3, eval_count: 2 })
     })
   ],
   wrong: (value) => [

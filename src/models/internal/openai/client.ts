@@ -97,25 +97,25 @@ const toModelError =
     return stumbled(origin, cause) ?? connectionError(origin, cause)
   }
 
-const once = async function* (event: unknown): AsyncGenerator<unknown> {
-  yield event
-}
-
 /**
- * The events of a request that is sent when somebody reads. A failure that holds a call which the model wrote is an
- * event of its turn: the decoder knows what to make of it.
+ * The events of a request that is sent when somebody reads. A failure that holds a call which the model wrote is the
+ * last event of its turn: the decoder knows what to make of it.
  */
 const lazily = (sdk: Sdk, send: () => Promise<AsyncIterable<unknown>>): AsyncIterable<unknown> => ({
   [Symbol.asyncIterator]: () => {
-    const iterator = send()
-      .catch((cause: unknown) => {
-        const error = cause instanceof sdk.APIError ? objectOf(cause.error) : undefined
-        return error !== undefined && failedCall(error) !== undefined ? once({ error }) : Promise.reject(cause)
-      })
-      .then((events) => events[Symbol.asyncIterator]())
-    return { next: () => iterator.then((it) => it.next()) }
+    const iterator = send().then((events) => events[Symbol.asyncIterator]())
+    let over = false
+    const failed = (cause: unknown): IteratorResult<unknown> | Promise<never> => {
+      const error = cause instanceof sdk.APIError ? objectOf(cause.error) : undefined
+      if (error === undefined || failedCall(error) === undefined) return Promise.reject(cause)
+      over = true
+      return { done: false, value: { error } }
+    }
+    return { next: () => (over ? Promise.resolve(ended) : iterator.then((it) => it.next()).catch(failed)) }
   }
 })
+
+const ended = { done: true, value: undefined } as const
 
 /** A client for one model. */
 export interface Client {
