@@ -9,6 +9,8 @@ import { Schema } from "effect"
 import { AgentEvent, Journal, type Json, Message } from "effect-deepagents"
 import { Outcome, ThreadEvent } from "effect-deepagents/durable"
 import * as fc from "fast-check"
+import { Suspension } from "../../src/core/internal/suspension.ts"
+import { Done } from "../../src/core/loop/records.ts"
 import { Decide, Send } from "../../src/durable/internal/protocol.ts"
 import { Stored } from "../../src/sessions/internal/codec.ts"
 import { version } from "../../src/support/version.ts"
@@ -23,6 +25,8 @@ export const records = {
   stored: Stored,
   threadEvent: ThreadEvent.ThreadEvent,
   outcome: Outcome.schema(Schema.String),
+  suspension: Suspension,
+  inside: Done,
   send: Schema.Struct(Send.fields),
   decide: Schema.Struct(Decide.fields)
 } satisfies { readonly [name: string]: Schema.Codec<unknown, unknown> }

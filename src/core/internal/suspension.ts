@@ -29,7 +29,7 @@ export type Child = typeof Child.Type
  * that waits; `unknown` are calls that an earlier run may have begun. While the turn is resumed it is kept, with every
  * call unknown that has no answer.
  */
-const Suspension = Schema.Struct({
+export const Suspension = Schema.Struct({
   messageId: Schema.String,
   requests: Schema.Array(Request),
   decisions: Schema.Array(Decision),

@@ -3,6 +3,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Content from "../Content.ts"
 import { suspended, suspendedRequests } from "../internal/suspension.ts"
 import { tunnel, tunnelled } from "../internal/tunnel.ts"
 import { canonical, fromUnknown, type JsonObject } from "../Json.ts"
@@ -11,7 +12,7 @@ import type { Prepared, Tool } from "../Tool.ts"
 import { isToolError, ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
 import { brokeDown, type Call, decode, inContext, needsDecision, toPrepared } from "./calls.ts"
-import { begin } from "./inside.ts"
+import { begin, leftAlone } from "./inside.ts"
 import { type Attempt, emit, type Live, type OpenCall } from "./live.ts"
 
 /** Runs a call that has no outcome yet, and reports how it ended. */
@@ -109,8 +110,29 @@ const attempted = (live: Live, call: Call, prepared: Prepared<unknown>) =>
       attempt.over = true
       return undefined
     })
-    return live.compiled.suspends ? Effect.raceFirst(work, untilStill(attempt)) : work
+    const told = call.left === undefined ? work : whole(attempt, work)
+    return live.compiled.suspends ? Effect.raceFirst(told, untilStill(attempt)) : told
   })
+
+/** The outcome of a call that an earlier run had begun, with what that run did in it and this one knows nothing of. */
+const whole = (attempt: Attempt, work: Effect.Effect<ToolOutput.ToolOutput, ToolError, unknown>) => {
+  const note = (): string => {
+    const names = leftAlone(attempt).map((name) => `"${name}"`)
+    return names.length === 0
+      ? ""
+      : `An earlier run of this call had begun ${names.join(", ")}, which it does not use now. Whether that took effect is not known: look before you repeat it.\n`
+  }
+  return Effect.mapBoth(work, {
+    onSuccess: (output): ToolOutput.ToolOutput => {
+      const text = note()
+      return text === "" ? output : { ...output, content: [Content.text(text), ...output.content] }
+    },
+    onFailure: (error) => {
+      const text = note()
+      return text === "" ? error : new ToolError({ ...error, message: text + error.message })
+    }
+  })
+}
 
 /** Ends when everything in an attempt waits. */
 const untilStill = (attempt: Attempt): Effect.Effect<never> =>

@@ -220,6 +220,24 @@ export const keep = ({ call, live }: Attempt, place: string, done: Done): void =
   note(live, { _tag: "State", slot: `${prefixOf(live)}${slotOf(call.id, place)}`, value: encodeDone(done) })
 }
 
+/** True for a place that was claimed in an attempt. */
+const isSeen = ({ seen }: Attempt, place: string): boolean => {
+  const end = place.lastIndexOf("#")
+  return seen.has(place) || Number(place.slice(end + 1)) <= (seen.get(place.slice(0, end)) ?? 0)
+}
+
+/** The names of the sub-agents and tools that an earlier run began in a call, and that an attempt did not ask for. */
+export const leftAlone = (attempt: Attempt): ReadonlyArray<string> => {
+  const names = new Set<string>()
+  for (const [place, { done, json, live }] of attempt.live.inside?.get(attempt.call.id) ?? []) {
+    if (live !== undefined || isSeen(attempt, place)) continue
+    const record = done ?? (json === undefined ? undefined : Result.getOrUndefined(decodeDone(json)))
+    if (record?._tag === "Child") names.add(record.agent)
+    if (record?._tag === "Call" && record.status !== "asked") names.add(place.split(":")[1] ?? "")
+  }
+  return [...names]
+}
+
 /** The number of the next call or question inside of a call: after all that were given, also by an earlier run. */
 export const freshId = ({ call, live }: Attempt): string => {
   if (call.ordinal === undefined) {

@@ -25,7 +25,7 @@ export type End = typeof End.Type
  * in it waits; `settled` are the requests by which it was let begin, for that once. A `Child` has the digest of the input that it
  * works on. An `Ask` without an answer waits for it.
  */
-const Done = Schema.Union([
+export const Done = Schema.Union([
   Schema.TaggedStruct("Call", {
     id: Schema.String,
     arguments: JsonObject,

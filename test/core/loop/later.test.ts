@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema, SchemaTransformation } from "effect"
 import { Agent, AgentState, Approval, Checkpoint, Message, Middleware, Tool, ToolContext } from "effect-deepagents"
-import { HumanInTheLoop } from "effect-deepagents/middleware"
+import { HumanInTheLoop, Subagents } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 
 const ran: Array<unknown> = []
@@ -220,6 +220,56 @@ describe("a call that a crash cut off, and later code", () => {
         )
         if (!isRepeated) assert.match(Message.text(answer), /^This call was begun, or about to be.*not known/)
         assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+      })
+    )
+  }
+})
+
+describe("a sub-agent that waits, and was renamed", () => {
+  const worker = (name: string) =>
+    Agent.make({ name, description: "Works", prompt: "p", tools: [act()], middleware: [asks] })
+  const task = (name: string) =>
+    TestChatModel.calls([{ name: "task", arguments: { subagent_type: name, description: "Act" } }])
+  const ofTask = (name: string) =>
+    Agent.make({ name: "lead", prompt: "p", middleware: [Subagents.make({ agents: [worker(name)] }), never] })
+  const ofTool = (name: string) =>
+    Agent.make({
+      name: "lead",
+      prompt: "p",
+      tools: [Agent.asTool(worker(name), { name: "work" })],
+      middleware: [never]
+    })
+  const ways = {
+    "by the tool task": [ofTask, task("old")],
+    "by a tool of its own": [ofTool, TestChatModel.calls([{ name: "work", arguments: { task: "Act" } }])]
+  } as const
+  for (const [what, [leadOf, asked]] of Object.entries(ways)) {
+    const suspended = Effect.gen(function* () {
+      ran.length = 0
+      const first = yield* Agent.run(leadOf("old"), "go").pipe(Effect.provide(TestChatModel.script([asked, call])))
+      const checkpoint = yield* Checkpoint.decode(JSON.parse(JSON.stringify(Checkpoint.encode(first))))
+      return { checkpoint, decisions: first.pending.map((request) => Approval.approve(request)) }
+    })
+
+    it.effect(`${what}: nothing of it is carried out by another, and the model reads that it had begun`, () =>
+      Effect.gen(function* () {
+        const result = yield* Agent.resume(leadOf("new"), yield* suspended).pipe(
+          Effect.provide(TestChatModel.script(["did something else", "done"], { exhaustive: false }))
+        )
+        const [answer] = result.messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
+        assert.match(answer ?? "", /^An earlier run of this call had begun "old".*not known/)
+        assert.deepStrictEqual(ran, [])
+        assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+      })
+    )
+
+    it.effect(`${what}, of the same name: it goes on, and there is nothing to tell`, () =>
+      Effect.gen(function* () {
+        const result = yield* Agent.resume(leadOf("old"), yield* suspended).pipe(
+          Effect.provide(TestChatModel.script(["worked", "done"]))
+        )
+        const [answer] = result.messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
+        assert.deepStrictEqual([answer, ran], ["worked", [{ on: "a" }]])
       })
     )
   }
