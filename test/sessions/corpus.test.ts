@@ -156,6 +156,33 @@ const truths: { readonly [threadId: string]: readonly [title: string, check: Eff
       }).pipe(Effect.provide(script(["worker done", "all done"])))
     ],
 
+    nested: [
+      "goes on in the sub-agent, which says that the outcome of its payment is not known",
+      Effect.gen(function* () {
+        const { paid, pay } = till()
+        const result = yield* Agent.resume(written.trusting(pay), { threadId: "nested" })
+        const [first] = yield* TestChatModel.requests
+        assert.match(texts(first?.messages ?? [], "tool").join(), /price is found.*not known/s)
+        assert.deepStrictEqual([paid, texts(result.messages, "tool")], [[], ["I do not know"]])
+      }).pipe(Effect.provide(script(["I do not know", "Nobody knows"])))
+    ],
+
+    asked: [
+      "takes the answer that it waits for, and does nothing again before it",
+      Effect.gen(function* () {
+        const searched: Array<string> = []
+        const agent = written.booker(Effect.sync(() => (searched.push("F2"), "F2")))
+        const [question] = yield* pendingOf("asked")
+        const decisions = [Approval.respond(question ?? assert.fail("nothing is asked"), "aisle")]
+        const result = yield* Agent.resume(agent, { threadId: "asked", decisions })
+        assert.deepStrictEqual(
+          texts(result.messages, "tool").map((text) => text.split("\n")[0]),
+          ["F1 to Rome is booked, at the aisle"]
+        )
+        assert.deepStrictEqual(searched, [])
+      }).pipe(Effect.provide(script(["It is booked."])))
+    ],
+
     background: [
       "says that a task of a process that is gone does not run any more",
       Effect.gen(function* () {

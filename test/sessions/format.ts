@@ -119,10 +119,20 @@ export const formatOf = (at: string): Format => {
     }
   }
   const names = [...shapes.keys()].sort()
-  const schemas = Object.entries(records).map(([name, one]) => [name, Schema.toJsonSchemaDocument(one).schema] as const)
+  const schemas: { [name: string]: unknown } = {}
+  const defined: { [ref: string]: JsonSchema } = {}
+  for (const [name, one] of Object.entries(records)) {
+    const { definitions, schema } = Schema.toJsonSchemaDocument(one)
+    schemas[name] = schema
+    for (const [ref, definition] of Object.entries(definitions)) {
+      defined[`#/$defs/${ref.replaceAll("~", "~0").replaceAll("/", "~1")}`] = definition
+    }
+  }
+  const { records: described, shared } = share(schemas)
   return {
     v: version,
-    ...share(Object.fromEntries(schemas)),
+    records: described,
+    shared: { ...shared, ...defined },
     shapes: Object.fromEntries(names.map((name) => [name, distinct(shapes.get(name) ?? [])])),
     tables: tablesIn(join(at, "threads.db"))
   }
@@ -137,7 +147,11 @@ export const encodings = (format: Format, name: string): fc.Arbitrary<unknown> =
   const anyOf = (schema: JsonSchema): fc.Arbitrary<unknown> => {
     const { $ref: ref, anyOf: members, enum: literals, items, properties, type } = schema
     if (typeof ref === "string") {
-      const found = known.get(ref) ?? anyOf(format.shared[ref] ?? {})
+      const before = known.get(ref)
+      if (before !== undefined) return before
+      // What has itself inside has any JSON there.
+      known.set(ref, json)
+      const found = anyOf(format.shared[ref] ?? {})
       known.set(ref, found)
       return found
     }
@@ -151,7 +165,10 @@ export const encodings = (format: Format, name: string): fc.Arbitrary<unknown> =
     }
     if (type === "array") return isObject(items) ? fc.array(anyOf(items), { maxLength: 3 }) : fc.constant([])
     if (type !== "object") return json
-    if (!isObject(properties)) return fc.dictionary(text, json, { maxKeys: 3 })
+    if (!isObject(properties)) {
+      const { additionalProperties } = schema
+      return fc.dictionary(text, isObject(additionalProperties) ? anyOf(additionalProperties) : json, { maxKeys: 3 })
+    }
     const fields = Object.entries(properties).map(([key, one]) => [key, anyOf(isObject(one) ? one : {})] as const)
     const { required } = schema
     return fc.record(Object.fromEntries(fields), { requiredKeys: Array.isArray(required) ? required : [] })

@@ -11,8 +11,10 @@ import {
   type ChatModel,
   type Journal,
   Message,
+  Question,
   Sources,
   Tool,
+  ToolContext,
   ToolOutput
 } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
@@ -91,6 +93,34 @@ export const lead = (after: Effect.Effect<string>, names: { readonly worker: str
     name: "lead",
     prompt: "p",
     middleware: [Subagents.make({ agents: [worker] }), HumanInTheLoop.suspending({ tools: { pay: true } })]
+  })
+}
+
+/** A lead whose worker pays without asking. */
+export const trusting = (after: Effect.Effect<string>) => {
+  const worker = Agent.make({ name: "worker", description: "Works", prompt: "p", tools: [lookup, payWith(after)] })
+  return Agent.make({ name: "trusting", prompt: "p", middleware: [Subagents.make({ agents: [worker] })] })
+}
+
+const seat = Question.make("Which seat?", { answer: Schema.Literals(["window", "aisle"]), details: { flight: "F1" } })
+
+/** An agent that looks for a flight in one step, and asks for the seat before it books. */
+export const booker = (search: Effect.Effect<string>) => {
+  const book = Tool.make("book", {
+    description: "Books a flight",
+    parameters: { to: Schema.String },
+    execute: Effect.fnUntraced(function* ({ to }) {
+      const flight = yield* Agent.step("search", search, Schema.String)
+      const { ask, call } = yield* ToolContext.ToolContext
+      yield* call(lookup, { key: flight })
+      return `${flight} to ${to} is booked, at the ${yield* ask(seat)}`
+    })
+  })
+  return Agent.make({
+    name: "booker",
+    prompt: "p",
+    tools: [book, lookup],
+    middleware: [HumanInTheLoop.suspending({ destructive: true })]
   })
 }
 
@@ -251,6 +281,23 @@ const inside = Agent.run(lead(Effect.never), "Have it paid", { threadId: "inside
   )
 )
 
+/** A thread that was killed in a tool of a sub-agent. */
+const nested = cutOff("nested", (options, reached) =>
+  Agent.run(trusting(reached), "Have it paid", options).pipe(
+    Effect.provide(
+      script([
+        call("task", { subagent_type: "worker", description: "Pay 3" }),
+        call("lookup", { key: "price" }),
+        call("pay", { amount: 3 })
+      ])
+    )
+  )
+)
+
+const asked = Agent.run(booker(Effect.succeed("F1")), "To Rome", { threadId: "asked" }).pipe(
+  Effect.provide(script([call("book", { to: "Rome" })]))
+)
+
 const background = Agent.run(absent(TestChatModel.reactive(() => TestChatModel.hang)), "Find out", {
   threadId: "background"
 }).pipe(
@@ -302,6 +349,8 @@ const states = {
   forked,
   branched,
   inside,
+  nested,
+  asked,
   background,
   attachments,
   sources
