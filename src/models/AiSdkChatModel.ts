@@ -22,11 +22,13 @@ import * as Redacted from "effect/Redacted"
 import { ChatModel } from "../core/ChatModel.ts"
 import { ModelError } from "../core/ModelError.ts"
 import { type ProviderTool, type Settings, settingsOf } from "./internal/aiSdk/call.ts"
+import { vendorOf } from "./internal/aiSdk/media.ts"
 import { makeSessions } from "./internal/aiSdk/session.ts"
 import { baseModel, pricing, profileOf } from "./internal/anthropic/models.ts"
 import { timeoutOf } from "./internal/guardedFetch.ts"
 import { findModel } from "./internal/openai/models.ts"
 import type { Overrides } from "./internal/overrides.ts"
+import { factsAt, serverOf } from "./internal/servers/servers.ts"
 
 /**
  * Settings of a model. All are optional.
@@ -36,9 +38,9 @@ import type { Overrides } from "./internal/overrides.ts"
  *   them: `{ web_search: anthropic.tools.webSearch_20260209() }`
  * - `headers`: sent with each request, by packages that use HTTP
  * - `timeout`: until the model says something, and then until it says a next thing, ten minutes by default
- * - `contextWindowTokens`, `prices`: known for models of OpenAI and Anthropic only
+ * - `contextWindowTokens`, `prices`: known for models of providers that `ChatModels.resolve` names
  * - `supportsVision`: `true` if left out. A model without vision refuses a request that holds an image
- * - `structuredOutput`: `"native"` for models of OpenAI and Anthropic that can, else `"tool"`
+ * - `structuredOutput`: `"native"` for models of OpenAI, Anthropic and Google that can, else `"tool"`
  *
  * A request's `parameters` are settings too, and win over those of the layer.
  *
@@ -61,9 +63,19 @@ const factsOf = ({ modelId, provider }: Pick<LanguageModelV4, "modelId" | "provi
     const profile = profileOf(name)
     return { ...profile, prices: pricing(profile, "5m")?.prices, schemas: "anthropic" }
   }
-  const known = /^(?:openai|azure)\b/.test(provider) ? findModel(modelId) : undefined
+  const vendor = vendorOf(provider)
+  const isOpenAi = vendor === "openai" || vendor === "azure"
+  const server = serverOf(vendor === "google" ? "gemini" : vendor, undefined)
+  const known = isOpenAi ? findModel(modelId) : server === undefined ? undefined : factsAt(server, modelId)
   if (known === undefined) return { schemas: "openai" }
-  return { ...known, supportsVision: known.vision, structuredOutput: "native", schemas: "openai" }
+  const isNative = isOpenAi || (vendor === "google" && server?.ways.native?.test(modelId) === true)
+  return {
+    contextWindowTokens: known.contextWindowTokens,
+    prices: known.prices,
+    supportsVision: known.vision,
+    structuredOutput: isNative ? "native" : "tool",
+    schemas: "openai"
+  }
 }
 
 /**

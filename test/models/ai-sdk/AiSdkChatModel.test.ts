@@ -450,7 +450,7 @@ describe("the next request", () => {
           ["image/*", { type: "url", url: new URL("https://cdn.example/cat.png") }],
           "[An image was here (https://elsewhere.example/cat.png). It could not be passed on to this model.]",
           ["image/gif", { type: "data", data: "R0lGODlh" }],
-          "t.csv:\n\na,b\n1,2",
+          '<file name="t.csv">\na,b\n1,2\n</file>',
           "[A file was here, x.zip (application/zip). It could not be passed on to this model.]",
           "[An image was here (file id file-1). It could not be passed on to this model.]"
         ]
@@ -475,7 +475,7 @@ describe("a call", () => {
       const layer = AiSdkChatModel.layer(model, {
         temperature: 0.5,
         topP: 0.9,
-        reasoning: "high",
+        thinking: "high",
         headers: { "x-team": Redacted.make("team") },
         providerOptions: { acme: { tier: "fast", deep: { a: 1 } } },
         providerTools: { search, bash, "files.read": bash }

@@ -1,10 +1,11 @@
 /**
  * The settings of a call to a model of the AI SDK: those of its layer, overlaid by those of a request.
  */
-import type { LanguageModelV4CallOptions, LanguageModelV4ProviderTool } from "@ai-sdk/provider"
+import type { LanguageModelV4ProviderTool } from "@ai-sdk/provider"
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { merge } from "../read.ts"
+import { effortOf, type ThinkingLevel, withThinking } from "../thinking.ts"
 
 /** Settings that the AI SDK has a name for. Only those that are set are given to the model. */
 export interface Settings {
@@ -16,8 +17,8 @@ export interface Settings {
   readonly frequencyPenalty?: number | undefined
   readonly stopSequences?: ReadonlyArray<string> | undefined
   readonly seed?: number | undefined
-  /** How much the model thinks before it answers. Models of the specification V3 do not know it. */
-  readonly reasoning?: LanguageModelV4CallOptions["reasoning"]
+  /** How much the model thinks before it answers. Models of the specification V3 can't be told. */
+  readonly thinking?: ThinkingLevel | undefined
   /** What only one provider understands, by its name: `{ anthropic: { thinking: { type: "adaptive" } } }`. */
   readonly providerOptions?: { readonly [provider: string]: JsonObject } | undefined
 }
@@ -66,15 +67,16 @@ const isJson = (value: unknown): value is Json => value !== undefined && typeof 
 export const settingsOf = (options: object): JsonObject =>
   Object.fromEntries(
     Object.entries(options).flatMap(([name, value]: readonly [string, unknown]) =>
-      names.has(name) && isJson(value) ? [[name, value]] : []
+      (names.has(name) || name === "thinking") && isJson(value) ? [[name, value]] : []
     )
   )
 
 /** The settings with those of a request over them; `null` takes one out. Fails with a name that is not the caller's. */
 export const overlay = (settings: JsonObject, parameters: JsonObject): Result.Result<Overlaid, string> => {
   const unknown: Array<string> = []
-  const all: Record<string, Json> = { ...settings }
-  for (const [name, value] of Object.entries(parameters)) {
+  const all: Record<string, Json> = {}
+  const layers = withThinking([settings, parameters], (level) => ({ reasoning: effortOf(level) ?? "none" }))
+  for (const [name, value] of layers.flatMap((layer) => Object.entries(layer))) {
     if (reserved.has(name)) return Result.fail(name)
     if (!names.has(name)) unknown.push(name)
     else if (value === null) delete all[name]

@@ -1,12 +1,10 @@
 /**
  * Images and files, to and from those of the AI SDK.
  */
-import type { LanguageModelV4FilePart, LanguageModelV4TextPart } from "@ai-sdk/provider"
+import type { LanguageModelV4FilePart } from "@ai-sdk/provider"
 import * as Base64 from "effect/encoding/Base64"
-import * as Result from "effect/Result"
 import * as Content from "../../../core/Content.ts"
 import type { FileBlock, ImageBlock } from "../../../core/Content.ts"
-import { wellFormed } from "../wellFormed.ts"
 
 /** Patterns of the URLs that a model reads itself, by media type. */
 export type Urls = Readonly<Record<string, ReadonlyArray<RegExp>>>
@@ -43,10 +41,6 @@ const inlineOf = ({
 /** Types that are read by any model that sees or hears, if not by each; an unknown one would end the thread. */
 const readable = /^(?:image\/(?:png|jpe?g|gif|webp)|application\/pdf|audio\/(?:wav|x-wav|mpeg|mp3))$/
 
-const isText = (mimeType: string): boolean => /^(?:text\/|application\/json(?:;|$))/.test(mimeType)
-
-const textOf = (data: string): string | undefined => Result.getOrElse(Base64.decodeString(data), () => undefined)
-
 const pdf = /\.pdf(?:[?#]|$)/i
 
 /** The media type of what is at an address: a package tells by it how the model is shown it. */
@@ -67,27 +61,17 @@ export const canSend =
   ({ references, urls }: Reach) =>
   (block: ImageBlock | FileBlock): boolean => {
     const inline = inlineOf(block)
-    if (inline !== undefined) {
-      if (block.type === "file" && isText(inline.mimeType)) return textOf(inline.data) !== undefined
-      return readable.test(inline.mimeType)
-    }
+    if (inline !== undefined) return readable.test(inline.mimeType)
     const { source } = block
     if (source.kind === "fileId") return references !== undefined && source.fileId !== ""
     return source.kind === "url" && isRead(urls, remoteType(block, source.url), source.url)
   }
 
-/** A block that can be sent, as a part. Text files are text: not every model reads files. */
-export const filePart = (
-  block: ImageBlock | FileBlock,
-  { references = "" }: Reach
-): LanguageModelV4FilePart | LanguageModelV4TextPart => {
+/** A block that can be sent, as a part. */
+export const filePart = (block: ImageBlock | FileBlock, { references = "" }: Reach): LanguageModelV4FilePart => {
   const named = block.type === "file" && block.name !== undefined ? { filename: block.name } : {}
   const inline = inlineOf(block)
   if (inline !== undefined) {
-    if (block.type === "file" && isText(inline.mimeType)) {
-      const text = wellFormed(textOf(inline.data) ?? "")
-      return { type: "text", text: block.name === undefined ? text : `${block.name}:\n\n${text}` }
-    }
     return { type: "file", ...named, mediaType: inline.mimeType, data: { type: "data", data: inline.data } }
   }
   const { source } = block

@@ -9,6 +9,7 @@ import type { Dialect, Shown } from "../dialect.ts"
 import { arrange } from "../layout.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../normalize.ts"
 import { stringOf } from "../read.ts"
+import { textOfFile } from "../textFile.ts"
 import type { ToolNames } from "../toolNames.ts"
 import { wellFormed } from "../wellFormed.ts"
 import { canSend, filePart, type Reach, vendorOf } from "./media.ts"
@@ -27,6 +28,8 @@ const dialectOf = (provider: string, reach: Reach): Dialect => ({
   systemMessages: "fold",
   reasoning: "own",
   media: canSend(reach),
+  // Not every model reads files.
+  asText: textOfFile,
   // Few providers read media inside of a result.
   toolMedia: "after",
   humanFirst: true,

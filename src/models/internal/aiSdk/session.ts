@@ -14,9 +14,9 @@ import * as Stream from "effect/Stream"
 import { fromAsyncIterable, type ModelRequest, type ModelSession, turnPurpose } from "../../../core/ChatModel.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import type { JsonObject } from "../../../core/Json.ts"
-import { ModelError } from "../../../core/ModelError.ts"
+import type { ModelError } from "../../../core/ModelError.ts"
 import { decodeTurn, type Sink } from "../decodeTurn.ts"
-import type { Origin } from "../errors.ts"
+import { type Origin, reservedParameter } from "../errors.ts"
 import { makeMediaWarner } from "../media.ts"
 import { observed } from "../observed.ts"
 import { makeOutputFormat, makeToolbox } from "../openai/schemas.ts"
@@ -150,11 +150,7 @@ export const makeSessions = (model: Model, line: Line): Effect.Effect<ModelSessi
       const makeId = yield* IdGenerator
       const overlaid = overlay(line.settings, request.parameters)
       if (Result.isFailure(overlaid)) {
-        return yield* new ModelError({
-          ...names,
-          reason: { _tag: "InvalidRequest" },
-          detail: `parameters can't set "${overlaid.failure}": it is made from the run`
-        })
+        return yield* reservedParameter(provider, modelId, overlaid.failure)
       }
       const box = toolbox(request.tools)
       const { container, damaged, prompt } = write(request, box.names)
