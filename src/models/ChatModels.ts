@@ -33,6 +33,7 @@ import { profileOf } from "./internal/anthropic/models.ts"
 import { keyFrom } from "./internal/keys.ts"
 import { findModel } from "./internal/openai/models.ts"
 import type { Overrides } from "./internal/overrides.ts"
+import { gemini } from "./internal/servers/cloud.ts"
 import type { ModelFacts, Server } from "./internal/servers/Server.ts"
 import { factsAt, servers } from "./internal/servers/servers.ts"
 import type { ThinkingLevel } from "./internal/thinking.ts"
@@ -149,6 +150,18 @@ const ollama: Provider = {
     )
 }
 
+const google: Provider = {
+  name: "google",
+  layer: (model, options) =>
+    Layer.unwrap(
+      Effect.gen(function* () {
+        const GeminiChatModel = yield* Effect.promise(() => import("./GeminiChatModel.ts"))
+        const apiKey = options.apiKey ?? (yield* keyFrom("GEMINI_API_KEY", { provider: "google", model }))
+        return GeminiChatModel.layer({ model, ...options, apiKey })
+      })
+    )
+}
+
 /** A server that speaks Chat Completions. Where it has a variable for its key, that must be there. */
 const compatible = ({ baseURL, key, name }: Server): Provider => ({
   name,
@@ -181,6 +194,7 @@ export const providers: ReadonlyArray<Provider> = [
   openai,
   llama,
   ollama,
+  google,
   ...servers.map(compatible)
 ]
 
@@ -189,6 +203,7 @@ const tables: { readonly [provider: string]: (model: string) => Partial<ModelFac
   anthropic: (model) => (profileOf(model).rates === undefined ? undefined : {}),
   bedrock: (model) => (profileOf(model).rates === undefined ? undefined : {}),
   openai: findModel,
+  google: (model) => factsAt(gemini, model),
   ...Object.fromEntries(servers.map((server) => [server.name, (model: string) => factsAt(server, model)]))
 }
 

@@ -3,6 +3,7 @@ import { Deferred, Effect, Layer, Redacted } from "effect"
 import * as AiSdkChatModel from "effect-deepagents/models/AiSdkChatModel"
 import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
 import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
+import * as GeminiChatModel from "effect-deepagents/models/GeminiChatModel"
 import * as LanguageModelFromChatModel from "effect-deepagents/models/LanguageModelFromChatModel"
 import { ChatModelConformance, TestChatModel } from "effect-deepagents/testing"
 import { toTurn } from "../testing/scenarios.ts"
@@ -170,9 +171,9 @@ const asGemini = (scenario: Scenario): OpenAi.Reply => {
     case "Empty":
       return OpenAi.raw(AiSdk.gemini([]))
     case "Cut":
-      return OpenAi.raw(AiSdk.gemini([{ text: scenario.text }], undefined), { ending: "reset" })
+      return OpenAi.raw(AiSdk.gemini([{ text: scenario.text }], null), { ending: "reset" })
     case "Hang":
-      return OpenAi.raw(AiSdk.gemini([{ text: scenario.text }], undefined), { ending: "hang" })
+      return OpenAi.raw(AiSdk.gemini([{ text: scenario.text }], null), { ending: "hang" })
     case "Status":
       return OpenAi.plain(
         scenario.status,
@@ -268,6 +269,12 @@ const subjects = {
   },
   "AI SDK: @ai-sdk/google": {
     layer: openAi(asGemini, ({ url }) => AiSdkChatModel.layer(AiSdk.google(url))),
+    closed: openAiClosed
+  },
+  Gemini: {
+    layer: openAi(asGemini, ({ url }) =>
+      GeminiChatModel.layer({ model: "gemini-3.5-flash", baseURL: url, apiKey: Redacted.make("canary") })
+    ),
     closed: openAiClosed
   },
   "AI SDK: @ai-sdk/anthropic": {

@@ -125,14 +125,10 @@ export const toAnswer = (scenario: ChatModelConformance.Scenario): Answer => {
 }
 
 /** What Gemini's own API streams. */
-export const gemini = (
-  parts: ReadonlyArray<object>,
-  finishReason: string | undefined = "STOP",
-  more: object = {}
-): string =>
+export const gemini = (parts: ReadonlyArray<object>, finishReason: string | null = "STOP", more: object = {}): string =>
   [
     ...parts.map((part) => ({ candidates: [{ content: { role: "model", parts: [part] } }] })),
-    ...(finishReason === undefined
+    ...(finishReason === null
       ? []
       : [
           {

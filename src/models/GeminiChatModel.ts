@@ -1,0 +1,129 @@
+/**
+ * Gemini, by Google's own API or on Vertex AI: thought signatures, server tools, sources, and what its endpoint for
+ * OpenAI's clients leaves out.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import * as GeminiChatModel from "effect-deepagents/models/GeminiChatModel"
+ *
+ * const helper = Agent.make({ name: "helper", prompt: "You help." })
+ *
+ * const answer = Agent.run(helper, "What is new?").pipe(
+ *   Effect.provide(
+ *     GeminiChatModel.layerConfig({ model: "gemini-3.5-flash", thinking: "low", serverTools: [{ googleSearch: {} }] })
+ *   )
+ * )
+ * ```
+ *
+ * No package is needed.
+ */
+import type * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
+import { IdGenerator } from "../core/IdGenerator.ts"
+import type { JsonObject } from "../core/Json.ts"
+import type { ModelError } from "../core/ModelError.ts"
+import { defined } from "../support/defined.ts"
+import { decodeTurn } from "./internal/decodeTurn.ts"
+import { reservedParameter } from "./internal/errors.ts"
+import { type Connection, makeClient } from "./internal/gemini/client.ts"
+import { makeDecoder } from "./internal/gemini/decode.ts"
+import { factsOf } from "./internal/gemini/models.ts"
+import { makeWriter } from "./internal/gemini/request.ts"
+import { keyFrom } from "./internal/keys.ts"
+import { makeMediaWarner } from "./internal/media.ts"
+import type { Overrides } from "./internal/overrides.ts"
+import type { ThinkingLevel } from "./internal/thinking.ts"
+import { makeSchemaWarner, warned } from "./internal/warned.ts"
+
+/**
+ * Options of a layer. Only `model` is needed.
+ *
+ * - `apiKey`: without one, it is read from `GEMINI_API_KEY`, unless `baseURL` or `vertex` is given
+ * - `vertex`: a project of Google Cloud in the place of the Gemini API; `accessToken` gives a token for each request
+ * - `serverTools`: tools that Google runs itself: `[{ googleSearch: {} }, { codeExecution: {} }]`
+ * - `parameters`: fields of a request that have no option here, by the API's names: `{ safetySettings: [] }`
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options extends Connection, Overrides {
+  readonly model: string
+  readonly apiKey?: Redacted.Redacted | undefined
+  readonly thinking?: ThinkingLevel | undefined
+  readonly temperature?: number | undefined
+  readonly topP?: number | undefined
+  readonly topK?: number | undefined
+  readonly seed?: number | undefined
+  /** The most tokens that an answer may have, its thoughts included. */
+  readonly maxOutputTokens?: number | undefined
+  readonly stop?: ReadonlyArray<string> | undefined
+  readonly serverTools?: ReadonlyArray<JsonObject> | undefined
+  readonly parameters?: JsonObject | undefined
+}
+
+const variable = "GEMINI_API_KEY"
+
+const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
+  const { model, vertex } = options
+  const provider = vertex === undefined ? "gemini" : "vertex"
+  const isHome = vertex === undefined && options.baseURL === undefined
+  const key = options.apiKey ?? (isHome ? yield* keyFrom(variable, { provider, model }) : undefined)
+  const client = makeClient(options, key, { provider, model })
+  const facts = factsOf(model)
+  const { maxOutputTokens, seed, stop, temperature, thinking, topK, topP } = options
+  const parameters = defined({ maxOutputTokens, seed, stop, temperature, thinking, topK, topP })
+  const unknown = new Set<string>()
+  const warnOfSchema = makeSchemaWarner({ provider, model })
+  const warnOfMedia = makeMediaWarner()
+  return {
+    modelId: model,
+    provider,
+    supportsVision: options.supportsVision ?? facts.vision,
+    contextWindowTokens: options.contextWindowTokens ?? facts.contextWindowTokens,
+    structuredOutput: options.structuredOutput ?? (facts.isNative ? "native" : "tool"),
+    prices: options.prices ?? facts.prices,
+    makeSession: Effect.sync(() => {
+      const write = makeWriter({
+        model,
+        parameters: [parameters, options.parameters ?? {}],
+        serverTools: options.serverTools ?? [],
+        efforts: facts.efforts
+      })
+      const turn = Effect.fnUntraced(function* (request: ModelRequest) {
+        const makeId = yield* IdGenerator
+        const written = write(request)
+        if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
+        const { body, damaged, lost, names, restore } = written.success
+        const context = { origin: client.originOf(body), names, restore, makeId }
+        const parts = decodeTurn(yield* client.stream(body), () => makeDecoder(context), unknown)
+        return warned(warnOfSchema(lost), warned(warnOfMedia(damaged), parts))
+      })
+      return { nextTurn: (request) => Stream.unwrap(turn(request)) }
+    })
+  }
+})
+
+/**
+ * A model with these options. Building it fails with `Authentication` where there is no key; what goes wrong with a
+ * request fails its turn.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
+
+/**
+ * As {@link layer}, with options of which any may be a `Config`.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+  Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

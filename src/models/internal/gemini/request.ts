@@ -1,0 +1,215 @@
+/**
+ * Writes a request for Gemini's own API.
+ */
+import * as Result from "effect/Result"
+import type { ModelRequest } from "../../../core/ChatModel.ts"
+import type { FileBlock, ImageBlock, ReasoningBlock, TextBlock } from "../../../core/Content.ts"
+import type { Json, JsonObject } from "../../../core/Json.ts"
+import { dataOf, type Dialect, type Shown } from "../dialect.ts"
+import { arrange } from "../layout.ts"
+import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../normalize.ts"
+import { overlay, type WireNames } from "../openai/parameters.ts"
+import { makeOutputFormat, makeToolbox } from "../openai/schemas.ts"
+import { stringOf } from "../read.ts"
+import { textOfFile } from "../textFile.ts"
+import { budgetOf, type Effort, effortOf, type ThinkingLevel, withThinking } from "../thinking.ts"
+import type { ToolNames } from "../toolNames.ts"
+import { wellFormed } from "../wellFormed.ts"
+
+/** Settings of every request of a layer. `efforts` are those that the model takes, as far as they are known. */
+export interface Settings {
+  readonly model: string
+  readonly parameters: ReadonlyArray<JsonObject>
+  readonly serverTools: ReadonlyArray<JsonObject>
+  readonly efforts: ReadonlyArray<Effort> | undefined
+}
+
+/** A request, and what is needed to read its answer. */
+export interface Written {
+  readonly body: JsonObject
+  readonly names: ToolNames
+  readonly restore: ((answer: Json) => Json) | undefined
+  readonly lost: ReadonlyArray<string>
+  readonly damaged: ReadonlyArray<string>
+}
+
+/** The key of `providerData` under which what Gemini wants back is: the same on Vertex AI. */
+export const dataKey = "google"
+
+const readable = /^(?:image\/(?:png|jpe?g|webp|heic|heif)|application\/pdf|audio\/|video\/)/
+
+const dataUrl = /^data:([^;,]+)(?:;[^;,]+)*;base64,([A-Za-z0-9+/=]+)$/
+
+/** Files that the API fetches: its own, those of Cloud Storage, and videos of YouTube. */
+const isReachable = (url: string): boolean =>
+  /^(?:gs:\/\/|https:\/\/(?:generativelanguage\.googleapis\.com\/\w+\/files\/|(?:www\.)?youtube\.com\/watch|youtu\.be\/))/.test(
+    url
+  )
+
+const mediaPart = ({ source }: ImageBlock | FileBlock): JsonObject | undefined => {
+  if (source.kind === "fileId") {
+    const isFile = /^files\/[\w-]+$/.test(source.fileId)
+    return isFile
+      ? { fileData: { fileUri: `https://generativelanguage.googleapis.com/v1beta/${source.fileId}` } }
+      : undefined
+  }
+  const inline =
+    source.kind === "base64" ? [source.mimeType, source.data] : (dataUrl.exec(source.url)?.slice(1) ?? [undefined])
+  const [mimeType, data = ""] = inline
+  if (mimeType !== undefined) {
+    return readable.test(mimeType) && data !== "" ? { inlineData: { mimeType, data } } : undefined
+  }
+  return source.kind === "url" && isReachable(source.url) ? { fileData: { fileUri: source.url } } : undefined
+}
+
+const dialect: Dialect = {
+  provider: dataKey,
+  systemMessages: "fold",
+  reasoning: "own",
+  media: (block) => mediaPart(block) !== undefined,
+  asText: textOfFile,
+  toolMedia: "after",
+  humanFirst: true,
+  humanLast: true,
+  callIdLength: 64
+}
+
+const shownPart = (block: Shown): JsonObject =>
+  // The dialect lets nothing through that is no part.
+  block.type === "text" ? { text: block.text } : (mediaPart(block) ?? { text: "" })
+
+const signed = (data: JsonObject | undefined): JsonObject => {
+  const signature = stringOf(data?.["signature"])
+  return signature === undefined ? {} : { thoughtSignature: signature }
+}
+
+const saidPart = (block: TextBlock | ReasoningBlock): JsonObject => ({
+  text: block.text,
+  ...(block.type === "reasoning" ? { thought: true } : {}),
+  ...signed(dataOf(block.providerData, dialect))
+})
+
+/** Models before Gemini 3 sign nothing. */
+const isBefore3 = (model: string): boolean => /gemini-[12](?![\d])|gemma/.test(model)
+
+/** Stands for the proof that the model thought of a call, where another one did. */
+const excuse = "skip_thought_signature_validator"
+
+const key = "INVALID_JSON"
+
+const callPart = (call: AnsweredCall, names: ToolNames): JsonObject => {
+  const id = stringOf(call.data?.["id"])
+  const args = call.raw === undefined ? call.arguments : { [key]: call.raw }
+  const functionCall = { name: names.wire(call.name), args, ...(id === undefined ? {} : { id }) }
+  return { functionCall, ...signed(call.data) }
+}
+
+const resultPart = ({ answer, data, name }: AnsweredCall, names: ToolNames): JsonObject => {
+  const id = stringOf(data?.["id"])
+  const text = answer.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n")
+  const response = answer.isError ? { error: text } : { output: text }
+  return { functionResponse: { name: names.wire(name), response, ...(id === undefined ? {} : { id }) } }
+}
+
+const partsOf = (turn: AiTurn, names: ToolNames, model: string): ReadonlyArray<JsonObject> => {
+  const calls = turn.calls.map((call) => callPart(call, names))
+  const [first] = calls
+  // Of calls in parallel the first one carries the proof for all.
+  if (first !== undefined && !isBefore3(model) && calls.every((call) => !("thoughtSignature" in call))) {
+    calls.splice(0, 1, { ...first, thoughtSignature: excuse })
+  }
+  return arrange(turn.data, turn.content.map(saidPart), calls, (part) => [part])
+}
+
+const contentsOf = (turn: Turn, names: ToolNames, model: string): ReadonlyArray<JsonObject> => {
+  switch (turn.role) {
+    // Folded into the prompt: the dialect leaves none.
+    case "system":
+      return []
+    case "human":
+      return [{ role: "user", parts: turn.content.map(shownPart) }]
+    case "ai": {
+      const parts = partsOf(turn, names, model)
+      const results = turn.calls.map((call) => resultPart(call, names))
+      return [
+        ...(parts.length === 0 ? [] : [{ role: "model", parts }]),
+        ...(results.length === 0 ? [] : [{ role: "user", parts: results }])
+      ]
+    }
+  }
+}
+
+const wireNames: WireNames = {
+  ...Object.fromEntries(
+    ["temperature", "topP", "topK", "seed", "maxOutputTokens", "presencePenalty", "frequencyPenalty"].map((name) => [
+      name,
+      `generationConfig.${name}`
+    ])
+  ),
+  stop: "generationConfig.stopSequences"
+}
+
+const reserved = new Set(["model", "contents", "systemInstruction", "tools"])
+
+const thinkingOf = ({ efforts, model }: Settings, level: ThinkingLevel): JsonObject => {
+  const own = isBefore3(model)
+    ? { thinkingBudget: budgetOf(level) }
+    : { thinkingLevel: effortOf(level, efforts ?? ["low", "medium", "high"]) ?? "low" }
+  return { generationConfig: { thinkingConfig: { includeThoughts: level !== "off", ...own } } }
+}
+
+const configOf = ({ toolChoice }: ModelRequest, names: ToolNames): JsonObject => {
+  if (toolChoice === "auto") return {}
+  const config =
+    typeof toolChoice === "string"
+      ? { mode: toolChoice === "none" ? "NONE" : "ANY" }
+      : { mode: "ANY", allowedFunctionNames: [names.wire(toolChoice.tool)] }
+  return { toolConfig: { functionCallingConfig: config } }
+}
+
+/**
+ * Makes the writer of one session. It keeps what it wrote for as long as the history and the tools stay the same. Fails
+ * with the name of a parameter that is not the caller's to set.
+ */
+export const makeWriter = (settings: Settings) => {
+  const { efforts, model, serverTools } = settings
+  const normalize = makeNormalizer(dialect)
+  const toolbox = makeToolbox("openai")
+  const outputFormat = makeOutputFormat()
+  const write = rememberTurns((turn, names: ToolNames) => contentsOf(turn, names, model))
+  const thinks = efforts?.length === 0 ? {} : { generationConfig: { thinkingConfig: { includeThoughts: true } } }
+
+  return (request: ModelRequest): Result.Result<Written, string> => {
+    const { definitions, names } = toolbox(request.tools)
+    const { damaged, system, turns } = normalize(request.messages)
+    const { format, lost, restore } = outputFormat(request.outputSchema)
+    const asked: JsonObject =
+      format === undefined
+        ? {}
+        : { generationConfig: { responseMimeType: "application/json", responseJsonSchema: format.schema } }
+    const declared = definitions.map(({ description, name, parameters }) => ({
+      name,
+      description,
+      parametersJsonSchema: parameters
+    }))
+    const tools = [
+      ...(declared.length === 0 ? [] : [{ functionDeclarations: declared }]),
+      ...(request.purpose === "turn" ? serverTools : [])
+    ]
+    const told = withThinking([...settings.parameters, request.parameters], (level) => thinkingOf(settings, level))
+    const config = declared.length === 0 ? {} : configOf(request, names)
+    const text = [wellFormed(request.systemPrompt), ...system].filter((part) => part !== "").join("\n\n")
+    return Result.map(overlay([thinks, ...told, asked, config], wireNames, reserved), (parameters) => ({
+      body: {
+        ...parameters,
+        contents: turns.flatMap((turn) => write(turn, names)),
+        ...(text === "" ? {} : { systemInstruction: { parts: [{ text }] } }),
+        ...(tools.length === 0 ? {} : { tools })
+      },
+      names,
+      restore,
+      lost,
+      damaged
+    }))
+  }
+}
