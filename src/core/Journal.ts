@@ -122,7 +122,8 @@ export const applyState = (
  * gives the number of entries that the thread has then; it fails with `Conflict` if somebody else wrote meanwhile.
  *
  * With `part`, what the model streams is stored while it does, at most 100 ms late. A part is lost or stored, as the
- * store is able to; the next `append` takes the place of all parts before it.
+ * store is able to; the next message takes the place of all parts before it. `append` and `part` are
+ * not called at once.
  *
  * @category models
  * @since 0.1.0

@@ -72,17 +72,17 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
   open: Effect.fnUntraced(function* (threadId) {
     const { checkpoint, ended, leaf: start } = yield* persistent(opened(store, threadId))
     let leaf = start.id
-    // What is no part goes behind this: parts are never between two messages of a run.
+    // What ends a turn goes behind this, so that its parts are on no path; what comes meanwhile is kept with them.
     let behind = start.id
     /** The ids of parts whose answers were lost: the thread may stand there. */
     const unsure = new Set<string>()
-    const append = (entries: ReadonlyArray<NewEntry>, isPart: boolean): Effect.Effect<Leaf, SessionError> =>
+    const append = (entries: ReadonlyArray<NewEntry>, atLeaf: boolean): Effect.Effect<Leaf, SessionError> =>
       Effect.catchIf(
-        Effect.suspend(() => store.append(threadId, { leaf, behind: isPart ? leaf : behind, entries })),
+        Effect.suspend(() => store.append(threadId, { leaf, behind: atLeaf ? leaf : behind, entries })),
         ({ reason }) => reason._tag === "Conflict" && reason.found !== null && unsure.delete(reason.found),
         ({ reason }) => {
           if (reason._tag === "Conflict") leaf = reason.found
-          return append(entries, isPart)
+          return append(entries, atLeaf)
         }
       )
     const stored = (appended: Leaf): void => {
@@ -107,7 +107,8 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
         // The ids stay the same when it is tried again, so what was stored before the answer was lost is not doubled.
         const at = yield* Clock.currentTimeMillis
         const entries = added.map((entry) => ({ id: makeEntryId(at), entry }))
-        const appended = yield* persistent(append(entries, false))
+        const isEnd = added.some(({ _tag }) => _tag === "Message" || _tag === "RunSettled")
+        const appended = yield* persistent(append(entries, !isEnd))
         stored(appended)
         behind = appended.id
         return appended.step

@@ -408,6 +408,58 @@ describe("parts as they are read", () => {
     )
   })
 
+  it.effect("whatever else is stored meanwhile, a crash at any point finds all parts before it", () =>
+    Effect.gen(function* () {
+      const store = yield* SessionStore.SessionStore
+      const journal = SessionStore.makeJournal(store, { parts: true })
+      const steps = FastCheck.array(FastCheck.constantFrom("part", "part", "state", "message", "restart", "failed"), {
+        maxLength: 20
+      })
+      for (const [n, all] of FastCheck.sample(steps, scaled(60)).entries()) {
+        const thread = yield* journal.open(`t${n}`)
+        let [said, turn] = ["", 0]
+        const messages: Array<string> = []
+        const begin = thread.append([
+          { _tag: "RunStarted", runId: "r", agent: "a" },
+          { _tag: "Message", message: Message.human("go") }
+        ])
+        yield* begin
+        messages.push("go")
+        for (const [at, step] of all.entries()) {
+          if (step === "part") {
+            const pieces = [{ _tag: "Text", from: said.length, text: `${at} ` } as const]
+            yield* thread.part!({ _tag: "Part", turn: `${turn}`, model: "m", pieces })
+            said += `${at} `
+          }
+          if (step === "state") yield* thread.append([{ _tag: "State", slot: "s", value: at }])
+          if (step === "restart") {
+            turn++
+            if (said !== "") {
+              const pieces = [{ _tag: "Text", from: 0, text: "x" } as const]
+              yield* thread.part!({ _tag: "Part", turn: `${turn}`, model: "m", pieces })
+              said = "x"
+            }
+          }
+          if (step === "message") {
+            yield* thread.append([
+              { _tag: "Message", message: Message.ai(`${at}`) },
+              { _tag: "Message", message: Message.human("on") }
+            ])
+            messages.push(`${at}`, "on")
+          }
+          if (step === "failed") {
+            yield* thread.append([{ _tag: "RunSettled", runId: "r", outcome: "failed" }])
+            yield* thread.append([{ _tag: "RunStarted", runId: "r", agent: "a" }])
+          }
+          if (step === "message" || step === "failed") [said, turn] = ["", turn + 1]
+          const found = (yield* SessionStore.checkpoint(`t${n}`))?.messages ?? []
+          assert.deepStrictEqual(found.map(Message.text), said === "" ? messages : [...messages, said])
+          assert.strictEqual(Message.isPartial(found.at(-1)), said !== "")
+        }
+      }
+    }).pipe(Effect.provide(MemorySessions.layer))
+  )
+
   it.effect("half of a character waits for the other half", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()

@@ -47,8 +47,9 @@ const endOf = (text: string, end: number): number => {
 
 /** The draft of a turn of the outermost run, if its journal takes parts. `said` is what was said of it. */
 export const draftOf = (live: Live, said: { readonly text: string; readonly reasoning: string }): Draft | undefined => {
-  const part = live.parent === undefined ? live.recorder?.thread.part : undefined
-  if (part === undefined) return undefined
+  const { parent, recorder } = live
+  const part = parent === undefined ? recorder?.thread.part : undefined
+  if (part === undefined || recorder === undefined) return undefined
   const model = live.run.model.modelId
   const calls = new Map<string, { raw: string }>()
   let turn = ""
@@ -99,7 +100,7 @@ export const draftOf = (live: Live, said: { readonly text: string; readonly reas
       }
       for (; due !== undefined && !isOver; due = next()) {
         isStoring = true
-        const exit = yield* Effect.result(part(due.part))
+        const exit = yield* Effect.result(recorder.lock.withPermits(1)(part(due.part)))
         isStoring = false
         if (exit._tag === "Success") {
           due.stored()

@@ -17,6 +17,8 @@ export interface Sum {
   step: Pick<Checkpoint, "usage" | "rounds">
   /** The parts of a turn that did not end yet. */
   parts: Array<Part>
+  /** The parts that were there before the last run began. */
+  earlier: number
   /** The last entry, and the one before it. */
   newest: readonly [Entry | undefined, Entry | undefined]
   /** The last entry that is no part, and what there was then: what comes next may take the place of the parts since. */
@@ -28,6 +30,7 @@ export const emptySum = (): Sum => ({
   state: new Map(),
   step: { usage: Usage.zero, rounds: 0 },
   parts: [],
+  earlier: 0,
   newest: [undefined, undefined],
   base: { id: null, parts: 0, newest: [undefined, undefined] }
 })
@@ -49,8 +52,12 @@ export const add = (sum: Sum, id: string, entry: Entry): void => {
   if (entry._tag === "Message") {
     if (entry.message.role !== "ai") push(sum.messages, partial(sum.parts))
     sum.parts = []
+    sum.earlier = 0
     push(sum.messages, entry.message)
   }
+  if (entry._tag === "RunStarted") sum.earlier = sum.parts.length
+  // A turn that failed leaves nothing; one that a crash cut off before is still there.
+  if (entry._tag === "RunSettled") sum.parts = sum.parts.slice(0, sum.earlier)
   if (entry._tag === "State") applyState(sum.state, entry)
   if (entry._tag === "Step") sum.step = { usage: entry.usage, rounds: entry.rounds }
   sum.base = { id, parts: sum.parts.length, newest: sum.newest }
