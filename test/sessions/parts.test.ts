@@ -455,6 +455,9 @@ describe("parts as they are read", () => {
           const found = (yield* SessionStore.checkpoint(`t${n}`))?.messages ?? []
           assert.deepStrictEqual(found.map(Message.text), said === "" ? messages : [...messages, said])
           assert.strictEqual(Message.isPartial(found.at(-1)), said !== "")
+          // What the store remembers of the thread is what another process reads.
+          const read = yield* SessionStore.loadThread({ ...store }, `t${n}`)
+          assert.deepStrictEqual(read.checkpoint?.messages, found)
         }
       }
     }).pipe(Effect.provide(MemorySessions.layer))
