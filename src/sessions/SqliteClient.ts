@@ -35,9 +35,9 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
-import { lendAppend } from "./internal/sql/append.ts"
-import { appendTo } from "./internal/sqlite/append.ts"
+import { lendWrites } from "./internal/sql/append.ts"
 import { inMemory, open } from "./internal/sqlite/connection.ts"
+import { writesTo } from "./internal/sqlite/writes.ts"
 
 /**
  * `file` is made if it is not there; its folder is not. `":memory:"` is a database that is gone with its scope.
@@ -105,7 +105,7 @@ export const make = Effect.fnUntraced(function* (
       : { transformRows: Statement.defaultTransforms(options.transformResultNames).array })
   })
   const named = Object.assign(client, { file })
-  lendAppend(named, () => appendTo(connection.database, semaphore))
+  lendWrites(named, () => writesTo(connection.database, semaphore, connection.written))
   return named
 })
 

@@ -124,8 +124,9 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
       return next
     }
   }
-  // A crash from here on must find the calls.
-  yield* save(live)
+  // A crash from here on must find the calls. Where all of them only read, the round is stored in one go: cut off, it is
+  // asked for again.
+  if (!onlyReads(live, message)) yield* save(live)
   const signature = signatureOf(message.toolCalls)
   if (signature !== "" && signature === memory.last.signature) {
     const answers = notAgain(live, message, memory.last)
@@ -292,6 +293,13 @@ const requestOf = (live: Live): ModelRequest => ({
   cacheHints: [],
   purpose: "turn"
 })
+
+/** Reports whether all calls of a turn can be made again, without a gate between: a person's decision is worth a step. */
+const onlyReads = ({ compiled, toolset }: Live, { malformedToolCalls, toolCalls }: Message.AiMessage): boolean =>
+  compiled.gates.length === 0 &&
+  !toolset.asks &&
+  malformedToolCalls.length === 0 &&
+  toolCalls.every(({ name }) => toolset.tools.get(name)?.annotations.readOnly === true)
 
 const callCount = (message: Message.AiMessage): number => message.toolCalls.length + message.malformedToolCalls.length
 

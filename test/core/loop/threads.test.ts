@@ -59,6 +59,46 @@ describe("a run with a thread", () => {
     }).pipe(Effect.provide([TestChatModel.script([step(1), "done"]), TestJournal.layer(threads)]))
   })
 
+  it.effect("stores a round whose calls all only read in one go, and any other in two", () => {
+    const threads: Record<string, TestJournal.Stored> = {}
+    const seen: Array<ReadonlyArray<string>> = []
+    const look = (name: string, annotations: Tool.Annotations) =>
+      Tool.make(name, {
+        description: "",
+        parameters: {},
+        annotations,
+        execute: () => Effect.sync(() => (seen.push(tags(threads["t"]?.entries ?? []).slice(-2)), "ok"))
+      })
+    const tools = [look("read", { readOnly: true }), look("write", {})]
+    const gate = Middleware.make({
+      name: "gate",
+      gateToolCalls: (_run, asked) => Effect.succeed(asked.map(() => Middleware.allow))
+    })
+    const turn = (...names: ReadonlyArray<string>) =>
+      TestChatModel.calls(names.map((name) => ({ name, arguments: {} })))
+    return Effect.gen(function* () {
+      const agent = Agent.make({ name: "a", prompt: "", tools })
+      const { events } = yield* AgentTest.collect(agent, "go", { threadId: "t" })
+      assert.deepStrictEqual(
+        events.flatMap((event) => (event._tag === "CheckpointSaved" ? [event.step] : [])),
+        [3, 6, 8, 11, 14]
+      )
+      // Nobody was at the gate in vain.
+      yield* Agent.run(Agent.make({ name: "a", prompt: "", tools, middleware: [gate] }), "go", { threadId: "t" })
+      assert.deepStrictEqual(seen, [
+        ["human", "Step"],
+        ["ai", "Step"],
+        ["ai", "Step"],
+        ["ai", "Step"]
+      ])
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([turn("read"), turn("read", "write"), "done", turn("read"), "done"]),
+        TestJournal.layer(threads)
+      ])
+    )
+  })
+
   it.effect("goes on where the thread is: messages and state are there, input is what is new", () => {
     const count = AgentState.slot("count", { schema: Schema.Finite, initial: 0 })
     const add = Tool.make("step", {

@@ -1,7 +1,7 @@
 /**
  * Appends to an SQLite file: those of one turn of the event loop are one commit, and none has a part in another's fate.
  */
-import { readFileSync } from "node:fs"
+import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "@effect/vitest"
@@ -214,6 +214,36 @@ describe("appends beside other users of the file", () => {
         })
       )
     })
+  )
+
+  it.live(
+    "go on for thousands after one that waited, and write the log back beside the process",
+    Effect.fnUntraced(function* () {
+      const file = yield* aFile
+      yield* inFile(
+        file,
+        Effect.fnUntraced(function* (store) {
+          yield* store.create({ threadId: "t" })
+          const other = new DatabaseSync(file)
+          other.exec("BEGIN IMMEDIATE")
+          const unlocked = yield* Effect.forkChild(
+            Effect.andThen(
+              Effect.sleep("20 millis"),
+              Effect.sync(() => other.exec("COMMIT"))
+            )
+          )
+          for (let n = 0; n < 3_000; n++) {
+            yield* store.append("t", { leaf: n === 0 ? null : `${n - 1}`, entries: [message(`${n}`)] })
+          }
+          yield* Fiber.join(unlocked)
+          other.close()
+          assert.strictEqual((yield* store.leaf("t")).step, 3_000)
+          // Its log would be three times as long by now.
+          yield* Effect.repeat(Effect.sleep("10 millis"), { until: () => statSync(`${file}-wal`).size < 8_000_000 })
+        })
+      )
+    }),
+    30_000
   )
 
   it.live(

@@ -8,7 +8,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { NewEntry } from "../../../core/SessionStore.ts"
 import { encode } from "../codec.ts"
 import { key } from "../ids.ts"
-import type { Fault } from "../tables.ts"
+import type { Fault, NewThread } from "../tables.ts"
 import { first, insertAll, rows, toFault, transaction } from "./client.ts"
 import type { Entries } from "./entries.ts"
 import { nullable, nullableNumber, number } from "./rows.ts"
@@ -96,19 +96,28 @@ export const appendSqlite = (sql: SqlClient, { visible }: Pick<Entries, "visible
     )
 }
 
-const direct = new WeakMap<SqlClient, () => Append>()
-
-/** Has appends of a client take another way. It is asked for when the tables are there. */
-export const lendAppend = (sql: SqlClient, append: () => Append): void => {
-  direct.set(sql, append)
+/** A client's own way to write to the tables, past its statements. */
+export interface OwnWrites {
+  readonly append: Append
+  /** Makes a thread without entries. `false`: there is one already. */
+  readonly create: (thread: NewThread) => Effect.Effect<boolean, Fault>
 }
 
-/** The way of a client's own, for all that is no part of a transaction of somebody else. */
-export const ownAppend = (sql: SqlClient, general: Append): Append => {
-  const own = direct.get(sql)?.()
-  if (own === undefined) return general
-  return (batch) =>
-    Effect.withFiber((fiber) =>
-      Context.getOrUndefined(fiber.context, sql.transactionService) === undefined ? own(batch) : general(batch)
-    )
+const own = new WeakMap<SqlClient, () => OwnWrites>()
+
+/** Has a client write in its own way. It is asked for when the tables are there. */
+export const lendWrites = (sql: SqlClient, writes: () => OwnWrites): void => {
+  own.set(sql, writes)
 }
+
+export const ownWrites = (sql: SqlClient): OwnWrites | undefined => own.get(sql)?.()
+
+/** Does one thing where the fiber has a transaction of the client, which it is a part of, and another elsewhere. */
+export const inTransaction = <A, E>(
+  sql: SqlClient,
+  inside: Effect.Effect<A, E>,
+  outside: Effect.Effect<A, E>
+): Effect.Effect<A, E> =>
+  Effect.withFiber((fiber) =>
+    Context.getOrUndefined(fiber.context, sql.transactionService) === undefined ? outside : inside
+  )

@@ -27,34 +27,37 @@ export const group = <A, B, E>(options: {
   let isCrowded = false
   let latest: string | undefined
 
-  const flush = Effect.suspend(() => {
+  const lane: Effect.Effect<void> = Effect.suspend(() => {
     isDue = false
     const due = [...waiting].slice(0, most)
     isCrowded = due.length > 1
-    if (due.length === 0) return Effect.void
     for (const one of due) waiting.delete(one)
-    running++
-    // Those that did not fit, and those that come meanwhile, may be written beside it.
+    // What did not fit may be written beside it.
     schedule()
     const written = Effect.catchCause(write(due), (cause) =>
       Effect.sync(() => {
         for (const { resume } of due) resume(Effect.failCause(cause))
       })
     )
-    return Effect.andThen(
-      written,
-      Effect.sync(() => {
-        running--
-        schedule()
-      })
-    )
+    return Effect.andThen(written, next)
   })
-  const later = Effect.andThen(Effect.yieldNow, flush)
+  const begin = Effect.suspend(() => (isCrowded ? Effect.andThen(Effect.yieldNow, lane) : lane))
+
+  /** Goes on in the same fiber: who is answered in it, and writes at once again, would go deeper each time otherwise. */
+  const next = Effect.suspend(() => {
+    if (isDue || waiting.size === 0) {
+      running--
+      return Effect.void
+    }
+    isDue = true
+    return begin
+  })
 
   const schedule = (): void => {
     if (isDue || running >= lanes || waiting.size === 0) return
     isDue = true
-    Effect.runFork(isCrowded ? later : flush)
+    running++
+    Effect.runFork(begin)
   }
 
   return (item) =>

@@ -8,7 +8,7 @@ import type { NewEntry, Stored } from "../../../core/SessionStore.ts"
 import { encode, toJson } from "../codec.ts"
 import { key } from "../ids.ts"
 import type { Appended, Fault, NewThread, Tables } from "../tables.ts"
-import { appendPostgres, appendSqlite, type Outcome, ownAppend } from "./append.ts"
+import { appendPostgres, appendSqlite, inTransaction, type Outcome, ownWrites } from "./append.ts"
 import { decoded, first, insertAll, rows, transaction } from "./client.ts"
 import { kindColumn, makeEntries } from "./entries.ts"
 import { makeList } from "./list.ts"
@@ -26,7 +26,8 @@ export const make = (sql: SqlClient): Tables => {
   const locked = sql.literal(isPostgres ? "FOR UPDATE" : "")
   const entries = makeEntries(sql)
   const { visible } = entries
-  const append = ownAppend(sql, isPostgres ? appendPostgres(sql) : appendSqlite(sql, entries))
+  const append = isPostgres ? appendPostgres(sql) : appendSqlite(sql, entries)
+  const own = ownWrites(sql)
   const kind = kindColumn(sql)
 
   const find: Tables["find"] = (threadId) =>
@@ -110,6 +111,31 @@ export const make = (sql: SqlClient): Tables => {
       if (hidden !== undefined && (yield* forksOf(origin)) === undefined) yield* drop(origin)
     })
 
+  const insert: Tables["insert"] = ({ at, metadata, threadId }, { archived, entries, leaf }) =>
+    atOnce(
+      Effect.gen(function* () {
+        const thread = yield* insertThread({
+          ...fresh({ threadId, at, metadata }),
+          archived: archived ? 1 : 0,
+          step: 0
+        })
+        if (thread === undefined) return false
+        yield* describe(thread, metadata)
+        if (entries.length === 0) return true
+        const placed = new Map<string, { readonly pk: number; readonly step: number }>()
+        const pks = yield* numbers(entries.length)
+        yield* insertAll(
+          sql,
+          "session_entries",
+          entries.map((stored, index) => toRow(kind, thread, stored, pks[index] ?? 0, placed))
+        )
+        yield* search.await(thread)
+        const last = placed.get(leaf ?? "")
+        yield* setLeaf(thread, last?.pk ?? null, last === undefined ? null : leaf, last?.step ?? 0, at)
+        return true
+      })
+    )
+
   return {
     find,
     list: makeList(sql),
@@ -118,30 +144,11 @@ export const make = (sql: SqlClient): Tables => {
     labels: entries.labels,
     entries: entries.page,
 
-    insert: ({ at, metadata, threadId }, { archived, entries, leaf }) =>
-      atOnce(
-        Effect.gen(function* () {
-          const thread = yield* insertThread({
-            ...fresh({ threadId, at, metadata }),
-            archived: archived ? 1 : 0,
-            step: 0
-          })
-          if (thread === undefined) return false
-          yield* describe(thread, metadata)
-          if (entries.length === 0) return true
-          const placed = new Map<string, { readonly pk: number; readonly step: number }>()
-          const pks = yield* numbers(entries.length)
-          yield* insertAll(
-            sql,
-            "session_entries",
-            entries.map((stored, index) => toRow(kind, thread, stored, pks[index] ?? 0, placed))
-          )
-          yield* search.await(thread)
-          const last = placed.get(leaf ?? "")
-          yield* setLeaf(thread, last?.pk ?? null, last === undefined ? null : leaf, last?.step ?? 0, at)
-          return true
-        })
-      ),
+    insert: (thread, content) => {
+      const general = insert(thread, content)
+      const isBlank = content.entries.length === 0 && !content.archived
+      return own === undefined || !isBlank ? general : inTransaction(sql, general, own.create(thread))
+    },
 
     fork: (source, entryId, { at, metadata, threadId }) =>
       atOnce(
@@ -171,12 +178,15 @@ export const make = (sql: SqlClient): Tables => {
         })
       ),
 
-    append: (threadId, leaf, entries, at, behind) =>
-      Effect.flatMap(append({ threadId, leaf, entries, at, behind }), (outcome) =>
+    append: (threadId, leaf, entries, at, behind) => {
+      const batch = { threadId, leaf, entries, at, behind }
+      const general = append(batch)
+      return Effect.flatMap(own === undefined ? general : inTransaction(sql, general, own.append(batch)), (outcome) =>
         typeof outcome === "number"
           ? Effect.succeed<Appended>({ _tag: "Done", step: outcome })
           : settle(threadId, entries, outcome)
-      ),
+      )
+    },
 
     addLabel: (threadId, id, label, at) =>
       Effect.flatMap(

@@ -13,8 +13,9 @@ import { SafeIntegers } from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
+import * as Checkpoints from "./checkpoints.ts"
 import { isLocked, toOpenError } from "./errors.ts"
-import { iterate, makeCache, prepare, type Row, run, runRaw, runValues, take } from "./statements.ts"
+import { iterate, makeCache, prepare, type Prepared, type Row, run, runRaw, runValues, take } from "./statements.ts"
 
 /** The name of a database that is in memory, and of this connection only. */
 export const inMemory = ":memory:"
@@ -22,6 +23,8 @@ export const inMemory = ":memory:"
 /** A connection, with what SQLite says of its transaction. */
 export interface SqliteConnection extends Connection {
   readonly database: DatabaseSync
+  /** Told of each write to the database, and of about how many bytes it was. */
+  readonly written: (bytes: number) => void
   readonly isTransaction: () => boolean
 }
 
@@ -74,13 +77,18 @@ const stream = (
 }
 
 /** The connection that `effect/sql` asks for, on an open database. */
-const fromDatabase = (database: DatabaseSync): SqliteConnection => {
+const fromDatabase = (database: DatabaseSync, written: (bytes: number) => void): SqliteConnection => {
   const cached = makeCache(database)
+  const told = (prepared: Prepared): Prepared => {
+    if (!prepared.isReader) written(0)
+    return prepared
+  }
   return {
     database,
+    written,
     isTransaction: () => database.isTransaction,
     execute: (sql, params, transformRows) => {
-      const rows = touch((safe) => Result.flatMap(cached(sql), (prepared) => run(prepared, params, safe)))
+      const rows = touch((safe) => Result.flatMap(cached(sql), (prepared) => run(told(prepared), params, safe)))
       return transformRows === undefined ? rows : Effect.map(rows, transformRows)
     },
     executeUnprepared: (sql, params, transformRows) => {
@@ -118,10 +126,15 @@ export const open = Effect.fnUntraced(function* (
     (opened) => Effect.sync(() => opened.close())
   )
   yield* attempt(() => {
+    // Of a file that is made now: every append touches a handful of pages, and each goes into the log as a whole.
+    database.exec("PRAGMA page_size = 2048")
     database.exec("PRAGMA journal_mode = WAL")
     database.exec(`PRAGMA synchronous = ${synchronous === "full" ? "FULL" : "NORMAL"}`)
-    // Pages that every append touches are written back once in so many: 16 MiB of log at most.
-    database.exec("PRAGMA wal_autocheckpoint = 4096")
   })
-  return fromDatabase(database)
+  const keepShort = (pages: number) => () => database.exec(`PRAGMA wal_autocheckpoint = ${pages}`)
+  if (file === inMemory) return fromDatabase(database, () => undefined)
+  // For the case that the other thread is not fast enough: 64 MiB of log at most; without it, 16.
+  yield* attempt(keepShort(32_768))
+  const written = yield* Checkpoints.make(resolve(file), keepShort(8192))
+  return fromDatabase(database, written)
 })

@@ -1,6 +1,6 @@
 /**
- * Appends entries to an SQLite file past `effect/sql`: what several threads append in one turn of the event loop is one
- * transaction, which is one commit.
+ * Writes threads to an SQLite file past `effect/sql`: what comes for several of them in one turn of the event loop is
+ * one transaction, which is one commit.
  */
 import type { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
@@ -8,18 +8,20 @@ import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Semaphore from "effect/Semaphore"
 import type { SqlError } from "effect/sql/SqlError"
+import { canonical } from "../../../core/Json.ts"
 import { encode } from "../codec.ts"
 import { key } from "../ids.ts"
-import { type Append, type Batch, other, type Outcome } from "../sql/append.ts"
+import { type Batch, other, type Outcome, type OwnWrites } from "../sql/append.ts"
 import { toFault } from "../sql/client.ts"
 import { type Due, group } from "../sql/group.ts"
-import type { Fault } from "../tables.ts"
+import type { Fault, NewThread } from "../tables.ts"
 import { isLocked, isTaken, toSqlError } from "./errors.ts"
 
 /** A longer transaction keeps other processes waiting. */
 const most = 500
 
-/** Most locks of somebody else are short ones. */
+/** Most locks of somebody else are gone when the event loop comes round a few times. */
+const atOnce = 20
 const waiting = Schedule.spaced("2 millis").pipe(Schedule.jittered, Schedule.upTo({ duration: "10 seconds" }))
 
 interface ThreadRow {
@@ -57,17 +59,31 @@ const prepare = (database: DatabaseSync) => {
     insert: database.prepare(
       "INSERT INTO session_entries (pk, thread, id, parent, step, at, kind, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     ),
+    create: database.prepare(`INSERT INTO session_threads (id, created_at, updated_at, metadata, archived, step)
+      VALUES (?, ?, ?, ?, 0, 0) ON CONFLICT (id) DO NOTHING`),
+    describe: database.prepare("INSERT INTO session_metadata (thread, name, value) VALUES (?, ?, ?)"),
     undo: database.prepare("DELETE FROM session_entries WHERE pk > ?"),
     move: database.prepare("UPDATE session_threads SET leaf = ?, leaf_id = ?, step = ?, updated_at = ? WHERE key = ?")
   }
 }
 
-/** Appends to the tables of a database. `semaphore` is held by whoever has a transaction on it. */
-export const appendTo = (database: DatabaseSync, semaphore: Semaphore.Semaphore): Append => {
+/** A write to one thread, inside of a transaction, behind the entry of this number. */
+interface Write {
+  readonly threadId: string
+  readonly entries: number
+  readonly make: (last: number) => Outcome
+}
+
+/** Writes to the tables of a database. `semaphore` is held by whoever has a transaction on it; `written` is told. */
+export const writesTo = (
+  database: DatabaseSync,
+  semaphore: Semaphore.Semaphore,
+  written: (bytes: number) => void
+): OwnWrites => {
   const statements = prepare(database)
 
-  /** Inserts one batch behind the entry of this number, inside of a transaction. */
-  const insert = ({ at, behind, entries, leaf, threadId }: Batch, last: number): Outcome => {
+  /** Appends entries to a thread. */
+  const append = ({ at, behind, entries, leaf, threadId }: Batch, last: number): Outcome => {
     const thread = statements.find(threadId)
     if (thread === undefined || thread.archived === 1 || thread.leaf_id !== leaf) return other
     let place: { readonly pk: number | null; readonly step: number } | undefined = {
@@ -81,29 +97,40 @@ export const appendTo = (database: DatabaseSync, semaphore: Semaphore.Semaphore)
       return other
     let [{ pk: parent, step }, pk] = [place, last]
     for (const { entry, id } of entries) {
-      statements.insert.run(++pk, thread.key, id, parent, ++step, at, entry._tag, encode(entry))
+      const body = encode(entry)
+      statements.insert.run(++pk, thread.key, id, parent, ++step, at, entry._tag, body)
       parent = pk
+      written(body.length)
     }
     statements.move.run(parent, entries.at(-1)?.id ?? null, step, at, thread.key)
     return step
   }
 
-  /** Like {@link insert}; one that is refused leaves nothing behind. */
-  const inserted = (batch: Batch, last: number): Outcome => {
-    const done = Result.try({ try: () => insert(batch, last), catch: (cause) => cause })
+  /** Makes a thread without entries; 0 if there is one. */
+  const create = ({ at, metadata, threadId }: NewThread): number => {
+    const made = statements.create.run(threadId, at, at, JSON.stringify(metadata))
+    for (const [name, value] of Object.entries(metadata)) {
+      if (made.changes === 1) statements.describe.run(made.lastInsertRowid, JSON.stringify(name), canonical(value))
+    }
+    return Number(made.changes)
+  }
+
+  /** Makes a write; one that is refused leaves nothing behind. */
+  const attempt = (write: Write, last: number): Outcome => {
+    const done = Result.try({ try: () => write.make(last), catch: (cause) => cause })
     if (Result.isSuccess(done) || !isTaken(done.failure)) return Result.getOrThrowWith(done, (cause) => cause)
     statements.undo.run(last)
     return other
   }
 
   /** Does all in one go: nobody else of this process comes between. */
-  const transact = (batches: ReadonlyArray<Batch>): Result.Result<ReadonlyArray<Outcome>, SqlError> => {
+  const transact = (writes: ReadonlyArray<Write>): Result.Result<ReadonlyArray<Outcome>, SqlError> => {
     const body = () => {
       statements.begin.run()
       let last = statements.last()
-      const outcomes = batches.map((batch) => {
-        const outcome = inserted(batch, last)
-        if (typeof outcome === "number") last += batch.entries.length
+      const outcomes = writes.map((write) => {
+        const outcome = attempt(write, last)
+        if (typeof outcome === "number") last += write.entries
         return outcome
       })
       statements.commit.run()
@@ -120,24 +147,23 @@ export const appendTo = (database: DatabaseSync, semaphore: Semaphore.Semaphore)
   }
 
   /** Waits asleep for who has the connection, or the file's lock. */
-  const patiently = (batches: ReadonlyArray<Batch>) =>
+  const patiently = (writes: ReadonlyArray<Write>) =>
     semaphore.withPermit(
-      Effect.retry(
-        Effect.suspend(() => {
-          rollBack()
-          return Effect.fromResult(transact(batches))
-        }),
-        { schedule: waiting, while: isLocked }
-      )
+      Effect.suspend(() => {
+        rollBack()
+        const again = Effect.flatMap(Effect.yieldNow, () => Effect.fromResult(transact(writes)))
+        const soon = Effect.retry(again, { times: atOnce, while: isLocked })
+        return Effect.retry(soon, { schedule: waiting, while: isLocked })
+      })
     )
 
-  const write = (due: ReadonlyArray<Due<Batch, Outcome, Fault>>): Effect.Effect<void> =>
+  const write = (due: ReadonlyArray<Due<Write, Outcome, Fault>>): Effect.Effect<void> =>
     Effect.suspend(() => {
-      const batches = due.map(({ item }) => item)
-      const first = database.isTransaction ? undefined : transact(batches)
+      const writes = due.map(({ item }) => item)
+      const first = database.isTransaction ? undefined : transact(writes)
       const done =
         first === undefined || (Result.isFailure(first) && isLocked(first.failure))
-          ? patiently(batches)
+          ? patiently(writes)
           : Effect.fromResult(first)
       return Effect.matchEffect(done, {
         onSuccess: (outcomes) =>
@@ -152,5 +178,14 @@ export const appendTo = (database: DatabaseSync, semaphore: Semaphore.Semaphore)
       })
     })
 
-  return group({ lanes: 1, most, sourceOf: ({ threadId }) => threadId, write })
+  const submit = group({ lanes: 1, most, sourceOf: ({ threadId }) => threadId, write })
+  return {
+    append: (batch) =>
+      submit({ threadId: batch.threadId, entries: batch.entries.length, make: (last) => append(batch, last) }),
+    create: (thread) =>
+      Effect.map(
+        submit({ threadId: thread.threadId, entries: 0, make: () => create(thread) }),
+        (outcome) => outcome === 1
+      )
+  }
 }
