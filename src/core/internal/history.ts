@@ -82,14 +82,15 @@ type Answers = Map<string, ToolMessage>
 const collect = (history: ReadonlyArray<Message>): ReadonlyMap<number, Answers> => {
   const turns = new Map<number, Answers>()
   const holders = new Map<string, Answers>()
-  for (const [at, message] of history.entries()) {
-    if (message.role === "ai") {
+  for (let at = 0; at < history.length; at++) {
+    const message = history[at]
+    if (message?.role === "ai") {
       const calls = callsOf(message)
       if (calls.length === 0) continue
       const answers: Answers = new Map()
       turns.set(at, answers)
       for (const { id } of calls) holders.set(id, answers)
-    } else if (message.role === "tool") {
+    } else if (message?.role === "tool") {
       const answers = holders.get(message.toolCallId)
       const before = answers?.get(message.toolCallId)
       const counts = before === undefined || (before.source === recovery && message.source !== recovery)
@@ -124,6 +125,7 @@ export const mend = (
   suspension: Suspension | null
 ): { readonly messages: Array<Message>; readonly missing: ReadonlyArray<ToolMessage> } => {
   const turns = collect(history)
+  if (turns.size === 0) return { messages: history.filter(({ role }) => role !== "tool"), missing: [] }
   const last = lastTurn(history)
   const suspended = suspension === null ? undefined : suspendedCalls(suspension)
   const messages: Array<Message> = []

@@ -12,7 +12,7 @@ import type { UnknownOutcome } from "../Checkpoint.ts"
 import { IdGenerator } from "../IdGenerator.ts"
 import { tunnel } from "../internal/tunnel.ts"
 import { fromUnknown, type Json } from "../Json.ts"
-import { callIds, isPartial } from "../Message.ts"
+import { isPartial, type Message } from "../Message.ts"
 import { MessageLog } from "../MessageLog.ts"
 import { zero } from "../Usage.ts"
 import { type Beginning, invalid, isResume, openThread, prepare } from "./beginning.ts"
@@ -51,6 +51,17 @@ export interface Place {
   readonly isFresh?: boolean | undefined
   /** Is called with the run as soon as it exists. */
   readonly onLive?: ((live: Live) => void) | undefined
+}
+
+/** The ids of all calls of a conversation. */
+const callIdsIn = (messages: ReadonlyArray<Message>): Set<string> => {
+  const ids = new Set<string>()
+  for (const message of messages) {
+    if (message.role !== "ai") continue
+    for (const { id } of message.toolCalls) ids.add(id)
+    for (const { id } of message.malformedToolCalls) ids.add(id)
+  }
+  return ids
 }
 
 /** Creates a run: reads its input, reports its start, opens its session. What it opens is closed with `scope`. */
@@ -148,7 +159,7 @@ export const create = Effect.fnUntraced(function* (
     given: undefined,
     snapshot: Effect.sync(() => messages.slice()),
     firstNew: messages.length,
-    callIds: new Set(messages.flatMap((message) => (message.role === "ai" ? callIds(message) : []))),
+    callIds: callIdsIn(messages),
     partial: undefined,
     batch: open.map((one) => reopened(one, left)),
     usageSinceRound: zero,
