@@ -55,6 +55,12 @@ export interface Options extends Connection, Overrides, Parameters {
   readonly thinking?: ThinkingLevel | undefined
   /** Has OpenAI keep the responses (for its dashboard, 30 days). `false` by default. */
   readonly store?: boolean | undefined
+  /**
+   * Tools that OpenAI runs itself, as its API describes them: `[{ type: "web_search" }]`, `file_search`,
+   * `code_interpreter`, `image_generation`, `mcp`. An `mcp` server must not ask for approvals (`require_approval:
+   * "never"`): give its tools to the agent where somebody is to be asked.
+   */
+  readonly serverTools?: ReadonlyArray<JsonObject> | undefined
   /** Parameters of the API that have no option here, by the API's names. */
   readonly parameters?: JsonObject | undefined
 }
@@ -69,7 +75,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     model,
     parameters: [jsonOf({ ...options, store }), parameters],
     reasons: reasoning !== undefined || isReasoning(model),
-    efforts: known?.efforts
+    efforts: known?.efforts,
+    serverTools: options.serverTools
   }
   return ChatModel.of({
     modelId: model,

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Redacted } from "effect"
 import { Content, Message } from "effect-deepagents"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+import type { ResponseOutputItem } from "openai/resources/responses/responses"
 import * as Server from "../servers/openai.ts"
 import { ask, askAll, key, request, responses, streamed } from "./asking.ts"
 import { responsesProblems } from "./rules.ts"
@@ -332,6 +333,51 @@ describe("OpenAiChatModel", () => {
         server.seen[1]!.body.input.map((item: any) => item.type ?? item.role),
         ["user", "reasoning", "web_search_call", "assistant", "user"]
       )
+    })
+  )
+
+  it.live("offers tools that OpenAI runs, for turns, with and without tools of one's own", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      const drawn = {
+        type: "image_generation_call",
+        id: "ig_1",
+        status: "completed",
+        output_format: "webp",
+        result: "AAAA"
+      } as unknown as ResponseOutputItem
+      const listed = { type: "mcp_list_tools", id: "mcpl_1", server_label: "x", tools: [] } as ResponseOutputItem
+      server.reply(
+        Server.events(responseEvents([listed, drawn, message("Here.")])),
+        Server.events(responseEvents([message("ok")])),
+        Server.events(responseEvents([message("ok")])),
+        Server.events(
+          responseEvents([
+            { type: "mcp_approval_request", id: "mcpr_1", server_label: "deep\nwiki", name: "ask", arguments: "{}" }
+          ])
+        )
+      )
+      const serverTools = [{ type: "web_search" }, { type: "mcp", server_label: "x", server_url: "https://x.example" }]
+      const model = responses(server, { serverTools })
+      const own = { name: "look", description: "", parameters: { type: "object" }, annotations: {} }
+      const hi = [Message.human("hello")]
+      const first = yield* ask(model, request(hi))
+      assert.deepStrictEqual(first.message!.content[0]?.type === "image" && first.message!.content[0].source, {
+        kind: "base64",
+        data: "AAAA",
+        mimeType: "image/webp"
+      })
+      yield* ask(model, request([...hi, first.message!, ...hi], { tools: [own] }))
+      yield* ask(model, request(hi, { purpose: "summary" }))
+      // oxlint-disable-next-line typescript/no-explicit-any
+      const tools = server.seen.map(({ body }) => body.tools?.map((tool: any) => tool.type))
+      assert.deepStrictEqual(tools, [["web_search", "mcp"], ["web_search", "mcp", "function"], undefined])
+      const again = JSON.stringify(server.seen[1]!.body.input)
+      assert.include(again, "mcp_list_tools")
+      assert.notInclude(again, "AAAA")
+      const asked = yield* ask(model, request(hi))
+      assert.strictEqual(asked.error?.reason._tag, "Unsupported")
+      assert.include(asked.error?.message, "the MCP server deep wiki asks for an approval")
     })
   )
 

@@ -2,7 +2,8 @@
  * Reads the events of OpenAI's Responses API into the parts of a turn.
  */
 import type { JsonObject } from "../../../core/Json.ts"
-import type { ModelError } from "../../../core/ModelError.ts"
+import { ModelError } from "../../../core/ModelError.ts"
+import { oneLine } from "../../../support/untrusted.ts"
 import type { Sink, TurnDecoder } from "../decodeTurn.ts"
 import { badResponse, type Origin, providerError } from "../errors.ts"
 import { isTooDeep, tooDeep } from "../nesting.ts"
@@ -111,7 +112,7 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
         const slot = slots.of(it)
         slots.learn(slot, objectOf(it["item"]) ?? {})
         start(slot, sink)
-        return undefined
+        return slot.item["type"] === "mcp_approval_request" ? asksForApproval(origin, slot.item) : undefined
       }
       case "response.output_text.delta":
       case "response.refusal.delta":
@@ -156,6 +157,15 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     end: () => (done ? undefined : badResponse(origin, "the stream ended before response.completed"))
   }
 }
+
+/** Nobody can be asked about a call that OpenAI would make: it passes no gate. */
+const asksForApproval = ({ model, provider }: Origin, item: JsonObject): ModelError =>
+  new ModelError({
+    provider,
+    model,
+    reason: { _tag: "Unsupported" },
+    detail: `the MCP server ${oneLine(stringOf(item["server_label"]) ?? "")} asks for an approval: set its require_approval to "never", or give its tools to the agent, whose gates ask`
+  })
 
 const failed = (origin: Origin, error: unknown): ModelError =>
   objectOf(error) === undefined

@@ -9,7 +9,7 @@ import type {
   ResponseInputContent,
   ResponseInputItem
 } from "openai/resources/responses/responses"
-import type { ModelRequest } from "../../../core/ChatModel.ts"
+import { type ModelRequest, turnPurpose } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../dialect.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../normalize.ts"
@@ -32,6 +32,8 @@ export interface ResponsesSettings {
   readonly reasons: boolean
   /** The efforts that the model takes, where they are known. */
   readonly efforts: ReadonlyArray<Effort> | undefined
+  /** Tools that the provider runs itself. */
+  readonly serverTools?: ReadonlyArray<JsonObject> | undefined
 }
 
 /** What is known when a history is written. `stored`: the provider keeps what it said, and looks up what is sent. */
@@ -220,13 +222,14 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     const text = format === undefined ? [] : [{ text: { format: { type: "json_schema", ...format } } }]
     const told = withThinking([...settings.parameters, ...text, request.parameters], thinking)
     return Result.map(overlay(told, names, reserved), (parameters) => {
-      const tools = definitions.map(({ description, name, parameters: schema }): FunctionTool => ({
+      const own = definitions.map(({ description, name, parameters: schema }): FunctionTool => ({
         type: "function",
         name,
         description,
         parameters: schema,
         strict: false
       }))
+      const tools = [...(request.purpose === turnPurpose ? (settings.serverTools ?? []) : []), ...own]
       const body = Object.assign({}, parameters, {
         ...(reasons && !stored
           ? { include: [...new Set([...listOf(parameters["include"]), "reasoning.encrypted_content"])] }

@@ -104,6 +104,10 @@ export const turnOf = (
         const text = parted === undefined ? value : parting + value
         content.push({ ...Content.text(text), ...cited(annotations, text, text.length - value.length), ...own(data) })
       }
+    } else if (type === "image_generation_call" && stringOf(item["result"])) {
+      // Kept once, as a picture: what was drawn can't be sent back where nothing is stored.
+      const mimeType = `image/${stringOf(item["output_format"]) ?? "png"}`
+      content.push({ ...Content.image({ base64: stringOf(item["result"]) ?? "", mimeType }), ...own(place) })
     } else if (type !== undefined) items.push({ index, item })
   }
   const sorted = sortCalls(calls)
