@@ -24,12 +24,14 @@ import type { Handle, Input, RunOptions } from "./AgentRun.ts"
 import { fromSchema as outputFromSchema } from "./Answer.ts"
 import type { ChatModel } from "./ChatModel.ts"
 import * as Checkpoint from "./Checkpoint.ts"
+import { fromSchema, text } from "./internal/textCodec.ts"
 import type { Journal } from "./Journal.ts"
 import type { JsonObject } from "./Json.ts"
 import * as Broker from "./loop/broker.ts"
 import * as child from "./loop/child.ts"
 import { type Compiled, compile, type Definition } from "./loop/definition.ts"
 import * as handle from "./loop/handle.ts"
+import { human, type HumanMessage } from "./Message.ts"
 import type * as Middleware from "./Middleware.ts"
 import type { ModelError } from "./ModelError.ts"
 import type { StandardSchema } from "./StandardSchema.ts"
@@ -204,6 +206,91 @@ export const make = <
   })
 
 /**
+ * An agent whose work is an effect in place of rounds with a model. `input` is the message that asks it for a value: its
+ * JSON (for a schema of strings, and without a schema, the text itself).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Program<in In = string, out Output = string, out E = never, out R = never> extends Agent<
+  Output,
+  E,
+  R
+> {
+  readonly input: (value: In) => HumanMessage
+}
+
+/**
+ * Makes an agent whose rounds are an effect: it is run, streamed, kept in a thread, resumed, suspended, made durable,
+ * and given to other agents like any other. `run` is given the input, decoded with the schema `input` (without one, the
+ * text), and gives the output, which is encoded with `output`. In `run` there is a `ToolContext`: by it the program
+ * calls `tools`, asks questions, and does steps (`Agent.step`) and sub-agents (`Agent.delegate`, `Agent.answer`).
+ *
+ * When the program is run again, after a suspension, a crash or an interruption, all of these give what they gave, and
+ * nothing of them is done twice; whatever else is in `run` is done again, so effects belong into them. A failure of
+ * `run` is the failure of the run, and what is resumed after it makes the call again that failed. A thread that is given
+ * a new input in place of the answer has given up on the old one.
+ *
+ * There is no model: of its own `middleware`, the hooks around turns of a model never run, but all that is `inherit`
+ * holds in its sub-agents, and gates and `wrapToolCall` hold for its calls. Messages that are sent into the run are not
+ * taken: they stay `undelivered`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const program = <
+  In = string,
+  Output = string,
+  const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>,
+  const Stack extends ReadonlyArray<Middleware.Middleware<unknown, unknown>> = ReadonlyArray<Middleware.Middleware>,
+  E = never,
+  R = never
+>(options: {
+  readonly name: string
+  readonly description?: string | undefined
+  readonly input?: Schema.ConstraintCodec<In, unknown> | StandardSchema<In> | undefined
+  readonly output?: Schema.ConstraintCodec<Output, unknown> | StandardSchema<Output> | undefined
+  readonly tools?: Tools | undefined
+  readonly middleware?: Stack | undefined
+  readonly run: (input: NoInfer<In>) => Effect.Effect<NoInfer<Output>, E, R>
+}): Program<
+  In,
+  Output | Middleware.Suspension<Stack[number]>,
+  E | Middleware.Error<Stack[number]>,
+  Exclude<
+    R | Tool.ServicesIn<Tools[number], Middleware.Suspension<Stack[number]>> | Middleware.Services<Stack[number]>,
+    ToolContext
+  >
+> => {
+  const { description = "", input, middleware = [], name, output, run, tools = [] } = options
+  const asked = input === undefined ? text : fromSchema(input, "the input")
+  return {
+    ...fromDefinition({
+      name,
+      description,
+      prompt: "",
+      tools,
+      middleware,
+      inherited: [],
+      output: undefined,
+      maxRounds: 1,
+      toolConcurrency: 1,
+      stopWhen: [],
+      parameters: {},
+      layers: [],
+      program: {
+        schema: input,
+        input: asked,
+        output: output === undefined ? text : fromSchema(output, "the output"),
+        // It is only given what the schema read.
+        run: (value) => run(value as In)
+      }
+    }),
+    input: (value) => human(asked.say(value))
+  }
+}
+
+/**
  * Runs an agent to its end.
  *
  * @category running
@@ -337,6 +424,20 @@ export const delegate = <O, E, R>(
   >
 
 /**
+ * Runs a sub-agent as {@link delegate} does, and gives its output. Where there is none (it refused, said nothing, or
+ * waits for a decision that nobody here can give) it fails with `AgentError`, for the reason `NoAnswer`.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const answer = <O, E, R>(
+  agent: Agent<O, E, R>,
+  input: Input,
+  options?: child.ChildOptions
+): Effect.Effect<Exclude<O, undefined>, E | AgentError, R | ToolContext> =>
+  Effect.flatMap(delegate(agent, input, options), (result) => child.answerOf(agent[TypeId].compiled, result))
+
+/**
  * Does something in the middle of a tool, and keeps what came of it: when the tool is run again, after a suspension or
  * a crash, and when a middleware retries it, the value is given again and the work is not done again. A failure is not
  * kept. Two steps of one name are told apart by their order, so what is done at once needs names of its own
@@ -376,8 +477,8 @@ export const detached = <O, E, R>(agent: Agent<O, E, R>): Effect.Effect<Agent<O,
 export const toToolResult: (result: AgentResult<unknown>) => Effect.Effect<string, ToolError> = child.toOutput
 
 /**
- * An agent as a tool of another: it is given a task in words and answers with its text. A failure of the sub-agent is
- * told to the parent's model.
+ * An agent as a tool of another: it is given a task in words and answers with its text. A program's parameters are those
+ * of its input. A failure of the sub-agent is told to the parent's model.
  *
  * @category constructors
  * @since 0.1.0
@@ -389,11 +490,13 @@ export const asTool = <O, E, R>(
     readonly description?: string | undefined
     readonly annotations?: Tool.Annotations | undefined
   }
-): Tool.Tool<R | ToolContext> =>
-  Tool.make(options?.name ?? agent.name, {
+): Tool.Tool<R | ToolContext> => {
+  const { inputOf, parameters } = child.parametersOf(definitionOf(agent))
+  return Tool.make(options?.name ?? agent.name, {
     description: options?.description ?? agent.description,
-    parameters: child.taskParameters,
+    parameters,
     reaches: toolNames(agent),
     annotations: { resumable: true, ...options?.annotations },
-    execute: ({ task }) => Effect.flatMap(delegate(agent, task), toToolResult)
+    execute: (args) => Effect.flatMap(delegate(agent, inputOf(args)), toToolResult)
   })
+}

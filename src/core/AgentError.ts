@@ -2,7 +2,9 @@
  * Failures of a run itself, beside those of the model (`ModelError`) and the middleware (their own errors).
  */
 import * as Schema from "effect/Schema"
+import { cut } from "../support/text.ts"
 import { SessionError } from "./SessionError.ts"
+import { StopReason } from "./StopReason.ts"
 
 /**
  * - `InvalidAgent`: the agent can't run as it was made (a tool's name, two tools or slots of one name, a limit)
@@ -13,6 +15,8 @@ import { SessionError } from "./SessionError.ts"
  *   that as well, or give the slot another name
  * - `Thread`: its thread could not be read or written; `error` says why
  * - `InvalidOutput`: the answer did not decode with the agent's `output` schema after its repairs; `raw` is its text
+ * - `NoAnswer`: its answer was asked for (`Agent.answer`), and it refused, said nothing, or waits for a decision that
+ *   nobody there can give; `text` is what it said
  *
  * @category schemas
  * @since 0.1.0
@@ -22,7 +26,8 @@ export const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidInput", { problem: Schema.String }),
   Schema.TaggedStruct("InvalidState", { slot: Schema.String, problem: Schema.String }),
   Schema.TaggedStruct("Thread", { error: SessionError }),
-  Schema.TaggedStruct("InvalidOutput", { raw: Schema.String, problem: Schema.String })
+  Schema.TaggedStruct("InvalidOutput", { raw: Schema.String, problem: Schema.String }),
+  Schema.TaggedStruct("NoAnswer", { stopReason: StopReason, text: Schema.String })
 ])
 export type Reason = typeof Reason.Type
 
@@ -49,6 +54,8 @@ export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
         return `Agent "${agent}" can't keep its thread: ${reason.error.message}`
       case "InvalidOutput":
         return `Agent "${agent}" gave no valid output: ${reason.problem}`
+      case "NoAnswer":
+        return `Agent "${agent}" gave no answer (${reason.stopReason})${reason.text === "" ? "" : `: ${cut(reason.text, 500)}`}`
     }
   }
 }

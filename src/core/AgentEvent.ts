@@ -46,8 +46,8 @@ const earlier = Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed(
  */
 export const RunStarted = event("RunStarted", {
   agent: Schema.String,
-  model: Schema.String,
-  provider: Schema.String,
+  model: Schema.optionalKey(Schema.String),
+  provider: Schema.optionalKey(Schema.String),
   threadId: Schema.optionalKey(Schema.String)
 })
 export interface RunStarted extends Schema.Schema.Type<typeof RunStarted> {}

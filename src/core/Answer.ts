@@ -9,7 +9,8 @@ import { type Decoded, type Decoding, toEffect } from "./internal/decoding.ts"
 import { withFiniteNumbers } from "./internal/finiteNumbers.ts"
 import { jsonSchemaOf } from "./internal/jsonSchema.ts"
 import * as standard from "./internal/standard.ts"
-import { isObject, isTooDeep, Json, type JsonObject, maxDepth } from "./Json.ts"
+import { parseText } from "./internal/textCodec.ts"
+import { isObject, type Json, type JsonObject } from "./Json.ts"
 import * as Message from "./Message.ts"
 import type { StandardSchema } from "./StandardSchema.ts"
 import { finalAnswer } from "./Tool.ts"
@@ -27,6 +28,8 @@ export interface Output {
   readonly decode: (json: Json) => Effect.Effect<unknown, string>
 }
 
+const parsed = (text: string) => parseText(text, "the answer")
+
 /**
  * Decodes an answer from its text.
  *
@@ -34,24 +37,10 @@ export interface Output {
  * @since 0.1.0
  */
 export const decodeText = (output: Output, text: string): Effect.Effect<unknown, string> =>
-  Effect.flatMap(Effect.fromResult(parseText(text)), output.decode)
+  Effect.flatMap(Effect.fromResult(parsed(text)), output.decode)
 
 /** A tool's arguments, and a provider's JSON mode, want an object: what is none is put under this key. */
 const wrapKey = "value"
-
-const parseJson = Schema.decodeUnknownResult(Schema.fromJsonString(Json))
-
-const fence = "```"
-
-/** The content of a Markdown fence, where that is all of a text. */
-const unfenced = (text: string): string => {
-  const trimmed = text.trim()
-  const line = trimmed.indexOf("\n")
-  const isFenced = line > 0 && ["", "json"].includes(trimmed.slice(fence.length, line).trim())
-  return isFenced && trimmed.startsWith(fence) && trimmed.endsWith(fence)
-    ? trimmed.slice(line + 1, -fence.length)
-    : trimmed
-}
 
 const outputOf = (root: JsonObject, decode: (json: Json) => Decoding<Decoded<unknown>, string>): Output => {
   const wrapped = root["type"] !== "object"
@@ -106,13 +95,6 @@ export type Answer =
   | { readonly _tag: "Wrong"; readonly problem: string; readonly raw: string }
   | { readonly _tag: "None" }
 
-const parseText = (text: string): Result.Result<Json, string> =>
-  Result.filterOrFail(
-    Result.mapError(parseJson(unfenced(text)), () => "- the answer is not JSON"),
-    (json) => !isTooDeep(json),
-    () => `- the answer lies more than ${maxDepth} arrays and objects deep`
-  )
-
 const answerOf = (decoded: Effect.Effect<unknown, string>, raw: string): Effect.Effect<Answer> =>
   Effect.match(decoded, {
     onSuccess: (output): Answer => ({ _tag: "Answer", output, text: raw }),
@@ -137,11 +119,8 @@ export const answerCall = (message: Message.AiMessage) => message.toolCalls.find
 export const readText = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
   const raw = Message.text(message)
   const texts = message.content.filter((block) => block.type === "text")
-  const last = texts.length > 1 && Result.isFailure(parseText(raw)) ? texts.at(-1) : undefined
-  return answerOf(
-    decodeText(output, last === undefined || Result.isFailure(parseText(last.text)) ? raw : last.text),
-    raw
-  )
+  const last = texts.length > 1 && Result.isFailure(parsed(raw)) ? texts.at(-1) : undefined
+  return answerOf(decodeText(output, last === undefined || Result.isFailure(parsed(last.text)) ? raw : last.text), raw)
 }
 
 /**

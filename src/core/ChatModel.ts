@@ -140,6 +140,28 @@ export class ChatModel extends Context.Service<
 export type Service = ChatModel["Service"]
 
 /**
+ * Stands in the place of a model in a program that was given none: what is asked of it fails with `Unsupported`.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const absent: Service = {
+  modelId: "none",
+  provider: "none",
+  supportsVision: false,
+  contextWindowTokens: undefined,
+  makeSession: Effect.suspend(() =>
+    Effect.fail(
+      new ModelError({
+        provider: "none",
+        reason: { _tag: "Unsupported" },
+        detail: "this program was given no ChatModel"
+      })
+    )
+  )
+}
+
+/**
  * Opens a session as the loop does: images are taken out for a model without vision (with a note in their place), usage
  * is priced, and a stream that ends before its `TurnDone` fails with `BadResponse`. Middleware that brings a model of
  * its own opens it with this.

@@ -414,3 +414,12 @@ export const suspending: {
   (parts: Parts<never, never, AskingGate>): Suspending
   <E = never, R = never>(parts: Parts<E, R, AskingGate>): Suspending<E, R>
 } = markSuspending
+
+/**
+ * Lets an agent be suspended by what its tools ask (`ToolContext.ask`) and by what waits in its sub-agents, though none
+ * of its gates suspends it.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const suspendable: Suspending = suspending({ name: "suspendable", inherit: true })

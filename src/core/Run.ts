@@ -20,7 +20,7 @@ import type { Usage } from "./Usage.ts"
  * `call` asks the model something on the side (a summary, a grade): through the same middleware, so budgets, retries
  * and usage see it, but without events of its own and without touching the conversation. Give it a `purpose` other than
  * `"turn"`, so that middleware that rewrites turns leaves it alone. It fails with `ModelError`, or ends the run with
- * the failure of a middleware.
+ * the failure of a middleware. `model` is `undefined` in a program (`Agent.program`) that was given none.
  *
  * @category models
  * @since 0.1.0
@@ -30,7 +30,7 @@ export interface Run {
   readonly path: ReadonlyArray<string>
   readonly runId: string
   readonly threadId: string | undefined
-  readonly model: ChatModel.Service
+  readonly model: ChatModel.Service | undefined
   readonly round: number
   readonly offered: ReadonlyArray<ChatModel.ToolDefinition>
   readonly messages: ReadonlyArray<Message>
@@ -50,7 +50,7 @@ export interface Run {
   readonly waited: (callId?: string) => Effect.Effect<number>
   readonly call: (
     request: Partial<ChatModel.ModelRequest> & Pick<ChatModel.ModelRequest, "messages" | "purpose">
-  ) => Effect.Effect<AiMessage, ModelError>
+  ) => Effect.Effect<AiMessage, ModelError, ChatModel.ChatModel>
 }
 
 /**

@@ -129,7 +129,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     }
     const { usage } = ledger.owner
     if (cost !== undefined && usage.cost === undefined && totalTokens(usage) > 0) {
-      const message = `"${run.model.modelId}" has no prices, so the cost can't be limited; give prices to its layer.`
+      const message = `"${run.model?.modelId ?? run.agent}" has no prices, so the cost can't be limited; give prices to its layer.`
       yield* warnOnce(run, ledger, "prices", message)
     }
     return { ledger, now }

@@ -37,7 +37,7 @@ import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import { priced, make as usageOf } from "../core/Usage.ts"
 import { cut } from "../support/text.ts"
-import { makeOpenings, nameOf, type Opening } from "./internal/openModel.ts"
+import { makeOpenings, modelOf, nameOf, type Opening } from "./internal/openModel.ts"
 import { reissue } from "./internal/reissue.ts"
 import { estimate, makeMeter } from "./internal/summarization/tokens.ts"
 
@@ -171,7 +171,7 @@ const labelOf = <Name extends string>(answer: string, names: ReadonlyArray<Name>
 export const byClassifier = <const Name extends string>(options: {
   readonly models: { readonly [Key in Name]: string }
   readonly by: NoInfer<Name>
-}): Rule<Name> => {
+}): Rule<Name, never, ChatModel> => {
   const descriptions = Object.entries<string>(options.models)
   // The keys of an object of these names.
   const names = descriptions.map(([name]) => name as Name)
@@ -318,7 +318,7 @@ const route = <E, R>(options: {
       const to = (name: string) => {
         const opening = openingOf(run, name)
         return opening === undefined
-          ? Effect.succeed({ turn: next(request), model: nameOf(run.model) })
+          ? Effect.succeed({ turn: next(request), model: nameOf(modelOf(run)) })
           : Effect.map(opening, ({ model, session }) => ({ turn: next({ ...request, session }), model: nameOf(model) }))
       }
       return Stream.unwrap(

@@ -23,7 +23,7 @@ import type { ModelError } from "../core/ModelError.ts"
 import { CurrentRun, type Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
 import { amountProblem } from "./internal/limits.ts"
-import { openModel } from "./internal/openModel.ts"
+import { modelOf, openModel } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
 import { compact, type Reason } from "./internal/summarization/compact.ts"
 import * as Limits from "./internal/summarization/limits.ts"
@@ -133,6 +133,7 @@ export type Services<O> =
   | KeepServices<At<O, "keep">>
   | ModelServices<At<O, "model">>
   | OffloadServices<At<O, "offload">>
+  | ChatModel
 
 /** Factor by which a request must grow before a compaction that did not help is tried again. */
 const patience = 1.05
@@ -147,7 +148,10 @@ const tokensOf = ({ frame, ratio, view }: Situation): number => Math.ceil((frame
 
 const progressOf = (at: Situation): number => at.limits.progress(sizeOf(at, at.view))
 
-const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">): Middleware.Middleware<E, R> => {
+const build = <E, R>(
+  options: Options,
+  services: Omit<Outside<E, R>, "author">
+): Middleware.Middleware<E, R | ChatModel> => {
   const { model, trigger } = options
   const measure: Measure = {
     clauses: trigger === undefined ? Limits.defaultTrigger : "length" in trigger ? trigger : [trigger],
@@ -162,7 +166,7 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
     ...services,
     author: (run) =>
       Effect.gen(function* () {
-        if (model === undefined) return { name: run.model.modelId, window: undefined, session: undefined }
+        if (model === undefined) return { name: modelOf(run).modelId, window: undefined, session: undefined }
         const memory = memories.of(run)
         // What it needs is among what the middleware needs.
         memory.author ??= yield* openModel(model as Layer.Layer<ChatModel, unknown, R>, run)
@@ -178,7 +182,7 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
     memory.isWindowTold = true
     return run.warn(
       "summarization-window",
-      `The context window of "${run.model.modelId}" is not known, so ${Limits.unknownWindow} tokens are assumed; give contextWindowTokens to its layer or to Summarization.make.`
+      `The context window of "${modelOf(run).modelId}" is not known, so ${Limits.unknownWindow} tokens are assumed; give contextWindowTokens to its layer or to Summarization.make.`
     )
   }
 
@@ -257,7 +261,7 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
       })
   })
 
-  return Middleware.make<E, R>({
+  return Middleware.make<E, R | ChatModel>({
     name,
     check: () => {
       const amounts = [{ contextWindowTokens: options.contextWindowTokens }, ...measure.clauses, measure.tail]
@@ -271,7 +275,7 @@ const build = <E, R>(options: Options, services: Omit<Outside<E, R>, "author">):
         : Stream.unwrap(
             Effect.map(prepared(run, request), (at) => {
               let isFirst = true
-              return reissue<E, R>(send(at, request, next), (error) => {
+              return reissue<E, R | ChatModel>(send(at, request, next), (error) => {
                 if (!isFirst || error.reason._tag !== "ContextOverflow") return Effect.fail(error)
                 isFirst = false
                 return again(error, run, request, next)

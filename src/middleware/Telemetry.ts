@@ -109,13 +109,13 @@ export const make = (options?: { readonly captureContent?: boolean | undefined }
   const common = (operation: string, run: Run): Attributes =>
     defined({
       "gen_ai.operation.name": operation,
-      "gen_ai.provider.name": run.model.provider,
+      "gen_ai.provider.name": run.model?.provider,
       "gen_ai.agent.name": run.agent,
       "gen_ai.conversation.id": run.threadId
     })
 
   const beforeAgent = Effect.fnUntraced(function* (run: Run) {
-    const model = { "gen_ai.request.model": run.model.modelId }
+    const model = { "gen_ai.request.model": run.model?.modelId }
     const { end, span } = yield* open(`invoke_agent ${run.agent}`, {
       kind: "internal",
       attributes: { ...common("invoke_agent", run), ...model }
@@ -131,12 +131,12 @@ export const make = (options?: { readonly captureContent?: boolean | undefined }
   })
 
   const openChat = (request: ModelRequest, run: Run) =>
-    open(`chat ${run.model.modelId}`, {
+    open(`chat ${run.model?.modelId}`, {
       ...parentOf(run),
       kind: "client",
       attributes: {
         ...common("chat", run),
-        "gen_ai.request.model": run.model.modelId,
+        "gen_ai.request.model": run.model?.modelId,
         "gen_ai.request.stream": true,
         "gen_ai.output.type": request.outputSchema === undefined ? "text" : "json",
         ...GenAi.parameterAttributes(request),
@@ -192,8 +192,8 @@ export const make = (options?: { readonly captureContent?: boolean | undefined }
                       ] as const)
                 const labels = {
                   "gen_ai.operation.name": "chat",
-                  "gen_ai.provider.name": run.model.provider,
-                  "gen_ai.request.model": run.model.modelId,
+                  "gen_ai.provider.name": run.model?.provider,
+                  "gen_ai.request.model": run.model?.modelId,
                   "gen_ai.response.model": response
                 }
                 return Effect.all(

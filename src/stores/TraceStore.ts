@@ -153,7 +153,7 @@ const runOf = (event: AgentEvent.AgentEvent | undefined): Run | undefined =>
     ? {
         runId: event.runId,
         agent: event.agent,
-        model: event.model,
+        model: event.model ?? "",
         at: event.at,
         ...(event.threadId === undefined ? {} : { threadId: event.threadId })
       }

@@ -6,6 +6,7 @@ import {
   AgentEvent,
   AgentState,
   Backend,
+  type ChatModel,
   Content,
   Message,
   Middleware,
@@ -42,7 +43,7 @@ const call = (name: string, args = {}) => TestChatModel.calls([{ name, arguments
 
 describe("limits that are no numbers", () => {
   const nothing = { onExhausted: "finalAnswer" } as const
-  const bad: ReadonlyArray<readonly [string, string, Middleware.Middleware<unknown, never>]> = [
+  const bad: ReadonlyArray<readonly [string, string, Middleware.Middleware<unknown, ChatModel.ChatModel>]> = [
     ["Budget", "tokens", Budget.make({ ...nothing, tokens: Number.NaN })],
     ["Budget", "cost", Budget.make({ ...nothing, cost: -1 })],
     ["Budget", "rounds", Budget.make({ ...nothing, rounds: Number.NaN })],

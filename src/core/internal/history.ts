@@ -101,16 +101,20 @@ const collect = (history: ReadonlyArray<Message>): ReadonlyMap<number, Answers> 
 }
 
 /** The last message that is no result, and where it is. */
-const lastTurn = (history: ReadonlyArray<Message>): { readonly at: number; readonly turn: AiMessage | undefined } => {
+const lastTurn = (history: ReadonlyArray<Message>) => {
   const at = history.findLastIndex((message) => message.role !== "tool")
-  const turn = history[at]
-  return { at, turn: turn?.role === "ai" ? turn : undefined }
+  const last = history[at]
+  return { at, last, turn: last?.role === "ai" ? last : undefined }
 }
 
-/** True while the turn of a suspension is open: nothing else was said, and not all of it was answered. */
+/**
+ * True while what a suspension is about is open, and nothing else was said: a turn of which not all was answered, or the
+ * question that a program works on.
+ */
 export const isOpen = (history: ReadonlyArray<Message>, { messageId }: Suspension): boolean => {
-  const { at, turn } = lastTurn(history)
-  if (turn?.id !== messageId) return false
+  const { at, last, turn } = lastTurn(history)
+  if (last?.id !== messageId) return false
+  if (turn === undefined) return true
   const answered = new Set(history.slice(at + 1).map((message) => message.role === "tool" && message.toolCallId))
   return callsOf(turn).some(({ id }) => !answered.has(id))
 }

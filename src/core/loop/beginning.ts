@@ -97,7 +97,7 @@ const goOn = (
           state: checkpoint.state,
           usage: checkpoint.usage,
           // The round that is resumed is reported again.
-          rounds: Math.max(0, checkpoint.rounds - (reopened.open.length > 0 ? 1 : 0)),
+          rounds: Math.max(0, checkpoint.rounds - (isAgain(compiled, reopened) ? 1 : 0)),
           left: leftOf(reopened.turn, decided),
           suspension: decided,
           voids: stored !== null && standing === null ? openRequests(stored) : undefined
@@ -106,6 +106,10 @@ const goOn = (
     }
   )
 }
+
+/** True where the round that a checkpoint was taken in is begun again: its calls are open, or its program is. */
+const isAgain = ({ definition }: Compiled, { messages, open }: Reopened): boolean =>
+  open.length > 0 || (definition.program !== undefined && messages.at(-1)?.role !== "ai")
 
 /** Makes the beginning of a run: input to answer, and a history that a provider accepts. */
 export const prepare = (

@@ -4,20 +4,22 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { sha256Sync } from "../../support/sha256.ts"
 import { AgentError } from "../AgentError.ts"
 import type { AgentResult } from "../AgentResult.ts"
 import type { Input, RunOptions } from "../AgentRun.ts"
-import { decodeText } from "../Answer.ts"
+import { isCodec } from "../internal/standard.ts"
 import { canonical, type Json } from "../Json.ts"
-import type * as Message from "../Message.ts"
+import * as Message from "../Message.ts"
+import type { Parameters } from "../Tool.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { make as toolError } from "../ToolError.ts"
 import { zero } from "../Usage.ts"
 import { isResume } from "./beginning.ts"
-import { type Compiled, compile, standing } from "./definition.ts"
+import { type Compiled, compile, type Definition, readAnswer, standing } from "./definition.ts"
 import * as Inside from "./inside.ts"
 import { interpret } from "./interpret.ts"
 import { type Attempt, emit, type Live, liveOf, offer, save } from "./live.ts"
@@ -28,6 +30,26 @@ export const taskParameters = {
   task: Schema.String.annotate({
     description: "The task, in full: the sub-agent sees nothing of this conversation, and only its answer comes back."
   })
+}
+
+const taskIn = (args: unknown): unknown => (Predicate.hasProperty(args, "task") ? args.task : "")
+
+/** The parameters of an agent as a tool, and the input that arguments are. */
+export const parametersOf = ({
+  program
+}: Definition): { readonly parameters: Parameters; readonly inputOf: (args: unknown) => Input } => {
+  const schema = program?.schema
+  if (program === undefined || schema === undefined) {
+    return { parameters: taskParameters, inputOf: (args) => String(taskIn(args)) }
+  }
+  const { input } = program
+  return !isCodec(schema) || input.jsonSchema?.["type"] === "object"
+    ? // Whatever schema it is, it is decoded as such.
+      { parameters: schema as Parameters, inputOf: (args) => Message.human(input.say(args)) }
+    : {
+        parameters: { task: schema },
+        inputOf: (args) => Message.human(input.say(taskIn(args)))
+      }
 }
 
 /** The options of a sub-agent's run. */
@@ -164,12 +186,10 @@ const answered = Effect.fnUntraced(function* (
   { messages, state }: Inside.Conversation,
   { from, rounds, stopReason, text, to, usage }: End
 ) {
-  const { output } = definition
-  const said = output === undefined ? text : yield* again(parent, definition.name, decodeText(output, text))
   return {
     stopReason,
     text,
-    output: said,
+    output: yield* again(parent, definition.name, readAnswer(definition, text)),
     pending: [],
     messages: messages.slice(0, to),
     newMessages: messages.slice(from, to),
@@ -234,6 +254,18 @@ const begin = Effect.fnUntraced(function* (
       })
   )
 })
+
+/** The output of a sub-agent, if it has one. */
+export const answerOf = <O>(
+  { definition }: Compiled,
+  { output, stopReason, text }: AgentResult<O>
+): Effect.Effect<Exclude<O, undefined>, AgentError> => {
+  const isSaid = definition.program !== undefined || definition.output !== undefined || text !== ""
+  return stopReason === "suspended" || stopReason === "refused" || !isSaid
+    ? Effect.fail(new AgentError({ agent: definition.name, reason: { _tag: "NoAnswer", stopReason, text } }))
+    : // Only a run that is suspended has no output.
+      Effect.succeed(output as Exclude<O, undefined>)
+}
 
 /** The end of a sub-agent as its parent's model sees it: the text of its answer, which for a schema is the JSON. */
 export const toOutput = (result: AgentResult<unknown>) =>

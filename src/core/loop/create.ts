@@ -5,15 +5,17 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
 import type { Input, RunOptions } from "../AgentRun.ts"
 import { Approvals } from "../Approval.ts"
-import { ChatModel, open as openSession } from "../ChatModel.ts"
+import { absent, ChatModel, type ModelSession, open as openSession } from "../ChatModel.ts"
 import type { UnknownOutcome } from "../Checkpoint.ts"
 import { IdGenerator } from "../IdGenerator.ts"
 import { tunnel } from "../internal/tunnel.ts"
 import { fromUnknown, type Json } from "../Json.ts"
-import { isPartial, type Message } from "../Message.ts"
+import { type HumanMessage, isPartial, type Message } from "../Message.ts"
 import { MessageLog } from "../MessageLog.ts"
+import type { ModelError } from "../ModelError.ts"
 import { zero } from "../Usage.ts"
 import { type Beginning, invalid, isResume, openThread, prepare } from "./beginning.ts"
 import * as Broker from "./broker.ts"
@@ -34,6 +36,7 @@ import {
   type Recorder,
   waited
 } from "./live.ts"
+import { askedIn } from "./program.ts"
 import * as Store from "./store.ts"
 import { call, makeNextTurn } from "./turn.ts"
 import { makeMeasure } from "./window.ts"
@@ -87,18 +90,17 @@ export const create = Effect.fnUntraced(function* (
   const records = inside ?? (children === undefined ? undefined : ofEarlier(children))
   const beginning = { ...begun, state: slots }
   const { left, messages, open, rounds, suspension, turn, usage } = beginning
-  const model = yield* ChatModel
+  const { name, program } = compiled.definition
+  const model = program === undefined ? yield* ChatModel : Option.getOrUndefined(yield* Effect.serviceOption(ChatModel))
   const makeId = yield* IdGenerator
   const log = yield* MessageLog
   const approvals = Option.getOrUndefined(yield* Effect.serviceOption(Approvals))
-  const { name } = compiled.definition
   yield* emit(
     { origin },
     {
       _tag: "RunStarted",
       agent: name,
-      model: model.modelId,
-      provider: model.provider,
+      ...(model === undefined ? {} : { model: model.modelId, provider: model.provider }),
       ...(threadId === undefined ? {} : { threadId })
     }
   )
@@ -114,7 +116,9 @@ export const create = Effect.fnUntraced(function* (
       }
     )
   }
-  const session = yield* Scope.provide(openSession(model), scope)
+  const opening = Scope.provide(openSession(model ?? absent), scope)
+  // A program may never ask a model.
+  const session = program === undefined ? yield* opening : later(yield* Effect.cached(opening))
   const state = yield* openState(compiled, beginning, parent, { origin, recorder, place })
   // Literals: objects that are put together piece by piece become hash tables, larger and slower.
   const run: OwnRun = {
@@ -179,12 +183,16 @@ export const create = Effect.fnUntraced(function* (
   keep(live)
   // What was begun in calls that are no longer open was given up with them.
   if (records !== undefined)
-    forgetOthers(
-      live,
-      open.map(({ id }) => id)
-    )
+    forgetOthers(live, program !== undefined && isResume(input) ? idOf(askedIn(messages)) : open.map(({ id }) => id))
   return { live, beginning, held: opened?.held }
 })
+
+/** A session that is opened when it is first asked. */
+const later = (opening: Effect.Effect<ModelSession, ModelError>): ModelSession => ({
+  nextTurn: (request) => Stream.unwrap(Effect.map(opening, (session) => session.nextTurn(request)))
+})
+
+const idOf = (message: HumanMessage | undefined): ReadonlyArray<string> => (message === undefined ? [] : [message.id])
 
 /** The state of a run. Changes are reported, and noted where a thread keeps them. */
 const openState = (

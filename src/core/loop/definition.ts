@@ -1,12 +1,15 @@
 /**
  * Compiles an agent: everything that does not change from run to run is worked out once.
  */
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import type * as Schema from "effect/Schema"
 import type { AnySlot } from "../AgentState.ts"
-import type { Output } from "../Answer.ts"
+import { decodeText, type Output } from "../Answer.ts"
+import type { TextCodec } from "../internal/textCodec.ts"
 import type { JsonObject } from "../Json.ts"
 import type { Middleware } from "../Middleware.ts"
+import type { StandardSchema } from "../StandardSchema.ts"
 import type { StopWhen } from "../StopWhen.ts"
 import { finalAnswer, type Tool } from "../Tool.ts"
 import { make as makeToolset, needsApproval, problemOf, type Toolset } from "./toolset.ts"
@@ -29,6 +32,15 @@ export interface Definition {
   readonly stopWhen: ReadonlyArray<StopWhen<unknown, unknown>>
   readonly parameters: JsonObject
   readonly layers: ReadonlyArray<Layer.Layer<unknown, unknown, unknown>>
+  readonly program?: Program | undefined
+}
+
+/** The effect that stands in the place of rounds with a model, and how it is told its input and tells its output. */
+export interface Program {
+  readonly schema: Schema.ConstraintCodec<unknown, unknown> | StandardSchema | undefined
+  readonly input: TextCodec
+  readonly output: TextCodec
+  readonly run: (input: unknown) => Effect.Effect<unknown, unknown, unknown>
 }
 
 type Hook<Name extends keyof Middleware<unknown, unknown>> = NonNullable<Middleware<unknown, unknown>[Name]>
@@ -73,7 +85,10 @@ const findProblem = (
   if (definition.output !== undefined && seen.has(finalAnswer)) {
     return `an agent with an output schema can't have a tool named "${finalAnswer}"; rename it`
   }
-  if (definition.output?.problem !== undefined) return `the output: ${definition.output.problem}`
+  const { output, program } = definition
+  const unreadable = output?.problem ?? program?.output.problem
+  if (unreadable !== undefined) return `the output: ${unreadable}`
+  if (program?.input.problem !== undefined) return `the input: ${program.input.problem}`
   const byName = new Map<string, AnySlot>()
   for (const slot of slots) {
     const other = byName.get(slot.name)
@@ -116,6 +131,14 @@ const refused = (
 }
 
 const suspends = (one: Middleware<unknown, unknown>): boolean => "suspends" in one && one.suspends === true
+
+/** Reads the answer of an agent from the text that it was given as. */
+export const readAnswer = ({ output, program }: Definition, text: string): Effect.Effect<unknown, string> =>
+  program !== undefined
+    ? program.output.read(text)
+    : output === undefined
+      ? Effect.succeed(text)
+      : decodeText(output, text)
 
 /** The same agent where nobody can suspend it: its gates ask whoever is there, or refuse. */
 export const standing = (compiled: Compiled): Compiled => ({

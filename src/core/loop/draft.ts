@@ -50,7 +50,7 @@ export const draftOf = (live: Live, said: { readonly text: string; readonly reas
   const { parent, recorder } = live
   const part = parent === undefined ? recorder?.thread.part : undefined
   if (part === undefined || recorder === undefined) return undefined
-  const model = live.run.model.modelId
+  const model = live.run.model?.modelId ?? ""
   const calls = new Map<string, { raw: string }>()
   let turn = ""
   let sources: Array<Source> = []

@@ -3,6 +3,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import { cut } from "../../support/text.ts"
 import * as Content from "../Content.ts"
 import { suspended, suspendedRequests } from "../internal/suspension.ts"
 import { tunnel, tunnelled } from "../internal/tunnel.ts"
@@ -12,7 +13,7 @@ import type { Prepared, Tool } from "../Tool.ts"
 import { isToolError, ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
 import { brokeDown, type Call, decode, inContext, needsDecision, toPrepared } from "./calls.ts"
-import { begin, leftAlone } from "./inside.ts"
+import { begin, leftAlone, leftOver } from "./inside.ts"
 import { type Attempt, emit, type Live, type OpenCall } from "./live.ts"
 
 /** Runs a call that has no outcome yet, and reports how it ended. */
@@ -42,8 +43,8 @@ const named = ({ id, name, outer }: Call) =>
   outer === undefined ? { callId: id, toolName: name } : { callId: id, toolName: name, parent: outer.id }
 
 /** Leaves a call open in which something waits for a decision. */
-const waiting = <A>(
-  call: Call,
+export const waiting = <A>(
+  call: OpenCall,
   work: Effect.Effect<A, unknown, unknown>
 ): Effect.Effect<A | undefined, unknown, unknown> =>
   Effect.catchCause(work, (cause) => {
@@ -103,16 +104,34 @@ const shortened = (error: ToolError, limit: number): ToolError =>
  * Runs one attempt at a call. Where the run can be suspended, the attempt ends when everything in it waits, whatever the
  * tool makes of its interruption: past everything wrapped around it goes what it waits for.
  */
-const attempted = (live: Live, call: Call, prepared: Prepared<unknown>) =>
+export const attempted = <A, E>(
+  live: Live,
+  call: OpenCall,
+  work: Effect.Effect<A, E, unknown>,
+  told: (attempt: Attempt, done: Effect.Effect<A, E, unknown>) => Effect.Effect<A, E, unknown> = (_, done) => done
+): Effect.Effect<A, E, unknown> =>
   Effect.suspend(() => {
     const attempt = begin(live, call)
-    const work = Effect.onExitPrimitive(inContext(live, call, contain(call.name, prepared.execute), attempt), () => {
+    const done = Effect.onExitPrimitive(inContext(live, call, work, attempt), (exit) => {
       attempt.over = true
-      return undefined
+      return exit._tag === "Success" ? drifted(attempt) : undefined
     })
-    const told = call.left === undefined ? work : whole(attempt, work)
-    return live.compiled.suspends ? Effect.raceFirst(told, untilStill(attempt)) : told
+    const whole = told(attempt, done)
+    return live.compiled.suspends ? Effect.raceFirst(whole, untilStill(attempt)) : whole
   })
+
+/** Warns of what an earlier run did in a call, and this one did not ask for: the call is another one by now. */
+const drifted = (attempt: Attempt): Effect.Effect<void> | undefined => {
+  const left = leftOver(attempt)
+  if (left.length === 0) return undefined
+  const { call, live } = attempt
+  const named = left.slice(0, 5).map((place) => cut(place.replace(/:[0-9a-f]{32}#/, "#"), 80))
+  const more = left.length > named.length ? " …" : ""
+  return live.run.warn(
+    "replay-drift",
+    `"${call.name}" was run again, and did not do again what it had done before: ${named.join(", ")}${more}. Its code has changed, or what it does depends on the time, on chance, or on what is not recorded.`
+  )
+}
 
 /** The outcome of a call that an earlier run had begun, with what that run did in it and this one knows nothing of. */
 const whole = (attempt: Attempt, work: Effect.Effect<ToolOutput.ToolOutput, ToolError, unknown>) => {
@@ -141,7 +160,9 @@ const untilStill = (attempt: Attempt): Effect.Effect<never> =>
   })
 
 const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {
-  const work = attempted(live, call, prepared)
+  const work = attempted(live, call, contain(call.name, prepared.execute), (attempt, done) =>
+    call.left === undefined ? done : whole(attempt, done)
+  )
   const limit = call.outer === undefined ? tool.outputLimit : undefined
   if (limit === undefined) return work
   return Effect.mapBoth(work, {

@@ -167,6 +167,25 @@ export const forget = (live: Live, callId: string): void => {
   if (live.inside?.delete(callId) === true) drop(live, callSlot(callId))
 }
 
+/** Forgets the call by whose failure everything failed: whoever resumes it makes that call again. */
+export const forgetFailure = (live: Live, callId: string, error: unknown): void => {
+  for (const [place, { done }] of live.inside?.get(callId) ?? []) {
+    if (done?._tag !== "Call" || done.outcome?._tag !== "Failed" || done.outcome.error !== error) continue
+    live.inside?.get(callId)?.delete(place)
+    drop(live, slotOf(callId, place))
+  }
+}
+
+/** The places of what an earlier run did in a call and nobody asked for in this attempt. */
+export const leftOver = (attempt: Attempt): ReadonlyArray<string> => {
+  const left: Array<string> = []
+  for (const [place, { json }] of attempt.live.inside?.get(attempt.call.id) ?? []) {
+    // Only what was read has it.
+    if (json !== undefined && !isSeen(attempt, place)) left.push(place)
+  }
+  return left
+}
+
 /** Forgets what was done inside of calls that are not these: they were given up. */
 export const forgetOthers = (live: Live, open: ReadonlyArray<string>): void => {
   for (const callId of live.inside?.keys() ?? []) {

@@ -24,6 +24,7 @@ import { slotsOf } from "./inside.ts"
 import { append, appendLate, flushLog, type Live, note, offer, type Origin, save } from "./live.ts"
 import { type Ending, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
+import { programmed } from "./program.ts"
 import * as Tools from "./tools.ts"
 import { partialMessage } from "./turn.ts"
 
@@ -80,9 +81,12 @@ const body = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: B
     directive = (yield* hook(run)) ?? undefined
     if (directive !== undefined) break
   }
-  live.systemPrompt = yield* prompted(live)
-  live.tools = withAnswerTool(live, compiled.toolset.definitions)
-  const ending = yield* loop(live, directive)
+  const { program } = compiled.definition
+  if (program === undefined) {
+    live.systemPrompt = yield* prompted(live)
+    live.tools = withAnswerTool(live, compiled.toolset.definitions)
+  }
+  const ending = yield* program === undefined ? loop(live, directive) : programmed(live, program, directive)
   for (const hook of compiled.afterAgent) yield* hook(run, { stopReason: ending.stopReason, text: ending.text })
   // The end of a sub-agent is stored with its answer.
   if (live.parent === undefined) {
@@ -120,7 +124,8 @@ const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   const partial = interrupted ? partialMessage(live) : undefined
   if (partial !== undefined) yield* append(live, partial)
   yield* Tools.settle(live)
-  if (!isUntouched) yield* Tools.resolved(live)
+  // A program that was stopped still waits for what it waited for.
+  if (!isUntouched && live.compiled.definition.program === undefined) yield* Tools.resolved(live)
   yield* flushLog(live)
   if (live.parent === undefined) {
     const outcome = interrupted ? "interrupted" : "failed"

@@ -268,7 +268,8 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
   }
 })
 
-const startRound = (live: Live): Effect.Effect<void, unknown, unknown> =>
+/** Begins a round. */
+export const startRound = (live: Live): Effect.Effect<void, unknown, unknown> =>
   live.compiled.dynamicTools.length === 0 ? roundStarted(live) : Effect.flatMap(refresh(live), () => roundStarted(live))
 
 const roundStarted = (live: Live): Effect.Effect<void> => {
@@ -277,10 +278,11 @@ const roundStarted = (live: Live): Effect.Effect<void> => {
   return emit(live, { _tag: "RoundStarted", round: live.run.round })
 }
 
-const endRound = (live: Live, message: Message.AiMessage): Effect.Effect<void> => {
+/** Reports the end of a round. */
+export const endRound = (live: Live, { stopReason }: Pick<Message.AiMessage, "stopReason">): Effect.Effect<void> => {
   const usage = live.usageSinceRound
   live.usageSinceRound = zero
-  return emit(live, { _tag: "RoundCompleted", round: live.run.round, stopReason: message.stopReason, usage })
+  return emit(live, { _tag: "RoundCompleted", round: live.run.round, stopReason, usage })
 }
 
 const requestOf = (live: Live): ModelRequest => ({

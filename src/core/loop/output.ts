@@ -16,7 +16,7 @@ import { decline } from "./tools.ts"
 const repairLimit = 2
 
 /** True if the model is asked by its JSON-schema mode. */
-const isNative = (live: Live): boolean => live.run.model.structuredOutput === "native"
+const isNative = (live: Live): boolean => live.run.model?.structuredOutput === "native"
 
 const answerTool = (output: Output): ToolDefinition => ({
   name: finalAnswer,

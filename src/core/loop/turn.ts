@@ -4,7 +4,14 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { incomplete, type ModelRequest, type ModelSession, type ToolDefinition, type TurnPart } from "../ChatModel.ts"
+import {
+  absent,
+  incomplete,
+  type ModelRequest,
+  type ModelSession,
+  type ToolDefinition,
+  type TurnPart
+} from "../ChatModel.ts"
 import { resolveName } from "../internal/names.ts"
 import { tunnel } from "../internal/tunnel.ts"
 import { partial } from "../Journal.ts"
@@ -180,11 +187,14 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
       return draft === undefined ? settleReaders(live) : Effect.andThen(draft.due, settleReaders(live))
     })
     return Effect.flatMap(draft === undefined ? streamed : draft.around(streamed), () => {
-      if (done === undefined) return Effect.fail(incomplete(live.run.model))
+      if (done === undefined) return Effect.fail(incomplete(modelOf(live)))
       live.partial = undefined
       return Effect.succeed(canonical(live, done, started))
     })
   })
+
+/** The model of a run, for what is said about it: only a program may have none. */
+const modelOf = ({ run }: Live) => run.model ?? absent
 
 /** Asks the model something on the side: the same door, no events, nothing appended. */
 export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnType<Run["call"]> =>
@@ -206,7 +216,7 @@ export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnTyp
     }
     return Effect.flatMap(
       Stream.runForEachArray(turn, (parts) => Effect.sync(() => parts.forEach(take))),
-      () => (done === undefined ? Effect.fail(incomplete(live.run.model)) : Effect.succeed(done))
+      () => (done === undefined ? Effect.fail(incomplete(modelOf(live))) : Effect.succeed(done))
     )
   })
 
@@ -216,5 +226,5 @@ export const partialMessage = (live: Live): Message.AiMessage | undefined => {
   if (said === undefined) return undefined
   const { text, reasoning } = said
   const pieces = [{ _tag: "Text", from: 0, text } as const, { _tag: "Reasoning", from: 0, text: reasoning } as const]
-  return partial([{ _tag: "Part", turn: live.makeId(), model: live.run.model.modelId, pieces }])
+  return partial([{ _tag: "Part", turn: live.makeId(), model: modelOf(live).modelId, pieces }])
 }

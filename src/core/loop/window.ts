@@ -100,7 +100,7 @@ const sum = (parts: Parts): number => {
  */
 export const makeMeasure = ({ origin, run }: From & { readonly run: OwnRun }): ((request: ModelRequest) => void) => {
   const { hub, path, runId } = origin
-  const { contextWindowTokens } = run.model
+  const contextWindowTokens = run.model?.contextWindowTokens
   const window = contextWindowTokens === undefined ? {} : { window: contextWindowTokens }
   let meter: ReturnType<typeof makeMeter> | undefined
   let last = 0

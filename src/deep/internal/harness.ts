@@ -63,10 +63,11 @@ const misspelt =
 export const harness = (profiles: ReadonlyArray<HarnessProfile>): Middleware.Middleware => {
   const resolved = new Map<string, { readonly profile: HarnessProfile; readonly views: Views }>()
   const profileOf = ({ model }: Run) => {
-    const key = JSON.stringify([model.provider, model.modelId])
+    const { modelId, provider } = model ?? { modelId: "", provider: "" }
+    const key = JSON.stringify([provider, modelId])
     const known = resolved.get(key)
     if (known !== undefined) return known
-    const made = { profile: resolve(profiles, model.provider, model.modelId), views: new WeakMap() }
+    const made = { profile: resolve(profiles, provider, modelId), views: new WeakMap() }
     resolved.set(key, made)
     return made
   }

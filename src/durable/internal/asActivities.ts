@@ -62,7 +62,8 @@ export const asActivities = Middleware.make<never, WorkflowEngine | WorkflowInst
   name: "activities",
   wrapModelCall: (request, next) => (request.purpose === turnPurpose ? turn(request, next) : next(request)),
   wrapToolCall: (call, next, run) => {
-    const asked = run.messages.findLast((message) => message.role === "ai")
+    // The turn that made the call; of what a program does, the message that asked it.
+    const asked = run.messages.findLast((message) => message.role !== "tool")
     return asked === undefined ? next(call) : Activities.call(asked.id, call.id, run.state.writes, next(call))
   }
 })

@@ -4,13 +4,14 @@
 import * as Schema from "effect/Schema"
 import { AgentError } from "../../core/AgentError.ts"
 import { ModelError } from "../../core/ModelError.ts"
+import { ToolError } from "../../core/ToolError.ts"
 import { type Outcome, schema as outcomeSchema } from "../Outcome.ts"
 
 /** The answer of an agent, when it gives one. */
 export type Answer<O> = Exclude<O, undefined>
 
-/** The failures of an agent that only its middleware and its prompt know. */
-export type Own<E> = Exclude<E, ModelError | AgentError>
+/** The failures of an agent that only its middleware, its prompt and its program know. */
+export type Own<E> = Exclude<E, ModelError | AgentError | ToolError>
 
 /** The schemas of an agent, ready for use. `outcome` is of a run that may have no answer, `done` of one that has. */
 export interface Codecs<O, E> {
@@ -26,7 +27,8 @@ export const codecs = <O, E>(terms: {
   readonly output?: Schema.ConstraintCodec<Answer<O>, unknown> | undefined
   readonly error?: Schema.ConstraintCodec<Own<E>, unknown> | undefined
 }): Codecs<O, E> => {
-  const known = Schema.Union([ModelError, AgentError])
+  // Programs fail with what the calls that they make fail with.
+  const known = Schema.Union([ModelError, AgentError, ToolError])
   // `Terms` lets `output` and `error` be left out only where these are all that there can be.
   const output = (terms.output ?? Schema.String) as Schema.Codec<Answer<O>, unknown>
   const failure: Schema.Codec<unknown, unknown> = terms.error === undefined ? known : Schema.Union([known, terms.error])

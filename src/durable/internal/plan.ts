@@ -11,7 +11,7 @@ import * as Checkpoint from "../../core/Checkpoint.ts"
 import type { InvalidEncoding } from "../../core/InvalidEncoding.ts"
 import type { Journal, Thread } from "../../core/Journal.ts"
 import { canonical, Json } from "../../core/Json.ts"
-import { type AiMessage, type HumanMessage, makeId, type Message } from "../../core/Message.ts"
+import { type HumanMessage, makeId, type Message } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Service } from "../../core/SessionStore.ts"
 import { StopReason } from "../../core/StopReason.ts"
@@ -112,8 +112,9 @@ const contentOf = ({ content }: Message): Json => Result.getOrElse(parseJson(JSO
 /** True if two messages say the same. */
 const isSame = (left: Message, right: Message): boolean => canonical(contentOf(left)) === canonical(contentOf(right))
 
-const lastTurn = (messages: ReadonlyArray<Message>): AiMessage | undefined =>
-  messages.findLast((message) => message.role === "ai")
+/** The message whose calls are open: the last turn, or what a program was asked. */
+const lastTurn = (messages: ReadonlyArray<Message>): Message | undefined =>
+  messages.findLast((message) => message.role !== "tool")
 
 /**
  * Works out what a push means for a thread as it stands, so that it counts once however often it comes: an input that
@@ -125,7 +126,7 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
   codecs: Codecs<O, E>,
   threadId: string,
   push: Push,
-  unknownOutcome?: (turn: AiMessage | undefined) => Checkpoint.UnknownOutcome
+  unknownOutcome?: (turn: Message | undefined) => Checkpoint.UnknownOutcome
 ): Effect.fn.Return<Plan<O>, AgentError | Conflict> {
   const invalid = (problem: string) => new AgentError({ agent: agent.name, reason: { _tag: "InvalidInput", problem } })
   const inThread = <A>(effect: Effect.Effect<A, SessionError>) =>

@@ -13,9 +13,12 @@ import type { Run } from "../../core/Run.ts"
 export const nameOf = ({ modelId, provider }: Pick<ChatModel.Service, "modelId" | "provider">): string =>
   `${provider}/${modelId}`
 
+/** The model of a run, for what is said about it. */
+export const modelOf = ({ model }: Run): ChatModel.Service => model ?? ChatModel.absent
+
 /** The model that a request is for. */
 export const askedOf = (request: ChatModel.ModelRequest, run: Run): ChatModel.Service =>
-  request.session?.model ?? run.model
+  request.session?.model ?? modelOf(run)
 
 /** A model beside the run's own. `window` is in tokens. */
 export interface Opened {

@@ -122,8 +122,8 @@ export const make = (hash: string) => {
     const open = begin(`invoke_agent ${agent}`, "internal", at, parents.get(runId), {
       "gen_ai.operation.name": "invoke_agent",
       "gen_ai.agent.name": agent,
-      "gen_ai.provider.name": provider,
-      "gen_ai.request.model": model,
+      ...(provider === undefined ? {} : { "gen_ai.provider.name": provider }),
+      ...(model === undefined ? {} : { "gen_ai.request.model": model }),
       ...(threadId === undefined ? {} : { "gen_ai.conversation.id": threadId })
     })
     runs.set(runId, open)

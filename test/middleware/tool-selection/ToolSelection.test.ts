@@ -31,7 +31,10 @@ const catalogue = Object.entries(described).map(([name, description]) =>
   })
 )
 
-const agentWith = (options: Parameters<typeof ToolSelection.make>[0], ...more: ReadonlyArray<Middleware.Middleware>) =>
+const agentWith = (
+  options: Parameters<typeof ToolSelection.make>[0],
+  ...more: ReadonlyArray<Middleware.Middleware<never, ChatModel.ChatModel>>
+) =>
   Agent.make({
     name: "agent",
     prompt: "You run the shop.",

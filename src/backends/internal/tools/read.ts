@@ -54,7 +54,7 @@ const attach = Effect.fnUntraced(function* (file: Backend.BinaryFile) {
   const what = `${showPath(file.path)} is not text: ${file.mimeType}, ${file.size} bytes.`
   const said = (text: string) => [Content.text(`${what} ${text}`)]
   if (!isPdf && !images.has(file.mimeType)) return said("It can't be shown.")
-  if (!run.model.supportsVision) return said(`This model can't see ${isPdf ? "PDFs" : "images"}.`)
+  if (run.model?.supportsVision !== true) return said(`This model can't see ${isPdf ? "PDFs" : "images"}.`)
   const limit = isPdf ? maxPdfBytes : maxImageBytes
   const tooLarge = said(`It is too large to be shown: the limit is ${megabytes(limit)}.`)
   if (file.size > limit) return tooLarge

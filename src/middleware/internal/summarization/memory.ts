@@ -63,8 +63,8 @@ const smallest = (...windows: ReadonlyArray<number | undefined>): number | undef
 /** The window of a run's model as its layer, the options or its provider say. */
 const namedWindow = ({ contextWindowTokens }: Measure, run: Run, { window }: Record): number | undefined =>
   smallest(
-    contextWindowTokens ?? run.model.contextWindowTokens,
-    window?.model === run.model.modelId ? window.tokens : undefined
+    contextWindowTokens ?? run.model?.contextWindowTokens,
+    window !== undefined && window.model === run.model?.modelId ? window.tokens : undefined
   )
 
 /** Makes the memories of the runs that one middleware serves; each is gone with its run. */
@@ -75,7 +75,7 @@ export const makeMemories = (measure: Measure) => {
   const of = (run: Run): Memory => {
     const known = memories.get(run)
     if (known !== undefined) return known
-    const meter = makeMeter(measure.counter, run.model.supportsVision, definitions)
+    const meter = makeMeter(measure.counter, run.model?.supportsVision === true, definitions)
     const made: Memory = {
       meter,
       viewOf: makeViewer(meter),
@@ -124,7 +124,7 @@ export const makeMemories = (measure: Measure) => {
     if (window === undefined || needed > largestRatio) memory.window = Math.floor(counted * memory.ratio * 0.9)
     return named === undefined || named !== window
       ? record
-      : { ...record, window: { model: run.model.modelId, tokens: Math.floor(named) } }
+      : { ...record, window: { model: run.model?.modelId ?? "", tokens: Math.floor(named) } }
   }
 
   return { of, situate, windowOf, corrected }

@@ -6,6 +6,7 @@ import type * as ChatModel from "../../../core/ChatModel.ts"
 import * as Message from "../../../core/Message.ts"
 import { ModelError } from "../../../core/ModelError.ts"
 import type { Run } from "../../../core/Run.ts"
+import { modelOf } from "../openModel.ts"
 import type { Meter } from "./tokens.ts"
 import { pieceOf, tagged } from "./transcript.ts"
 import { shorten } from "./trim.ts"
@@ -46,8 +47,8 @@ const partOf = (index: number, count: number): string =>
 
 const failure = (run: Run, author: Author, detail: string): ModelError =>
   new ModelError({
-    provider: run.model.provider,
-    model: author.session === undefined ? run.model.modelId : author.name,
+    provider: modelOf(run).provider,
+    model: author.session === undefined ? modelOf(run).modelId : author.name,
     reason: { _tag: "BadResponse" },
     detail
   })
@@ -192,7 +193,7 @@ export const summarise = Effect.fnUntraced(function* (run: Run, author: Author, 
     ...(work.goal === undefined ? [] : [pieceOf(work.goal, 0.5)]),
     ...(work.earlier === undefined ? [] : [tagged("summary", work.earlier)])
   ]
-  const attempt = (room: number, left: number): Effect.Effect<string, ModelError> => {
+  const attempt = (room: number, left: number): Effect.Effect<string, ModelError, ChatModel.ChatModel> => {
     const pieces = [...before, ...piecesOf(work.messages, meter, room)]
     return Effect.catchIf(
       reduce(run, author, meter, pieces, room, words),

@@ -1,0 +1,89 @@
+/**
+ * Runs a program: an agent whose work is an effect. It is one open call from its first to its last, with the id of the
+ * message that asked, so what is done in it is kept, found again and waited for like what is done in a tool.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { cut } from "../../support/text.ts"
+import { AgentError, type Reason } from "../AgentError.ts"
+import { type Suspension, suspension } from "../internal/suspension.ts"
+import * as Message from "../Message.ts"
+import type { Directive } from "../Middleware.ts"
+import { untouched } from "./calls.ts"
+import type { Program } from "./definition.ts"
+import { attempted, waiting } from "./execute.ts"
+import { forget, forgetFailure } from "./inside.ts"
+import { append, type Live, save } from "./live.ts"
+import { endRound, type Ending, startRound } from "./loop.ts"
+import { resolved } from "./tools.ts"
+
+const failed = (live: Live, reason: Reason): AgentError => new AgentError({ agent: live.run.agent, reason })
+
+/** The message that a program works on: what was said to it last. */
+export const askedIn = (messages: ReadonlyArray<Message.Message>): Message.HumanMessage | undefined =>
+  messages.findLast((message) => message.role === "human")
+
+/** Runs a program. `directive` is what a hook wants in its place: there is no model that it could be said to. */
+export const programmed = Effect.fnUntraced(function* (live: Live, program: Program, directive: Directive | undefined) {
+  const { messages } = live.run
+  if (directive?._tag === "End" && directive.answer !== undefined) yield* append(live, directive.answer)
+  else if (directive !== undefined && directive._tag !== "Continue") {
+    const problem = `a middleware ended it before it began (${directive.stopReason})`
+    return yield* Effect.fail(failed(live, { _tag: "InvalidOutput", raw: "", problem }))
+  }
+  const last = messages.at(-1)
+  if (last?.role === "ai" && live.batch.length === 0) {
+    const text = Message.text(last)
+    const output = yield* Effect.mapError(program.output.read(text), (problem) =>
+      failed(live, { _tag: "InvalidOutput", raw: text, problem })
+    )
+    const stopReason = directive?._tag === "End" ? directive.stopReason : "completed"
+    return { stopReason, text, output, pending: [] } satisfies Ending
+  }
+  const asked = askedIn(messages)
+  if (asked === undefined || live.batch.length > 0) {
+    const problem = "nothing asks it: the conversation ends in the middle of a turn of another agent; give an input"
+    return yield* Effect.fail(failed(live, { _tag: "InvalidInput", problem }))
+  }
+  const input = yield* Effect.mapError(program.input.read(Message.text(asked)), (problem) =>
+    failed(live, { _tag: "InvalidInput", problem: misfit(program, problem) })
+  )
+  yield* startRound(live)
+  // What was decided holds for whoever resumes it again.
+  if (live.suspension !== null) yield* live.run.state.set(suspension, live.suspension)
+  yield* save(live)
+  const call = untouched({ id: asked.id, name: live.compiled.definition.name })
+  const work = Effect.onError(
+    Effect.suspend(() => program.run(input)),
+    (cause) => Effect.sync(() => forgetFailure(live, call.id, Cause.squash(cause)))
+  )
+  const output = yield* waiting(call, attempted(live, call, work))
+  if (call.suspended !== undefined) {
+    const { decisions, requests } = live.suspension ?? none
+    const decided = new Set(decisions.map(({ id }) => id))
+    yield* live.run.state.set(suspension, {
+      messageId: asked.id,
+      requests: [...requests.filter(({ id }) => decided.has(id)), ...call.suspended],
+      decisions,
+      waiting: [],
+      answers: [],
+      unknown: []
+    })
+    yield* endRound(live, { stopReason: "pause" })
+    return { stopReason: "suspended", text: "", output: undefined, pending: call.suspended } satisfies Ending
+  }
+  const text = yield* Effect.mapError(program.output.write(output), (problem) =>
+    failed(live, { _tag: "InvalidOutput", raw: "", problem: `what it gave can't be written down:\n${problem}` })
+  )
+  forget(live, call.id)
+  yield* append(live, Message.ai(text, { id: live.makeId(), source: "program" }))
+  yield* resolved(live)
+  yield* endRound(live, { stopReason: "stop" })
+  return { stopReason: "completed", text, output, pending: [] } satisfies Ending
+})
+
+const none: Pick<Suspension, "decisions" | "requests"> = { decisions: [], requests: [] }
+
+/** Says what is wrong with an input, and what would be right: a model may have written it. */
+const misfit = ({ input }: Program, problem: string): string =>
+  `the input does not fit:\n${problem}${input.jsonSchema === undefined ? "" : `\nGive what fits this JSON Schema: ${cut(JSON.stringify(input.jsonSchema), 2_000)}`}`
