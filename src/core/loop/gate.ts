@@ -11,7 +11,7 @@ import { type AskingGate, refuse as refuseWith, type Suspend } from "../Middlewa
 import type { Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
-import { type Asked, type DecidedOn, gatekeepers, type Gatekeeper, isInTime, isPassed } from "./gatekeepers.ts"
+import { type Asked, type DecidedOn, gatekeepers, type Gatekeeper, isInTime, isPassed, voided } from "./gatekeepers.ts"
 import { emit, type Live, note, waitingIn } from "./live.ts"
 import { digestOf } from "./toolset.ts"
 
@@ -239,10 +239,6 @@ const announce = (live: Live, request: Request): Effect.Effect<void> => {
   note(live, { _tag: "Request", request })
   return emit(live, { _tag: "ApprovalRequested", ...request })
 }
-
-/** Reports that a request no longer waits, though nothing was decided on it. */
-export const voided = (live: Live, { callId, id, toolName }: Request): Effect.Effect<void> =>
-  emit(live, { _tag: "ApprovalResolved", id, callId, toolName, decision: "void" })
 
 /** The reason why the answer of a service is no decision on this request. */
 const notOn = (live: Live, request: Request, decision: Decision): string | undefined => {

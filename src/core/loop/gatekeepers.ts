@@ -11,7 +11,7 @@ import { allow, answer, type AskingGate, type PreparedCall, refuse, suspend } fr
 import { type Reconciled, type Tool, unknown } from "../Tool.ts"
 import { describeArguments } from "../ToolCall.ts"
 import { type Call, inContext, needsDecision } from "./calls.ts"
-import type { Live } from "./live.ts"
+import { emit, type Live } from "./live.ts"
 
 /** A call that a gate is asked about. */
 export interface Asked {
@@ -103,18 +103,24 @@ const toolQuestions =
       )
     })
 
-/** What was decided before, and not carried out yet: it holds where no gate asks any more, and where one allows. */
+/** Reports that a request no longer waits, though nothing was decided on it. */
+export const voided = (live: Live, { callId, id, toolName }: Request): Effect.Effect<void> =>
+  emit(live, { _tag: "ApprovalResolved", id, callId, toolName, decision: "void" })
+
+/**
+ * What was asked before, and no gate asks now: what was decided and not carried out yet holds, also where a gate allows;
+ * nobody need decide on the rest any more.
+ */
 const standing =
   (live: Live, settled: ReadonlySet<Request>) =>
   (asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<AskingGate>> =>
-    Effect.succeed(
-      asked.map(({ call, prepared }) => {
-        const request = requestFor(live.suspension, live.run.path, call.id, prepared.arguments, call.settled)
-        return request !== undefined && !settled.has(request) && isDecided(live, request)
-          ? suspend(request.description, { allow: request.allow })
-          : allow
-      })
-    )
+    Effect.forEach(asked, ({ call, prepared }): Effect.Effect<AskingGate> => {
+      const request = requestFor(live.suspension, live.run.path, call.id, prepared.arguments, call.settled)
+      if (request === undefined || settled.has(request)) return Effect.succeed(allow)
+      return isDecided(live, request)
+        ? Effect.succeed(suspend(request.description, { allow: request.allow }))
+        : Effect.as(voided(live, request), allow)
+    })
 
 /**
  * The gates of a round, in their order. Tools ask last, about the arguments that they would be given; behind them are the
@@ -140,7 +146,7 @@ export const gatekeepers = (
     const ask = toolQuestions(live, decidedOn)
     gates.push({ suspends: live.compiled.suspends, isAfterCrash: false, ask, seen: new Map() })
   }
-  if (live.suspension !== null && live.suspension.decisions.length > 0) {
+  if (live.suspension !== null) {
     gates.push({ suspends: true, isAfterCrash: false, ask: standing(live, settled), seen: new Map() })
   }
   if (calls.every(({ left }) => left !== "unknown")) return gates

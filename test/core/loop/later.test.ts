@@ -110,6 +110,15 @@ describe("a call that waits for a decision, and later code", () => {
       })
     )
 
+    it.effect(`not decided on, with ${what}: it waits where it is asked about still, else it runs`, () =>
+      Effect.gen(function* () {
+        const outcome = yield* later(code, () => [])
+        const isAsked = code.includes(asks)
+        assert.strictEqual(outcome.pending, isAsked)
+        assert.deepStrictEqual([outcome.ran, outcome.resolved], isAsked ? [[], []] : [[{ on: "a" }], ["void"]])
+      })
+    )
+
     it.effect(`edited, with ${what}: it runs with what the person said`, () =>
       Effect.gen(function* () {
         const outcome = yield* later(code, (request) => [Approval.edit(request, { on: "b" })])
@@ -260,6 +269,21 @@ describe("a sub-agent that waits, and was renamed", () => {
         assert.match(answer ?? "", /^An earlier run of this call had begun "old".*not known/)
         assert.deepStrictEqual(ran, [])
         assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
+      })
+    )
+
+    it.effect(`${what}, which is gone: the model reads that nobody knows how much was done`, () =>
+      Effect.gen(function* () {
+        const none = Agent.make({ name: "lead", prompt: "p" })
+        const { events } = yield* AgentTest.collect(none, Checkpoint.resume((yield* suspended).checkpoint)).pipe(
+          Effect.provide(TestChatModel.script(["done"]))
+        )
+        const answers = events.flatMap((event) =>
+          event._tag === "MessageAppended" && event.message.role === "tool" ? [Message.text(event.message)] : []
+        )
+        assert.strictEqual(answers.length, 1)
+        assert.match(answers[0] ?? "", /not known.*There is no tool/)
+        assert.deepStrictEqual(ran, [])
       })
     )
 
