@@ -18,6 +18,7 @@ import type { Approvals } from "../core/Approval.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
+import { once } from "../support/once.ts"
 import { escaped } from "../support/untrusted.ts"
 
 /**
@@ -36,27 +37,28 @@ export const name = "AskUser"
  */
 export const toolName = "ask_user"
 
-const askUser = Tool.make(toolName, {
-  description:
-    "Asks the user one question and waits for the answer. Ask only for what you can't find out, and what changes what you do.",
-  parameters: {
-    question: Schema.String.check(Schema.isPattern(/\S/u, { expected: "a question in words" })).annotate({
-      description: "The question, complete in itself."
-    }),
-    choices: Schema.optionalKey(
-      Schema.Array(Schema.String).annotate({ description: "Answers to choose from. The user may give another." })
-    )
-  },
-  annotations: { readOnly: true },
-  execute: () => Effect.fail(ToolError.make("The user did not answer."))
-})
+const askUser = () =>
+  Tool.make(toolName, {
+    description:
+      "Asks the user one question and waits for the answer. Ask only for what you can't find out, and what changes what you do.",
+    parameters: {
+      question: Schema.String.check(Schema.isPattern(/\S/u, { expected: "a question in words" })).annotate({
+        description: "The question, complete in itself."
+      }),
+      choices: Schema.optionalKey(
+        Schema.Array(Schema.String).annotate({ description: "Answers to choose from. The user may give another." })
+      )
+    },
+    annotations: { readOnly: true },
+    execute: () => Effect.fail(ToolError.make("The user did not answer."))
+  })
 
 const describe = ({ arguments: { question } }: Middleware.PreparedCall): string =>
   typeof question === "string" ? escaped(question) : toolName
 
-const parts: Middleware.Parts<never, never, Middleware.AskingGate> = {
+const parts = once((): Middleware.Parts<never, never, Middleware.AskingGate> => ({
   name,
-  tools: [askUser],
+  tools: [askUser()],
   gateToolCalls: (_run, calls) =>
     Effect.succeed(
       calls.map((call) =>
@@ -67,7 +69,7 @@ const parts: Middleware.Parts<never, never, Middleware.AskingGate> = {
           : Middleware.allow
       )
     )
-}
+}))
 
 /**
  * Asks the `Approvals` service while the run waits.
@@ -75,7 +77,7 @@ const parts: Middleware.Parts<never, never, Middleware.AskingGate> = {
  * @category constructors
  * @since 0.1.0
  */
-export const make = (): Middleware.Middleware<never, Approvals> => Middleware.asking(parts)
+export const make = (): Middleware.Middleware<never, Approvals> => Middleware.asking(parts())
 
 /**
  * Ends the run until the user has answered.
@@ -83,4 +85,4 @@ export const make = (): Middleware.Middleware<never, Approvals> => Middleware.as
  * @category constructors
  * @since 0.1.0
  */
-export const suspending = (): Middleware.Suspending => Middleware.suspending(parts)
+export const suspending = (): Middleware.Suspending => Middleware.suspending(parts())

@@ -60,7 +60,7 @@ export const make = (options?: Options): Middleware.Middleware => {
     name,
     // The tools of a sub-agent are others.
     inherit: stable === undefined,
-    ...(stable === undefined ? {} : { state: [StableTools.slot], tools: [StableTools.tool] }),
+    ...(stable === undefined ? {} : { state: [StableTools.slot], tools: [StableTools.tool()] }),
     wrapModelCall: (request, next, run) => {
       if (request.purpose !== turnPurpose) return next(request)
       return stable === undefined ? next(marked(request)) : stable(request, (sent) => next(marked(sent)), run)

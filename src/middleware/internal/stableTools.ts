@@ -18,6 +18,7 @@ import type { Run } from "../../core/Run.ts"
 import * as Tool from "../../core/Tool.ts"
 import type { ToolCall } from "../../core/ToolCall.ts"
 import * as ToolError from "../../core/ToolError.ts"
+import { once } from "../../support/once.ts"
 import { sha256Sync } from "../../support/sha256.ts"
 
 /** The name of the tool that calls what came later. */
@@ -41,18 +42,20 @@ type Kept = typeof Kept.Type
 export const slot = AgentState.slot("stableTools", { schema: Kept, initial: { shown: [], told: [], notices: [] } })
 
 /** The tool itself is reached for a tool that is not there: calls of others are theirs before they get here. */
-export const tool: Tool.Tool = Tool.dynamic(callTool, {
-  description: "Calls a tool that you were told of in a notice, and that is not among these tools.",
-  parameters: {
-    type: "object",
-    properties: {
-      name: { type: "string", description: "The name of the tool." },
-      arguments: { type: "object", description: "Its arguments, as its parameters say." }
+export const tool: () => Tool.Tool = once(() =>
+  Tool.dynamic(callTool, {
+    description: "Calls a tool that you were told of in a notice, and that is not among these tools.",
+    parameters: {
+      type: "object",
+      properties: {
+        name: { type: "string", description: "The name of the tool." },
+        arguments: { type: "object", description: "Its arguments, as its parameters say." }
+      },
+      required: ["name", "arguments"]
     },
-    required: ["name", "arguments"]
-  },
-  execute: ({ name }) => Effect.fail(ToolError.make(`There is no tool ${JSON.stringify(name)} now.`))
-})
+    execute: ({ name }) => Effect.fail(ToolError.make(`There is no tool ${JSON.stringify(name)} now.`))
+  })
+)
 
 const digests = new WeakMap<object, string>()
 
