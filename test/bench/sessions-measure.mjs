@@ -124,8 +124,48 @@ const many = async () => {
   return { value: ms / (6 * 20), perSecond: (1_000 * 5 * 1_000) / ms, memory: process.resourceUsage().maxRSS / 1_000 }
 }
 
+/**
+ * What it costs to store the parts of an answer while it is streamed: processor time with them ÷ without, in turns, of an
+ * answer as fast as it can be, and (`paced`) of 20 at once, of 100 chunks a second each, from a model that costs nothing.
+ */
+const parts = async () => {
+  const [off, on] = [store.streaming(false), store.streaming(true)]
+  const chunks = (count, pause) =>
+    async function* () {
+      for (let n = 0; n < count; n++) {
+        if (pause > 0) await new Promise((done) => setTimeout(done, pause))
+        yield `word${n % 10} `
+      }
+    }
+  const ratio = async (work, times) => {
+    const ratios = []
+    for (let time = 0; time <= times; time++) {
+      const costs = []
+      for (const run of time % 2 === 0 ? [off, on] : [on, off]) {
+        globalThis.gc?.()
+        const began = processor()
+        await work(run)
+        costs.push(processor() - began)
+      }
+      const [first, second] = costs
+      if (time > 0) ratios.push(time % 2 === 0 ? second / first : first / second)
+    }
+    return median(ratios)
+  }
+  const processor = () => {
+    const { system, user } = process.cpuUsage()
+    return system + user
+  }
+  const answer = (run) => run(newId(), chunks(200_000, 0))
+  const answers = (run) => Promise.all(Array.from({ length: 20 }, () => run(newId(), chunks(200, 10))))
+  return {
+    value: await ratio(answer, effort < 1 ? 10 : 30),
+    paced: await ratio(answers, effort < 1 ? 2 : 6)
+  }
+}
+
 const measure = { L10: () => atLength(10), L100: () => atLength(100), L1000: () => atLength(1_000) }
-const result = await { ...measure, L10000: () => atLength(10_000), long, many }[scenario]()
+const result = await { ...measure, L10000: () => atLength(10_000), long, many, parts }[scenario]()
 await store.close()
 rmSync(folder, { recursive: true, force: true })
 console.log(JSON.stringify(result))

@@ -55,6 +55,13 @@ const tables = [
     ]
   },
   {
+    title: "Parts of an answer stored while it is streamed ÷ not, processor time",
+    columns: [
+      { title: "200,000 chunks, as fast as it can be", scenario: "parts", read: value },
+      { title: "20 answers of 100 chunks a second", scenario: "parts", read: ({ paced }) => paced }
+    ]
+  },
+  {
     title: "1,000 threads at once, on one file or server",
     columns: [
       { title: "wall ÷ ideal", scenario: "many", read: value, ratio: "none" },
@@ -66,6 +73,13 @@ const tables = [
 
 const own = ["memory", "sqlite", "sqlite-full", "jsonl", "postgres", "redis"]
 const budgets = [
+  ...["memory", "sqlite"].map((name) => ({
+    what: `${name}: streaming with parts ÷ without`,
+    name,
+    scenario: "parts",
+    read: value,
+    most: 1.05
+  })),
   ...[10, 10_000].flatMap((length) => [
     { what: `memory: µs a round, ${length} messages`, name: "memory", scenario: `L${length}`, read: value, most: 90 },
     { what: `SQLite: µs a round, ${length} messages`, name: "sqlite", scenario: `L${length}`, read: value, most: 150 }
@@ -87,9 +101,10 @@ const wanted = options.only?.split(",") ?? Object.keys(titles)
 const entrants = {
   long: wanted.filter((name) => !name.endsWith("none")),
   // It would be a measurement of the disk's sync alone.
-  many: wanted.filter((name) => name !== "sqlite-full")
+  many: wanted.filter((name) => name !== "sqlite-full"),
+  parts: wanted.filter((name) => own.includes(name))
 }
-const plan = [...lengths.map((length) => `L${length}`), "long", "many"]
+const plan = [...lengths.map((length) => `L${length}`), "long", "many", "parts"]
   .filter((scenario) => options.scenario?.split(",").some((prefix) => scenario.startsWith(prefix)) ?? true)
   .map((scenario) => ({ scenario, names: entrants[scenario] ?? wanted, times: options.quick ? 1 : 3 }))
 

@@ -3,26 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { scaled } from "../scale.ts"
-import { comers, converse, kept, type Name, type Op } from "./prefix.ts"
-
-const long: ReadonlyArray<Op> = Array.from({ length: 200 }, (_, at): Op => {
-  if (at % 20 === 4) return { op: "tools", there: comers.filter((_, index) => (at / 20 + index) % 3 > 1) }
-  if (at % 20 === 14) return { op: "use" }
-  if (at % 20 === 17) return { op: "leave" }
-  if (at === 90 || at === 150) return { op: "restart", long: true }
-  if (at === 130) return { op: "crash" }
-  if (at % 30 === 8) return { op: "input" }
-  const ops: ReadonlyArray<Op> = [
-    { op: "step" },
-    { op: "todo" },
-    { op: "file" },
-    { op: "step" },
-    { op: "task" },
-    { op: "late", name: comers[at % 4] ?? "" },
-    { op: "picture" }
-  ]
-  return ops[at % ops.length]!
-})
+import { comers, converse, kept, long, type Name, type Op } from "./prefix.ts"
 
 for (const name of ["anthropic", "responses", "chat"] satisfies ReadonlyArray<Name>) {
   describe(name, () => {

@@ -273,3 +273,29 @@ export const kept = (sent: ReadonlyArray<Sent>) =>
     const same = common(before, after)
     return { same, length: before.length, before: before.slice(same, same + 200), after: after.slice(same, same + 200) }
   })
+
+/** 200 rounds with 30 arrivals and departures, in four processes, one of which is killed. */
+export const long: ReadonlyArray<Op> = Array.from({ length: 200 }, (_, at): Op => {
+  if (at % 20 === 4) return { op: "tools", there: comers.filter((_, index) => (at / 20 + index) % 3 > 1) }
+  if (at % 20 === 14) return { op: "use" }
+  if (at % 20 === 17) return { op: "leave" }
+  if (at === 90 || at === 150) return { op: "restart", long: true }
+  if (at === 130) return { op: "crash" }
+  if (at % 30 === 8) return { op: "input" }
+  const ops: ReadonlyArray<Op> = [
+    { op: "step" },
+    { op: "todo" },
+    { op: "file" },
+    { op: "step" },
+    { op: "task" },
+    { op: "late", name: comers[at % 4] ?? "" },
+    { op: "picture" }
+  ]
+  return ops[at % ops.length]!
+})
+
+/** The part of the bytes that were sent before which is read from the cache. */
+export const share = (sent: ReadonlyArray<Sent>): number => {
+  const all = kept(sent)
+  return all.reduce((sum, { same }) => sum + same, 0) / all.reduce((sum, { length }) => sum + length, 0)
+}

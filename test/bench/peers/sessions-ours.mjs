@@ -36,7 +36,7 @@ export const open = async (kind, folder) => {
   const store = await stores[kind](folder)
   const layer = kind === "none" ? store : SessionStore.journal.pipe(Layer.provideMerge(store))
   const runtime = ManagedRuntime.make(layer)
-  await runtime.context()
+  const context = await runtime.context()
   const use = (body) => runtime.runPromise(SessionStore.SessionStore.use(body))
   const bare = Agent.make({ name: "bench", prompt, maxRounds: 100_000 })
 
@@ -57,6 +57,15 @@ export const open = async (kind, folder) => {
         const options = kind === "none" ? { history: before } : { threadId }
         const run = consume(Agent.stream(agent, "go", options))
         return runtime.runPromise(Effect.provideService(run, ChatModel.ChatModel, model))
+      }
+    },
+    /** Streams an answer, whose parts are stored meanwhile or not. */
+    streaming: (parts) => {
+      const own = Layer.provide(SessionStore.journalWith({ parts }), Layer.succeedContext(context))
+      return (threadId, source) => {
+        const run = consume(Agent.stream(bare, "go", { threadId }))
+        const model = modelOf({ batch: 0, turn: source })
+        return Effect.runPromise(Effect.provideService(Effect.provide(run, own), ChatModel.ChatModel, model))
       }
     },
     load: (threadId) => runtime.runPromise(SessionStore.checkpoint(threadId)),
