@@ -105,7 +105,8 @@ export const streamedError = (error: unknown, origin: Origin): ModelError => {
   })
 }
 
-const toReason = (error: ModelError): AiError.AiErrorReason => {
+/** A failure of ours as a reason of one of `effect/ai`. */
+export const toReason = (error: ModelError): AiError.AiErrorReason => {
   const { message: description, reason, status, requestId } = error
   const http =
     status === undefined
