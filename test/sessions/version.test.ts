@@ -118,3 +118,38 @@ describe("a record of another version", () => {
     }).pipe(Effect.provide(MemorySessions.layer))
   )
 })
+
+describe("a record of before there were kept ones", () => {
+  const request = {
+    id: "r",
+    callId: "c",
+    path: ["a"],
+    toolName: "t",
+    arguments: {},
+    description: "d",
+    allow: [],
+    at: 0
+  }
+  const event = { v: 1, seq: 0, runId: "r", path: ["a"], at: 0 }
+  const asked = { callId: "c", toolName: "t", arguments: {}, description: "d" }
+
+  it.effect("a request without its run, and events that do not say which request", () =>
+    Effect.gen(function* () {
+      const requested = yield* AgentEvent.decode({ ...event, _tag: "ApprovalRequested", ...asked })
+      assert.deepInclude(requested, { id: "", allow: [] })
+      const resolved = { ...event, _tag: "ApprovalResolved", callId: "c", toolName: "t", decision: "approve" }
+      assert.deepInclude(yield* AgentEvent.decode(resolved), { id: "" })
+      const turn = Message.ai("", { id: "m", toolCalls: [{ id: "c", name: "t", arguments: {} }] })
+      const suspension = { messageId: "m", requests: [request], decisions: [], children: {}, answers: [] }
+      const checkpoint = yield* Checkpoint.decode({
+        v: 1,
+        messages: [Message.encode(Message.human("go")), Message.encode(turn)],
+        state: { suspension },
+        usage: Usage.make({}),
+        rounds: 1
+      })
+      const pending = yield* Checkpoint.pending(checkpoint)
+      assert.deepStrictEqual(pending, [{ ...request, runId: "" }])
+    })
+  )
+})
