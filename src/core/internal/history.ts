@@ -40,19 +40,22 @@ const unrecorded =
 const undecided = "This call was not executed: it waited for a decision, and something else was said instead."
 
 const stopped =
-  "This call was begun, and stopped while something in it waited for a decision. How much of it took effect is not known: look before you repeat it."
+  "This call was begun, and the run was stopped in it. How much of it took effect is not known: look before you repeat it."
 
 /** The knowledge of a suspension about the calls of its turn, by their ids. */
 interface Suspended {
   readonly answers: ReadonlyMap<string, ToolMessage>
   readonly unknown: ReadonlySet<string>
   readonly waiting: ReadonlySet<string>
+  /** Set if somebody was asked for a decision. */
+  readonly isAsked: boolean
 }
 
 const suspendedCalls = (suspension: Suspension): Suspended => ({
   answers: new Map(suspension.answers.map((answer) => [answer.toolCallId, answer])),
   unknown: new Set(suspension.unknown),
-  waiting: new Set(waitingCalls(suspension))
+  waiting: new Set(waitingCalls(suspension)),
+  isAsked: suspension.requests.length > 0
 })
 
 /**
@@ -68,7 +71,9 @@ const standIn = ({ id, isMalformed, name }: Unanswered, suspended: Suspended | u
       ? unrecorded
       : suspended.waiting.has(id)
         ? stopped
-        : undecided
+        : suspended.isAsked
+          ? undecided
+          : neverBegun
   return tool(text, { id: makeId(), toolCallId: id, toolName: name, isError: true, source: recovery })
 }
 

@@ -62,7 +62,8 @@ export type Inner = Required<Pick<OpenCall, "outer" | "settled" | "left">>
 /** Finds the tool of a call and decodes its arguments. */
 export const resolve = (live: Live, call: ToolCall, inner?: Inner): Effect.Effect<Call> => {
   const tool = isOffered(live, call.name, inner !== undefined) ? live.toolset.tools.get(call.name) : undefined
-  const resolved: Call = { ...untouched(call, live.resumed?.left), ...inner, tool, prepared: undefined }
+  const resumes = tool?.annotations.resumable
+  const resolved: Call = { ...untouched(call, live.resumed?.left), ...inner, resumes, tool, prepared: undefined }
   if (tool === undefined) resolved.outcome = { error: unknownTool(live, call.name) }
   else return Effect.as(prepare(resolved, tool, call.arguments), resolved)
   return Effect.succeed(resolved)

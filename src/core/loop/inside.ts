@@ -17,7 +17,7 @@ import type { Child } from "../internal/suspension.ts"
 import { canonical, fromUnknown, isObject, type Json } from "../Json.ts"
 import * as Message from "../Message.ts"
 import type { ToolContext } from "../ToolContext.ts"
-import type { Usage } from "../Usage.ts"
+import { type Usage, zero } from "../Usage.ts"
 import { type Attempt, type Inside, isJournaled, type Kept, type Live, note, type OpenCall, prefixOf } from "./live.ts"
 import { decodeDone, decodeProgress, type Done, type DoneOf, encodeDone } from "./records.ts"
 
@@ -314,8 +314,9 @@ const read = Effect.fnUntraced(function* (below: ReadonlyMap<string, Json>, ofPa
   }
   const state: { [slot: string]: Json } = {}
   for (const [name, value] of below) if (name.startsWith("s/")) state[name.slice(2)] = value
-  const used = below.get("u")
-  if (used === undefined) return messages.length === 0 ? undefined : yield* Effect.fail("what it used is missing")
+  if (messages.length === 0) return undefined
+  // A crash may come between its first message and its first step.
+  const used = below.get("u") ?? { usage: { ...zero }, rounds: 0 }
   const progress = yield* Effect.mapError(Effect.fromResult(decodeProgress(used)), (error) => error.message)
   return { messages, state, ...progress } satisfies Conversation
 })

@@ -123,9 +123,11 @@ const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   }
   const partial = interrupted ? partialMessage(live) : undefined
   if (partial !== undefined) yield* append(live, partial)
-  yield* Tools.settle(live)
-  // A program that was stopped still waits for what it waited for.
-  if (!isUntouched && live.compiled.definition.program === undefined) yield* Tools.resolved(live)
+  if (!interrupted || !(yield* Tools.leaveOpen(live))) {
+    yield* Tools.settle(live)
+    // A program that was stopped still waits for what it waited for.
+    if (!isUntouched && live.compiled.definition.program === undefined) yield* Tools.resolved(live)
+  }
   yield* flushLog(live)
   if (live.parent === undefined) {
     const outcome = interrupted ? "interrupted" : "failed"

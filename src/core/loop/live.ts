@@ -43,6 +43,8 @@ export interface OpenCall {
    */
   left: "waiting" | "unknown" | undefined
   started: boolean
+  /** Set for a call that is run again, and resumes where it was, when a run is cut off in it. */
+  readonly resumes?: boolean | undefined
   /** Set when its answer is in the history: the end of a run answers those that are left. */
   answered: boolean
   outcome: { readonly output: ToolOutput } | { readonly error: ToolError } | undefined

@@ -11,7 +11,7 @@ import { execute } from "./execute.ts"
 import { gate, isOn } from "./gate.ts"
 import { isRepeatable } from "./gatekeepers.ts"
 import { forget } from "./inside.ts"
-import { append, type Live, type OpenCall, save } from "./live.ts"
+import { append, isJournaled, type Live, type OpenCall, save } from "./live.ts"
 import { register, sourcesOf, withSources } from "./sources.ts"
 
 /** The outcome of a round of calls. */
@@ -148,6 +148,32 @@ export const settle = Effect.fnUntraced(function* (live: Live) {
   }
   live.batch = []
 })
+
+/**
+ * Leaves the turn of an interrupted run open, if one of its calls resumes where it was: the run that resumes finds what
+ * came of the calls behind it. False if there is none.
+ */
+export const leaveOpen = Effect.fnUntraced(function* (live: Live) {
+  const first = live.batch.findIndex((call) => isUnderWay(call) && call.resumes === true)
+  const turn = live.run.messages.findLast(({ role }) => role === "ai")
+  if (first < 0 || turn === undefined || !isJournaled(live)) return false
+  const behind = live.batch.slice(first)
+  live.batch = live.batch.slice(0, first)
+  yield* settle(live)
+  const waiting = behind.filter((call) => isUnderWay(call) && call.resumes === true)
+  const answered = behind.filter((call) => !waiting.includes(call) && (call.started || call.outcome !== undefined))
+  yield* live.run.state.set(suspension, {
+    messageId: turn.id,
+    requests: live.suspension?.requests ?? [],
+    decisions: live.suspension?.decisions ?? [],
+    waiting: waiting.map(({ id }) => id),
+    answers: answered.map((call) => answer(live, call)),
+    unknown: behind.flatMap((call) => (call.left === "unknown" && !call.started ? [call.id] : []))
+  })
+  return true
+})
+
+const isUnderWay = ({ outcome, started }: OpenCall): boolean => started && outcome === undefined
 
 /** Ends the suspension of a turn whose calls all have their answers. */
 export const resolved = (live: Live): Effect.Effect<void> => {

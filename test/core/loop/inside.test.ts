@@ -1,6 +1,6 @@
 /** The inside of an open call: what is done in it once, whatever happens to the run. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schedule, Schema } from "effect"
+import { Deferred, Effect, Fiber, Schedule, Schema } from "effect"
 import {
   Agent,
   Approval,
@@ -396,5 +396,65 @@ describe("a crash in the middle of a call that can be resumed", () => {
         )
       }
     }).pipe(Effect.provide(threeLevels))
+  )
+
+  it.effect("loses nothing to an interruption either; a new input gives up what was under way", () =>
+    Effect.gen(function* () {
+      const ran: Array<string> = []
+      const reached = yield* Deferred.make<void>()
+      const hang = Tool.make("hang", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
+      })
+      const act = Tool.make("act", {
+        description: "",
+        parameters: { on: Schema.String },
+        execute: ({ on }) =>
+          Effect.as(
+            Effect.sync(() => ran.push(on)),
+            `did ${on}`
+          )
+      })
+      const child = Agent.make({ name: "child", prompt: "child", tools: [act, hang] })
+      const top = Agent.make({ name: "top", prompt: "top", tools: [Agent.asTool(child), act] })
+      const threads: Record<string, journal.Stored> = {}
+      const layer = journal.layer(threads)
+      const fiber = yield* Effect.forkChild(Effect.provide(Agent.run(top, "go", { threadId: "t" }), layer))
+      yield* Deferred.await(reached)
+      yield* Fiber.interrupt(fiber)
+      const cut = [...(threads["t"]?.entries ?? [])]
+      const resumed = yield* Effect.provide(Agent.resume(top, { threadId: "t" }), layer)
+      assert.deepStrictEqual(AgentTest.pairingProblems(resumed.messages), [])
+      assert.deepStrictEqual(answers(resumed.messages), [
+        "child: did a + This call was interrupted. Whether it had an effect is not known.",
+        "did top"
+      ])
+      assert.deepStrictEqual(ran.toSorted(), ["a", "top"])
+      const other = journal.layer({ t: journal.stored(cut) })
+      const next = yield* Effect.provide(Agent.run(top, "something else", { threadId: "t" }), other)
+      assert.include(answers(next.messages)[0], "the run was stopped in it")
+      assert.include(answers(next.messages)[1], "did top")
+      assert.deepStrictEqual(recordsOf(next), [])
+    }).pipe(
+      Effect.provide(
+        TestChatModel.reactive(({ messages, systemPrompt }) => {
+          const said = messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
+          if (systemPrompt === "top") {
+            return said.length > 0
+              ? "over"
+              : TestChatModel.calls([
+                  { name: "child", arguments: { task: "x" } },
+                  { name: "act", arguments: { on: "top" } }
+                ])
+          }
+          return said.length === 0
+            ? call("act", { on: "a" })
+            : said.length === 1
+              ? call("hang")
+              : `child: ${said.join(" + ")}`
+        })
+      )
+    )
   )
 })
