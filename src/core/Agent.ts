@@ -27,7 +27,6 @@ import * as Checkpoint from "./Checkpoint.ts"
 import { fromSchema, text } from "./internal/textCodec.ts"
 import type { Journal } from "./Journal.ts"
 import type { JsonObject } from "./Json.ts"
-import * as Broker from "./loop/broker.ts"
 import * as child from "./loop/child.ts"
 import { type Compiled, compile, type Definition } from "./loop/definition.ts"
 import * as handle from "./loop/handle.ts"
@@ -37,7 +36,7 @@ import type { ModelError } from "./ModelError.ts"
 import type { StandardSchema } from "./StandardSchema.ts"
 import type * as StopWhen from "./StopWhen.ts"
 import * as Tool from "./Tool.ts"
-import type { ToolContext } from "./ToolContext.ts"
+import { ToolContext } from "./ToolContext.ts"
 import type { ToolError } from "./ToolError.ts"
 
 export type { Handle, Input, RunOptions } from "./AgentRun.ts"
@@ -451,7 +450,7 @@ export const step = <A, I, E, R>(
   name: string,
   work: Effect.Effect<A, E, R>,
   schema: Schema.Codec<A, I>
-): Effect.Effect<A, E, R | ToolContext> => Broker.step(name, work, schema)
+): Effect.Effect<A, E, R | ToolContext> => Effect.flatMap(ToolContext, (context) => context.step(name, work, schema))
 
 /**
  * An agent as a run of its own that a tool call begins and that outlives the call: under the middleware that sub-agents

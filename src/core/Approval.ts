@@ -16,6 +16,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as AgentState from "./AgentState.ts"
 import { Json, JsonObject, stringify } from "./Json.ts"
 
 /**
@@ -126,6 +127,18 @@ const choices: { readonly [Tag in Decision["_tag"]]: Choice } = {
   Reject: "reject",
   Respond: "respond"
 }
+
+/**
+ * The slot of what was approved for good in a thread, by keys of whoever asked. The whole tree of agents shares it.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const always = AgentState.slot("approvedAlways", {
+  schema: Schema.Array(Schema.String),
+  initial: [],
+  shared: { merge: (current, incoming) => [...new Set([...current, ...incoming])] }
+})
 
 /**
  * Gives the choice that a decision is.

@@ -39,6 +39,8 @@ export interface Question<out A> {
   readonly text: string
   readonly details: JsonObject
   readonly jsonSchema: JsonObject
+  /** Set for one that is answered by an approval. */
+  readonly isApproval: boolean
   /** Reads an answer; fails with what is wrong with it, a line for each problem. */
   readonly decode: (json: Json) => Effect.Effect<A, string>
 }
@@ -62,14 +64,14 @@ export const make = <A>(
     const schema = withFiniteNumbers(answer)
     const jsonSchema = jsonSchemaOf(schema)
     const read = lenient(jsonSchema, Schema.toCodecJson(schema), "the answer")
-    return { text, details, jsonSchema, decode: (json) => answerOf<A>(() => read(json)) }
+    return { text, details, jsonSchema, isApproval: false, decode: (json) => answerOf<A>(() => read(json)) }
   }
   return Result.match(standard.jsonSchemaOf(answer), {
     onSuccess: (jsonSchema) => {
       const read = standard.lenient(jsonSchema, answer, "the answer")
-      return { text, details, jsonSchema, decode: (json) => answerOf<A>(() => read(json)) }
+      return { text, details, jsonSchema, isApproval: false, decode: (json) => answerOf<A>(() => read(json)) }
     },
-    onFailure: (problem) => ({ text, details, jsonSchema: {}, decode: () => Effect.fail(problem) })
+    onFailure: (problem) => ({ text, details, jsonSchema: {}, isApproval: false, decode: () => Effect.fail(problem) })
   })
 }
 
@@ -79,6 +81,21 @@ const answerOf = <A>(decoding: () => Parameters<typeof toEffect>[0]): Effect.Eff
     Effect.suspend(() => toEffect(decoding())),
     (decoded) => (decoded as { readonly value: A }).value
   ) as Effect.Effect<A, string>
+
+/** The answer to a question that is answered by an approval: whether the like is approved for good. */
+const Approved = Schema.Struct({ always: Schema.Boolean })
+
+/**
+ * Asks for an approval, as a gate does: it is given by `Approval.approve`, and refused by `Approval.reject`, which is
+ * the failure of `ask`. `details` stand in the place of a call's arguments.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const approval = (text: string, details: JsonObject): Question<{ readonly always: boolean }> => ({
+  ...make(text, { answer: Approved, details }),
+  isApproval: true
+})
 
 /**
  * Asks for yes or no.

@@ -3,6 +3,7 @@
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type * as Schema from "effect/Schema"
 import type { Store } from "./AgentState.ts"
 import type { Json, JsonObject } from "./Json.ts"
 import type { Message } from "./Message.ts"
@@ -29,6 +30,8 @@ import type { ToolOutput } from "./ToolOutput.ts"
  * effects are done again. Else the `Approvals` of the context is asked, and the tool waits; where there is nobody, and
  * where the question is turned down, it fails with `Rejected`. Time that passes in waiting is not working time.
  *
+ * `step` does something once (see `Agent.step`).
+ *
  * Nothing of these outlives the call: once it has ended, each of them dies.
  *
  * @category services
@@ -52,5 +55,10 @@ export class ToolContext extends Context.Service<
       (tool: string, args: JsonObject): Effect.Effect<ToolOutput, ToolError>
     }
     readonly ask: <A>(question: Question<A>) => Effect.Effect<A, ToolError>
+    readonly step: <A, I, E, R>(
+      name: string,
+      work: Effect.Effect<A, E, R>,
+      schema: Schema.Codec<A, I>
+    ) => Effect.Effect<A, E, R>
   }
 >()("effect-deepagents/ToolContext") {}

@@ -1,9 +1,10 @@
 /**
- * Lets the model ask the user a question, with choices, and waits for the answer.
+ * Lets the model ask the user: several questions at once, each a text, one of some options, or many of them.
  *
- * `make` asks the `Approvals` service while the run waits; `suspending` ends the run until `Agent.resume` brings the
- * answer. The question comes as a request on a call of `ask_user` with `question` and `choices` among its arguments;
- * answer it with `Approval.respond`, or `Approval.reject` if nobody will.
+ * The questions come as one request of `ask_user`, whose `answer` is the JSON Schema of a form. `Approval.respond` gives
+ * the answers by their questions' ids, `Approval.reject` says that nobody will. An agent that can be suspended ends its
+ * run until `Agent.resume` brings the answers (`suspending` makes it one); else the `Approvals` of the context is asked
+ * while the run waits.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -15,8 +16,11 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Approvals } from "../core/Approval.ts"
+import { fromUnknown } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
+import * as Question from "../core/Question.ts"
 import * as Tool from "../core/Tool.ts"
+import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { once } from "../support/once.ts"
 import { escaped } from "../support/untrusted.ts"
@@ -37,39 +41,75 @@ export const name = "AskUser"
  */
 export const toolName = "ask_user"
 
-const askUser = () =>
+const words = (expected: string) => Schema.String.check(Schema.isPattern(/\S/u, { expected }))
+
+const askedSchema = () =>
+  Schema.Struct({
+    id: words("an id").annotate({ description: "A short name, of its own: the answer comes under it." }),
+    label: words("a question in words").annotate({ description: "The question, complete in itself." }),
+    kind: Schema.Literals(["text", "one", "many"]).annotate({
+      description: "The answer: words of the user's, one of the options, or any number of them."
+    }),
+    options: Schema.optionalKey(Schema.Array(words("an option"))),
+    required: Schema.optionalKey(Schema.Boolean).annotate({ description: "Default true." })
+  })
+type Asked = ReturnType<typeof askedSchema>["Type"]
+
+/** The reason that questions can't be asked. */
+const problemOf = (questions: ReadonlyArray<Asked>): string | undefined => {
+  const seen = new Set<string>()
+  for (const { id, kind, options = [] } of questions) {
+    if (seen.has(id)) return `Two questions have the id "${id}". Give each one of its own.`
+    seen.add(id)
+    if (kind !== "text" && options.length < 2) return `The question "${id}" needs at least two options, or kind "text".`
+  }
+  return undefined
+}
+
+const answerTo = ({ kind, label, options = [] }: Asked): Schema.Codec<unknown, unknown> => {
+  const schema =
+    kind === "text" ? Schema.String : kind === "one" ? Schema.Literals(options) : Schema.Array(Schema.Literals(options))
+  return schema.annotate({ title: label })
+}
+
+const formOf = (questions: ReadonlyArray<Asked>) =>
+  Schema.Struct(
+    Object.fromEntries(
+      questions.map((one) => [one.id, one.required === false ? Schema.optionalKey(answerTo(one)) : answerTo(one)])
+    )
+  )
+
+const say = (value: unknown): string =>
+  value === undefined ? "(no answer)" : typeof value === "string" ? value : JSON.stringify(value)
+
+/**
+ * Gives the tool `ask_user`, by itself.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const tool: () => Tool.Tool<ToolContext> = once(() =>
   Tool.make(toolName, {
     description:
-      "Asks the user one question and waits for the answer. Ask only for what you can't find out, and what changes what you do.",
-    parameters: {
-      question: Schema.String.check(Schema.isPattern(/\S/u, { expected: "a question in words" })).annotate({
-        description: "The question, complete in itself."
-      }),
-      choices: Schema.optionalKey(
-        Schema.Array(Schema.String).annotate({ description: "Answers to choose from. The user may give another." })
-      )
-    },
+      "Asks the user, and waits for the answers. Ask only for what you can't find out, and what changes what you do; ask all at once.",
+    parameters: { questions: Schema.Array(askedSchema()).check(Schema.isMinLength(1)) },
     annotations: { readOnly: true },
-    execute: () => Effect.fail(ToolError.make("The user did not answer."))
-  })
-
-const describe = ({ arguments: { question } }: Middleware.PreparedCall): string =>
-  typeof question === "string" ? escaped(question) : toolName
-
-const parts = once((): Middleware.Parts<never, never, Middleware.AskingGate> => ({
-  name,
-  tools: [askUser()],
-  gateToolCalls: (_run, calls) =>
-    Effect.succeed(
-      calls.map((call) =>
-        call.name === toolName
-          ? Middleware.suspend(describe(call), {
-              allow: ["respond", "reject"]
-            })
-          : Middleware.allow
+    execute: Effect.fnUntraced(function* ({ questions }) {
+      const problem = problemOf(questions)
+      if (problem !== undefined) return yield* Effect.fail(ToolError.make(problem))
+      const { ask } = yield* ToolContext
+      const answers: { readonly [id: string]: unknown } = yield* ask(
+        Question.make(questions.map(({ label }) => escaped(label)).join("\n"), {
+          answer: formOf(questions),
+          details: { questions: fromUnknown(questions) }
+        })
       )
-    )
-}))
+      return questions.map(({ id, label }) => `${label}\n${say(answers[id])}`).join("\n\n")
+    })
+  })
+)
+
+const parts = once(() => ({ name, tools: [tool()] }))
 
 /**
  * Asks the `Approvals` service while the run waits.
@@ -77,7 +117,7 @@ const parts = once((): Middleware.Parts<never, never, Middleware.AskingGate> => 
  * @category constructors
  * @since 0.1.0
  */
-export const make = (): Middleware.Middleware<never, Approvals> => Middleware.asking(parts())
+export const make = (): Middleware.Middleware<never, Approvals | ToolContext> => Middleware.asking(parts())
 
 /**
  * Ends the run until the user has answered.
@@ -85,4 +125,4 @@ export const make = (): Middleware.Middleware<never, Approvals> => Middleware.as
  * @category constructors
  * @since 0.1.0
  */
-export const suspending = (): Middleware.Suspending => Middleware.suspending(parts())
+export const suspending = (): Middleware.Suspending<never, ToolContext> => Middleware.suspending(parts())

@@ -28,9 +28,7 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
-import * as AgentState from "../core/AgentState.ts"
-import type * as Approval from "../core/Approval.ts"
+import * as Approval from "../core/Approval.ts"
 import type { JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
@@ -82,18 +80,6 @@ export interface Options {
   readonly inherit?: boolean | undefined
 }
 
-/**
- * Calls that were approved for good in this thread, by tool and likeness. The whole tree of agents shares them.
- *
- * @category constructors
- * @since 0.1.0
- */
-export const always = AgentState.slot("approvedAlways", {
-  schema: Schema.Array(Schema.String),
-  initial: [],
-  shared: { merge: (current, incoming) => [...new Set([...current, ...incoming])] }
-})
-
 const ruleFor = (options: Options, call: Middleware.PreparedCall): Rule | "never" | undefined => {
   const rules = options.tools ?? {}
   const key = Object.hasOwn(rules, call.name)
@@ -118,12 +104,14 @@ const gateOf = (
     allow: rule.allow,
     expiresAt,
     onDecision: (decision) =>
-      decision._tag === "Approve" && decision.always === true ? run.state.set(always, [keyOf(rule, call)]) : Effect.void
+      decision._tag === "Approve" && decision.always === true
+        ? run.state.set(Approval.always, [keyOf(rule, call)])
+        : Effect.void
   })
 
 const gates = (options: Options) =>
   Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
-    const approved = yield* run.state.get(always)
+    const approved = yield* run.state.get(Approval.always)
     const { expiresIn } = options
     const time = timeOf(expiresIn ?? Duration.infinity)
     const now = yield* Clock.currentTimeMillis
@@ -160,7 +148,7 @@ const parts = (options: Options) => ({
   name,
   check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => problemOf(options, reach, asks),
   inherit: options.inherit ?? true,
-  state: [always]
+  state: [Approval.always]
 })
 
 /**

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
-import { Agent, Approval, Backend, Message, Sandbox, type Tool } from "effect-deepagents"
+import { Agent, Approval, Backend, Checkpoint, Message, Middleware, Sandbox, Tool } from "effect-deepagents"
 import { ApplyPatch, CompositeBackend, FileTools, MemoryBackend, Permissions } from "effect-deepagents/backends"
 import { TestChatModel } from "effect-deepagents/testing"
 
@@ -312,5 +312,44 @@ describe("a patch", () => {
       assert.strictEqual(yes.requests.length, 1)
       assert.strictEqual((yield* inner.read("/config/x.txt")).kind, "text")
     })
+  )
+
+  it.effect("end a run that can be suspended; what the tool did before the question is done once", () =>
+    Effect.gen(function* () {
+      const { backend, contents } = yield* guarded()
+      const twoFiles = Tool.make("two_files", {
+        description: "Edits one file, then writes another",
+        parameters: {},
+        execute: Effect.fnUntraced(function* () {
+          const files = yield* Backend.Backend
+          yield* files.edit("/open.txt", [{ old: "open", new: "opened" }])
+          const written = yield* files.write("/config/new.json", "new")
+          return `${written.path} ${written.created}`
+        })
+      })
+      const provided = Effect.provide(layerOf(backend))
+      const agent = Agent.make({
+        name: "agent",
+        prompt: "",
+        tools: [twoFiles],
+        middleware: [Middleware.suspending({ name: "suspendable" })]
+      })
+      const first = yield* provided(Agent.run(agent, "Go"))
+      const [request] = first.pending
+      assert(request !== undefined)
+      assert.deepInclude(request, { toolName: "two_files", allow: ["approve", "reject"] })
+      assert.deepInclude(request.arguments, { operation: "write", path: "/config/new.json", content: "new" })
+      assert.deepInclude(yield* contents, { "/open.txt": "opened\n" })
+      const json = JSON.parse(JSON.stringify(Checkpoint.encode(first)))
+      const decisions = [Approval.approve(request, { always: true })]
+      const checkpoint = yield* Checkpoint.decode(json)
+      const second = yield* provided(Agent.resume(agent, { checkpoint, decisions }))
+      assert.deepStrictEqual(
+        second.messages.flatMap((one) => (one.role === "tool" ? [Message.text(one)] : [])),
+        ["/config/new.json true"]
+      )
+      assert.deepInclude(yield* contents, { "/open.txt": "opened\n", "/config/new.json": "new" })
+      assert.deepStrictEqual(second.state[Approval.always.name], ["permissions write /config/new.json"])
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "two_files", arguments: {} }]), "done"])))
   )
 })

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
-import { Agent, AgentState, Approval, type ChatModel, Message, Tool } from "effect-deepagents"
+import { Agent, AgentState, Approval, type ChatModel, type Json, Message, Tool } from "effect-deepagents"
 import { AskUser, PromptCaching, Rubric, Todos, ToolExclusion } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
@@ -182,36 +182,57 @@ describe("PromptCaching", () => {
 })
 
 describe("AskUser", () => {
-  const question = TestChatModel.calls([
-    { name: "ask_user", arguments: { question: "Which colour?", choices: ["red", "blue"] } }
-  ])
+  const colour = { id: "colour", label: "Which colour?", kind: "one", options: ["red", "blue"] }
+  const extras = { id: "extras", label: "Which extras?", kind: "many", options: ["lid", "bag"], required: false }
+  const name = { id: "name", label: "For whom?", kind: "text" }
+  const asks = (...questions: ReadonlyArray<Json.JsonObject>) =>
+    TestChatModel.calls([{ name: "ask_user", arguments: { questions } }])
+  const agent = Agent.make({ name: "a", prompt: "", middleware: [AskUser.suspending()] })
 
-  it.effect("ends the run until there is an answer", () =>
+  it.effect("ends the run until there are answers that fit", () =>
     Effect.gen(function* () {
-      const agent = Agent.make({ name: "a", prompt: "", middleware: [AskUser.suspending()] })
       const first = yield* Agent.run(agent, "go")
       const [request] = first.pending
       assert(request !== undefined)
       assert.deepStrictEqual(
-        [request.description, request.arguments["choices"], request.allow],
-        ["Which colour?", ["red", "blue"], ["respond", "reject"]]
+        [request.description, request.arguments["questions"], request.allow],
+        ["Which colour?\nWhich extras?\nFor whom?", [colour, extras, name], ["respond", "reject"]]
       )
+      assert.deepInclude(request.answer, { type: "object", required: ["colour", "name"] })
+      const wrong = yield* Effect.flip(
+        Agent.resume(agent, {
+          checkpoint: first,
+          decisions: [Approval.respond(request, { colour: "green", name: "me" })]
+        })
+      )
+      assert.include(wrong.message, "colour")
       const result = yield* Agent.resume(agent, {
         checkpoint: first,
-        decisions: [Approval.respond(request, "green")]
+        decisions: [Approval.respond(request, { colour: "blue", name: "me" })]
       })
-      assert.deepStrictEqual(answers(result.messages), ["green"])
-    }).pipe(Effect.provide(TestChatModel.script([question, "done"])))
+      assert.deepStrictEqual(answers(result.messages), [
+        "Which colour?\nblue\n\nWhich extras?\n(no answer)\n\nFor whom?\nme"
+      ])
+    }).pipe(Effect.provide(TestChatModel.script([asks(colour, extras, name), "done"])))
   )
 
   it.effect("asks while the run waits", () =>
     Effect.gen(function* () {
-      const agent = Agent.make({ name: "a", prompt: "", middleware: [AskUser.make()] })
-      const result = yield* Effect.provideService(Agent.run(agent, "go"), Approval.Approvals, {
+      const waiting = Agent.make({ name: "a", prompt: "", middleware: [AskUser.make()] })
+      const result = yield* Effect.provideService(Agent.run(waiting, "go"), Approval.Approvals, {
         decide: (request) => Effect.succeed(Approval.reject(request, "nobody is here"))
       })
       assert.include(answers(result.messages)[0], "nobody is here")
-    }).pipe(Effect.provide(TestChatModel.script([question, "done"])))
+    }).pipe(Effect.provide(TestChatModel.script([asks(colour), "done"])))
+  )
+
+  it.effect("questions that can't be told apart, or have nothing to choose from, are not asked", () =>
+    Effect.gen(function* () {
+      const { messages, pending } = yield* Agent.run(agent, "go")
+      assert.deepStrictEqual(pending, [])
+      assert.include(answers(messages)[0], 'Two questions have the id "name"')
+      assert.include(answers(messages)[1], '"colour" needs at least two options')
+    }).pipe(Effect.provide(TestChatModel.script([asks(name, name), asks({ ...colour, options: ["red"] }), "done"])))
   )
 })
 

@@ -416,15 +416,17 @@ describe("what a person reads of a call", () => {
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "", middleware: [AskUser.suspending()] })
       const result = yield* Agent.run(agent, "go")
-      assert.include(texts(result.messages)[0], "`question`: expected a question in words")
+      assert.include(texts(result.messages)[0], "expected a question in words")
       assert.strictEqual(result.stopReason, "suspended")
       const [request] = result.pending
       assert.strictEqual(request?.description, "Sure?\\n\\u{001b}[2K\\r? Run ls?\\u{202e}")
     }).pipe(
       Effect.provide(
         TestChatModel.script([
-          call(AskUser.toolName, { question: " \n " }),
-          call(AskUser.toolName, { question: "Sure?\n\u001b[2K\r? Run ls?\u202e" })
+          call(AskUser.toolName, { questions: [{ id: "a", label: " \n ", kind: "text" }] }),
+          call(AskUser.toolName, {
+            questions: [{ id: "a", label: "Sure?\n\u001b[2K\r? Run ls?\u202e", kind: "text" }]
+          })
         ])
       )
     )

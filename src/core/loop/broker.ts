@@ -13,7 +13,6 @@ import { tunnel } from "../internal/tunnel.ts"
 import { canonical, type Json, type JsonObject } from "../Json.ts"
 import type { Question } from "../Question.ts"
 import type { Tool } from "../Tool.ts"
-import { ToolContext } from "../ToolContext.ts"
 import { ToolError } from "../ToolError.ts"
 import { fromStored, type ToolOutput, toStored } from "../ToolOutput.ts"
 import { type Call, resolve } from "./calls.ts"
@@ -122,15 +121,9 @@ const resultOf = ({ outcome }: Call): Effect.Effect<ToolOutput, ToolError> =>
       : Effect.succeed(outcome.output)
 
 /** Does something once: its value is kept, and given again when the tool is run again. */
-export const step = Effect.fnUntraced(function* <A, I, E, R>(
-  name: string,
-  work: Effect.Effect<A, E, R>,
-  schema: Schema.Codec<A, I>
-) {
-  const attempt = Inside.attemptOf(yield* ToolContext)
+export const step: Doors["step"] = (attempt, name, work, schema) =>
   // Whoever is only asked about a call does nothing that is kept.
-  return yield* attempt === undefined ? work : Inside.working(attempt, done(attempt, name, work, codecOf(schema)))
-})
+  attempt === undefined ? work : Inside.working(attempt, done(attempt, name, work, codecOf(schema)))
 
 const done = Effect.fnUntraced(function* <A, E, R>(
   attempt: Attempt,
@@ -183,7 +176,9 @@ export const ask: Doors["ask"] = (attempt, question) =>
 
 const answered = Effect.fnUntraced(function* <A>(attempt: Attempt, question: Question<A>) {
   const { call: outer, live } = attempt
-  const given: JsonObject = { question: question.text, ...question.details, answer: question.jsonSchema }
+  const given: JsonObject = question.isApproval
+    ? question.details
+    : { question: question.text, ...question.details, answer: question.jsonSchema }
   const place = Inside.claim(attempt, "ask", outer.name, given)
   const saved = yield* Effect.fromResult(Inside.find(attempt, place, "Ask"))
   if (saved?.answer !== undefined) {
@@ -200,7 +195,7 @@ const answered = Effect.fnUntraced(function* <A>(attempt: Attempt, question: Que
     Inside.keep(attempt, place, { _tag: "Ask", id })
     return yield* Inside.park(attempt, [request])
   }
-  if (live.approvals === undefined) return yield* rejected("Nobody is here to answer.")
+  if (live.approvals === undefined) return yield* rejected("Nobody is here to answer; do without it.")
   const { decide } = live.approvals
   for (let problem = ""; ;) {
     const asking =
@@ -237,9 +232,9 @@ const requestOf = (
   arguments: given,
   // It may quote the model.
   description: visible(question.text),
-  allow: ["respond", "reject"],
+  allow: question.isApproval ? ["approve", "reject"] : ["respond", "reject"],
   at: live.origin.clock.currentTimeMillisUnsafe(),
-  answer: question.jsonSchema
+  ...(question.isApproval ? {} : { answer: question.jsonSchema })
 })
 
 const announce = (live: Live, request: Approval.Request): Effect.Effect<void> => {
@@ -262,6 +257,12 @@ const problemOf = (question: Question<unknown>, decision: Approval.Decision): Ef
       })
     : Effect.undefined
 
+/** The answer that a decision is, if it is one. */
+const answerTo = (question: Question<unknown>, decision: Approval.Decision): Json | undefined => {
+  if (decision._tag === "Respond") return question.isApproval ? undefined : Approval.answerOf(decision)
+  return question.isApproval && decision._tag === "Approve" ? { always: decision.always === true } : undefined
+}
+
 /** Takes a decision for the answer. */
 const settled = Effect.fnUntraced(function* <A>(
   attempt: Attempt,
@@ -273,11 +274,12 @@ const settled = Effect.fnUntraced(function* <A>(
   const { live } = attempt
   note(live, { _tag: "Decision", decision })
   yield* resolved(live, request, Approval.choiceOf(decision))
-  if (decision._tag !== "Respond") {
-    const why = decision._tag === "Reject" && decision.reason !== undefined ? `: ${decision.reason}` : "."
-    return yield* rejected(`The question was not answered${why}`)
+  const answer = answerTo(question, decision)
+  if (answer === undefined) {
+    const reason = decision._tag === "Reject" ? decision.reason : undefined
+    const what = question.isApproval ? "This was not approved" : "The question was not answered"
+    return yield* rejected(reason === undefined ? `${what}.` : `${what}: ${reason}`)
   }
-  const answer = Approval.answerOf(decision)
   const value = yield* Effect.mapError(question.decode(answer), (problem) => rejected(misfit(problem)))
   Inside.keep(attempt, place, { _tag: "Ask", id: request.callId, answer })
   yield* save(live)

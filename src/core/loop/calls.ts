@@ -180,7 +180,8 @@ export const inContext = <A, E>(
     messages: live.snapshot,
     run: live.run,
     call: (target: string | Tool<unknown>, args: JsonObject) => live.doors.call(attempt, target, args),
-    ask: (question) => live.doors.ask(attempt, question)
+    ask: (question) => live.doors.ask(attempt, question),
+    step: (name, work, schema) => live.doors.step(attempt, name, work, schema)
   }
   if (attempt !== undefined) bind(context, attempt)
   return Effect.provideService(work, ToolContext, context)

@@ -176,7 +176,7 @@ export const create = Effect.fnUntraced(function* (
     under,
     inside: records,
     waits: undefined,
-    doors: { call: Broker.call, ask: Broker.ask },
+    doors: { call: Broker.call, ask: Broker.ask, step: Broker.step },
     decisions: [...(suspension?.decisions ?? []), ...(parent?.decisions ?? [])],
     unknownOutcome: isResume(input) ? input.unknownOutcome : inherited(parent?.unknownOutcome)
   }

@@ -3,6 +3,7 @@
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type * as Schema from "effect/Schema"
 import type * as Semaphore from "effect/Semaphore"
 import { AgentError } from "../AgentError.ts"
 import type { AgentEvent } from "../AgentEvent.ts"
@@ -112,6 +113,12 @@ export interface Doors {
     args: JsonObject
   ) => Effect.Effect<ToolOutput, ToolError>
   readonly ask: <A>(attempt: Attempt | undefined, question: Question<A>) => Effect.Effect<A, ToolError>
+  readonly step: <A, I, E, R>(
+    attempt: Attempt | undefined,
+    name: string,
+    work: Effect.Effect<A, E, R>,
+    schema: Schema.Codec<A, I>
+  ) => Effect.Effect<A, E, R>
 }
 
 /** The origin of events. */

@@ -1,13 +1,12 @@
 /**
  * Asking whether an operation may go on.
  */
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Approval from "../../../core/Approval.ts"
-import { IdGenerator } from "../../../core/IdGenerator.ts"
 import type { JsonObject } from "../../../core/Json.ts"
+import * as Question from "../../../core/Question.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
 import { defined } from "../../../support/defined.ts"
 import type { Access, Action, Answer, Policy, Request, Service } from "./model.ts"
@@ -70,32 +69,31 @@ const describe = (toolName: string, { accesses, action }: Request): string => {
 
 const nobody = refused("this needs approval, and nobody is there to ask; do without it")
 
-/** Asks the approvals of the run whose tool does this. A decision about something else is none. */
-const askApprovals = Effect.fnUntraced(function* (asked: Request): Effect.fn.Return<Answer> {
+/** The key of an access that is approved for good; a command is one only by all of its text. */
+const keyOf = ({ action }: Request, { operation, path }: Access): string =>
+  `permissions ${operation} ${action.operation === "execute" ? action.command : (path ?? "/")}`
+
+/** Asks whoever decides for the run whose tool does this, as the tool itself would. */
+const askRun = Effect.fnUntraced(function* (asked: Request): Effect.fn.Return<Answer> {
   const context = yield* Effect.serviceOption(ToolContext)
-  const approvals = yield* Effect.serviceOption(Approval.Approvals)
-  if (Option.isNone(context) || Option.isNone(approvals)) return nobody
-  const { callId, path, runId, toolName } = context.value
+  if (Option.isNone(context)) return nobody
+  const { ask, state, toolName } = context.value
+  const keys = asked.accesses.map((access) => keyOf(asked, access))
+  const known = yield* state.get(Approval.always)
+  if (keys.every((key) => known.includes(key))) return { _tag: "Approved" }
   const accesses = asked.accesses.map(({ operation, path }) => defined({ operation, path }))
-  const request: Approval.Request = {
-    id: (yield* IdGenerator)(),
-    runId,
-    callId,
-    path,
-    toolName,
-    arguments: { ...argumentsOf(asked.action), accesses },
-    description: describe(toolName, asked),
-    allow: ["approve", "reject"],
-    at: yield* Clock.currentTimeMillis
-  }
-  const decision = yield* approvals.value.decide(request)
-  if (decision.id === request.id && decision._tag === "Approve") return { _tag: "Approved" }
-  const reason = decision.id === request.id && decision._tag === "Reject" ? decision.reason : undefined
-  return refused(reason ?? "this was not approved")
+  const question = Question.approval(describe(toolName, asked), { ...argumentsOf(asked.action), accesses })
+  return yield* Effect.matchEffect(ask(question), {
+    onFailure: (error) => Effect.succeed(refused(error.message)),
+    onSuccess: ({ always }) => {
+      const approved: Answer = { _tag: "Approved" }
+      return always ? Effect.as(state.set(Approval.always, keys), approved) : Effect.succeed(approved)
+    }
+  })
 })
 
 export const Approver = Context.Reference<Service>("effect-deepagents/Permissions/Approver", {
-  defaultValue: () => ({ ask: askApprovals })
+  defaultValue: () => ({ ask: askRun })
 })
 
 /** The accesses that were approved for the work in progress, with the rules that asked for them. */

@@ -3,13 +3,17 @@
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import type * as Backend from "../../../core/Backend.ts"
 import type * as BackendError from "../../../core/BackendError.ts"
+import { fromUnknown } from "../../../core/Json.ts"
+import { sha256 } from "../../../support/hash.ts"
 import * as Search from "../composite/search.ts"
 import * as Path from "../files/path.ts"
 import { Granted } from "./approval.ts"
 import * as Guard from "./guard.ts"
 import type { Access, Action, Decision, FileOperation, Policy } from "./model.ts"
+import * as Once from "./once.ts"
 import * as Policies from "./policy.ts"
 import { transfer } from "./transfer.ts"
 
@@ -25,6 +29,7 @@ const isApproved = (approved: ReadonlyArray<Access>, decision: Decision): boolea
 /** Puts rules before the operations on files. */
 export const backendOf = (backend: Backend.Service, policy: Policy): Backend.Service => {
   const guard = Guard.make(backend, policy)
+  const once = Once.onceFor(policy)
 
   const need = (
     operation: FileOperation,
@@ -196,7 +201,7 @@ export const backendOf = (backend: Backend.Service, policy: Policy): Backend.Ser
     write: (given, content, options) =>
       at("write", given, (path) =>
         one(asking({ operation: "write", path, content }), { needs: [need("write", given, path)] }, () =>
-          backend.write(given, content, options)
+          once("write", [path, content, fromUnknown(options)], Once.Written, backend.write(given, content, options))
         )
       ),
     edit: (given, replacements, options) =>
@@ -204,7 +209,13 @@ export const backendOf = (backend: Backend.Service, policy: Policy): Backend.Ser
         one(
           asking({ operation: "edit", path, replacements }),
           { needs: [need("write", given, path), need("read", given, path)] },
-          () => backend.edit(given, replacements, options)
+          () =>
+            once(
+              "edit",
+              [path, fromUnknown(replacements), fromUnknown(options)],
+              Once.Edited,
+              backend.edit(given, replacements, options)
+            )
         )
       ),
     delete: (given, options) =>
@@ -212,7 +223,7 @@ export const backendOf = (backend: Backend.Service, policy: Policy): Backend.Ser
         one(
           { ...asking({ operation: "delete", path, recursive: options?.recursive === true }), alone: true },
           { needs: [need("write", given, path, { entry: true })], tree: path },
-          () => backend.delete(given, options)
+          () => once("delete", [path, fromUnknown(options)], Schema.Void, backend.delete(given, options))
         )
       ),
     move: (from, to) =>
@@ -228,12 +239,25 @@ export const backendOf = (backend: Backend.Service, policy: Policy): Backend.Ser
               ],
               tree: source
             },
-            () => backend.move(from, to)
+            () => once("move", [source, target], Schema.Void, backend.move(from, to))
           )
         )
       ),
     upload: (files) =>
-      transfer(guard, { operation: "upload", files }, "write", files, ({ path }) => path, backend.upload),
+      transfer(
+        guard,
+        { operation: "upload", files },
+        "write",
+        files,
+        ({ path }) => path,
+        (allowed) =>
+          Effect.flatMap(
+            Effect.forEach(allowed, ({ content, path }) =>
+              Effect.map(sha256(Uint8Array.from(content)), (digest) => [path, digest])
+            ),
+            (given) => once("upload", given, Once.Uploaded, backend.upload(allowed))
+          )
+      ),
     download: (paths) =>
       transfer(guard, { operation: "download", paths }, "read", paths, (path) => path, backend.download),
     realPaths: backend.realPaths === undefined ? undefined : realPaths,

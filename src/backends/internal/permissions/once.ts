@@ -1,0 +1,50 @@
+/**
+ * Does what changes files once: a tool that asks in the middle of its work is run again, and what it did before its
+ * question must not be done again.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as BackendError from "../../../core/BackendError.ts"
+import { canonical, type Json } from "../../../core/Json.ts"
+import { ToolContext } from "../../../core/ToolContext.ts"
+import { sha256 } from "../../../support/hash.ts"
+import type { Policy } from "./model.ts"
+
+/** Does an operation once in a tool call. */
+export type Once = <A, I, E>(
+  operation: string,
+  given: Json,
+  schema: Schema.Codec<A, I>,
+  work: Effect.Effect<A, E>
+) => Effect.Effect<A, E>
+
+/** Whoever never asks is never run again for it. */
+export const onceFor = ({ commands, otherwise, rules }: Policy): Once => {
+  const asks = [commands, otherwise, ...rules.map(({ rule }) => rule)].some(({ mode }) => mode === "ask")
+  if (!asks) return (_operation, _given, _schema, work) => work
+  return (operation, given, schema, work) =>
+    Effect.flatMap(Effect.serviceOption(ToolContext), (context) =>
+      Option.isNone(context)
+        ? work
+        : Effect.flatMap(sha256(canonical(given)), (digest) =>
+            context.value.step(`${operation} ${digest}`, work, schema)
+          )
+    )
+}
+
+export const Written = Schema.Struct({ path: Schema.String, created: Schema.Boolean, version: Schema.String })
+
+export const Edited = Schema.Struct({
+  path: Schema.String,
+  replaced: Schema.Finite,
+  lines: Schema.Array(Schema.Finite),
+  version: Schema.String
+})
+
+export const Uploaded = Schema.Array(
+  Schema.Union([
+    Schema.Struct({ path: Schema.String, ok: Schema.Literal(true), value: Written }),
+    Schema.Struct({ path: Schema.String, ok: Schema.Literal(false), error: BackendError.BackendError })
+  ])
+)
