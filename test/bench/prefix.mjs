@@ -3,8 +3,14 @@
 //   npm run bench:prefix
 // The bytes are those of the requests, on the wire; nothing is timed.
 import * as Effect from "effect/Effect"
-import { converse, long, share } from "../deep/prefix.ts"
+import { converse, kept, long } from "../deep/prefix.ts"
 import { budgetTable, racersTable, report, writeDocs } from "./report.mjs"
+
+/** The part of the bytes of each request that the next one begins with. */
+const share = (sent) => {
+  const all = kept(sent)
+  return all.reduce((sum, { same }) => sum + same, 0) / all.reduce((sum, { length }) => sum + length, 0)
+}
 
 const names = { anthropic: "Anthropic, Messages", responses: "OpenAI, Responses", chat: "OpenAI, Chat Completions" }
 const samples = {}

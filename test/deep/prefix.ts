@@ -293,9 +293,3 @@ export const long: ReadonlyArray<Op> = Array.from({ length: 200 }, (_, at): Op =
   ]
   return ops[at % ops.length]!
 })
-
-/** The part of the bytes that were sent before which is read from the cache. */
-export const share = (sent: ReadonlyArray<Sent>): number => {
-  const all = kept(sent)
-  return all.reduce((sum, { same }) => sum + same, 0) / all.reduce((sum, { length }) => sum + length, 0)
-}

@@ -22,7 +22,7 @@ import { once } from "../../support/once.ts"
 import { sha256Sync } from "../../support/sha256.ts"
 
 /** The name of the tool that calls what came later. */
-export const callTool = "call_tool"
+const callTool = "call_tool"
 
 /** The `source` of the messages that tell of changes. */
 const source = "tools"
