@@ -83,7 +83,8 @@ export default defineConfig({
     sourcemap: true,
     entryFileNames: "[name].js",
     chunkFileNames: "shared/[name].js",
-    codeSplitting: { groups: [{ name: "core", test: /\/src\/core\// }] }
+    // `Config` is only loaded by what reads options from it.
+    codeSplitting: { groups: [{ name: "core", test: /\/src\/core\/(?!Configured[.])/ }] }
   },
   treeshake: { moduleSideEffects: false }
 })
