@@ -1,8 +1,10 @@
 import { basename, dirname, relative } from "node:path"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Schema, Stream } from "effect"
-import { Agent, ChatModel, Message, type ModelError, Tool, type Usage } from "effect-deepagents"
+import { Agent, ChatModel, Content, Message, type ModelError, Tool, type Usage } from "effect-deepagents"
 import type * as LlamaChatModel from "effect-deepagents/models/LlamaChatModel"
+import { load } from "../../../src/models/internal/llama/engine.ts"
+import { makeWrapperTurns } from "../../../src/models/internal/llama/wrapperTurn.ts"
 import { caller, definition, endless, file, layer, real, request, session, turn } from "./models.ts"
 import { buildTinyGguf } from "./tiny-gguf.mjs"
 
@@ -349,6 +351,44 @@ describe("LlamaChatModel", () => {
       }).pipe(Effect.scoped, Effect.provide(layer({ model: real ?? endless, maxTokens: 900 })))
       const error = yield* failureOf(Fiber.join(fiber))
       assert.include(error.message, "the model was released")
+    })
+  )
+})
+
+describe("the beginning of a prompt", () => {
+  it.effect("is there once, where it is the one that begins a message", () =>
+    Effect.gen(function* () {
+      const model = file("begin.gguf", buildTinyGguf({ endBias: 3, template: "chatml", bos: "<|im_start|>" }))
+      const engine = yield* load({ provider: "llama", model: "begin" }, { model, gpu: false, threads: 1 })
+      const wrapper = engine.library.resolveChatWrapper(engine.model, { warningLogs: false })
+      const asked = {
+        systemPrompt: "You are brief.",
+        turns: [{ role: "human" as const, content: [Content.text("Hi")], index: 0 }],
+        tools: [],
+        toolChoice: "auto" as const,
+        outputSchema: undefined,
+        settings: {}
+      }
+      const { tokens } = makeWrapperTurns(engine, wrapper)(asked, undefined)
+      const begin = engine.model.tokens.bos
+      assert.strictEqual(tokens[0], begin)
+      assert.notStrictEqual(tokens[1], begin)
+      assert.include(engine.model.detokenize([...tokens], true), "<|im_start|>system\nYou are brief.")
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("an answer in a schema", () => {
+  it.effect("is held to it by a grammar, of an agent without tools at once, with them when it is asked again", () =>
+    Effect.gen(function* () {
+      const output = Schema.Struct({ name: Schema.Literals(["Ada", "Eve"]), old: Schema.Boolean })
+      const look = Tool.make("look", { description: "", parameters: {}, execute: () => Effect.succeed("Ada") })
+      for (const tools of [[], [look]]) {
+        const result = yield* Agent.run(Agent.make({ name: "a", prompt: "", output, tools }), "Who?").pipe(
+          Effect.provide(layer({ temperature: 0 }))
+        )
+        assert.include(["Ada", "Eve"], result.output.name)
+      }
     })
   )
 })

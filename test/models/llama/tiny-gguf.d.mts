@@ -3,6 +3,7 @@ export const buildTinyGguf: (options?: {
   readonly seed?: number
   readonly ctx?: number
   readonly template?: "tools" | "chatml" | "none" | (string & {})
+  readonly bos?: string
   readonly endBias?: number
   readonly toolBias?: number
   readonly pooling?: "none" | "mean" | "cls" | "last"

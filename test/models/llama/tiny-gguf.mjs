@@ -237,6 +237,7 @@ export function buildTinyGguf(options = {}) {
     kvHeads = 2,
     ctx = 2048,
     template = "tools",
+    bos = "<|endoftext|>",
     pooling
   } = options
   const { endBias = 1, toolBias = -12 } = options // e.g. toolBias 8: nearly every answer is a tool call
@@ -277,7 +278,7 @@ export function buildTinyGguf(options = {}) {
       tokens.map((t) => t.type)
     ), // llama.cpp insists on i32
     "tokenizer.ggml.merges": arr("string", MERGES),
-    "tokenizer.ggml.bos_token_id": u32(id("<|endoftext|>")),
+    "tokenizer.ggml.bos_token_id": u32(id(bos)),
     "tokenizer.ggml.eos_token_id": u32(id("<|im_end|>")),
     "tokenizer.ggml.padding_token_id": u32(id("<|endoftext|>")),
     "tokenizer.ggml.add_bos_token": bool(false),

@@ -27,7 +27,7 @@ export const loadError =
       return errorOf(origin, { _tag: "Unsupported" }, detail, cause)
     }
     if (what === "file") return errorOf(origin, { _tag: "InvalidRequest" }, `no such model file: ${message}`, cause)
-    if (/memory|vram/i.test(message)) {
+    if (/memory|\bv?ram\b/i.test(message)) {
       const detail = `not enough memory (${message}); take a smaller model, contextSize or number of sequences`
       return errorOf(origin, { _tag: "Unsupported" }, detail, cause)
     }

@@ -46,6 +46,32 @@ const forcing = (wrapper: ChatWrapper, all: ChatModelFunctions, nothing: LlamaTe
     }
   })
 
+/**
+ * A wrapper whose prompts begin with one beginning. That of ChatML puts the token of a model's beginning before
+ * everything, also where it is the one that begins a message.
+ */
+const beginningOnce = (wrapper: ChatWrapper, { library, model }: Engine): ChatWrapper => {
+  const { bos } = model.tokens
+  const begin = wrapper.generateContextState({
+    chatHistory: [
+      { type: "user", text: "" },
+      { type: "model", response: [] }
+    ]
+  })
+  const [first, second] = begin.contextText.tokenize(model.tokenizer)
+  if (bos === null || first !== bos || second !== bos) return wrapper
+  return new Proxy(wrapper, {
+    get: (target, key) => {
+      if (key !== "generateContextState") return Reflect.get(target, key, target)
+      const generate: ChatWrapper["generateContextState"] = (options) => {
+        const state = target.generateContextState(options)
+        return { ...state, contextText: library.LlamaText(state.contextText.values.slice(1)) }
+      }
+      return generate
+    }
+  })
+}
+
 const offered = (functions: ChatModelFunctions, choice: ToolChoice): ChatModelFunctions => {
   if (typeof choice === "string") return functions
   const one = functions[choice.tool]
@@ -85,8 +111,9 @@ const makeCallReader = (emit: (delta: Delta) => void, schemas: ReadonlyMap<strin
 }
 
 /** Makes what prepares the turns of one session. */
-export const makeWrapperTurns = (engine: Engine, wrapper: ChatWrapper) => {
+export const makeWrapperTurns = (engine: Engine, given: ChatWrapper) => {
   const { library, model } = engine
+  const wrapper = beginningOnce(given, engine)
   const adapted = new WeakMap<JsonObject, Adapted>()
   const schemaOf = (tool: ToolDefinition): Adapted => {
     const own = adapted.get(tool.parameters) ?? adapt(tool.parameters)

@@ -81,18 +81,23 @@ const single = (schema: JsonObject): JsonObject => {
   return { ...single(first), ...rest, description: said.join(" ") }
 }
 
-/** A JSON Schema as Gemma knows it: one type each, its name in capitals. */
+/** A JSON Schema as Gemma knows it: one type each, its name in capitals. What is no schema (an example) stays. */
 const shouted = (given: Json): Json => {
   if (Array.isArray(given)) return given.map(shouted)
   if (!isObject(given)) return given
-  const schema = single(given)
   return Object.fromEntries(
-    Object.entries(schema).map(([key, item]) => [
-      key,
-      key === "type" && typeof item === "string" ? item.toUpperCase() : shouted(item)
-    ])
+    Object.entries(single(given)).map(([key, item]) => {
+      if (key === "type" && typeof item === "string") return [key, item.toUpperCase()]
+      if (isObject(item) && maps.has(key))
+        return [key, Object.fromEntries(Object.entries(item).map(([name, one]) => [name, shouted(one)]))]
+      return [key, schemas.has(key) ? shouted(item) : item]
+    })
   )
 }
+
+/** Keywords under which schemas stand by name, and those under which one stands, or a list of them. */
+const maps: ReadonlySet<string> = new Set(["properties", "$defs"])
+const schemas: ReadonlySet<string> = new Set(["items", "anyOf", "prefixItems", "additionalProperties"])
 
 const toolPieces = (ask: Ask): ReadonlyArray<Piece> =>
   ask.tools.flatMap(({ description, name, parameters }) => [

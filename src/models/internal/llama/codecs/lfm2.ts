@@ -82,7 +82,8 @@ const read = function* (cursor: Cursor, _opening: string, open: OpenCalls): Pars
   if (isList) yield
   for (let first = true; ; first = false) {
     yield* space(cursor)
-    if (!first) {
+    // An empty list is no call.
+    if (!first || (isList && at(cursor, "]"))) {
       cursor.raw = ""
       const ended = isList && at(cursor, "]")
       if (ended) {

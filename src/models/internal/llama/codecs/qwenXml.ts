@@ -91,8 +91,13 @@ const readParameter = function* (cursor: Cursor, call: OpenCall, text: boolean):
 }
 
 /** A call behind its `<function=`. */
-const readFunction = function* (cursor: Cursor, call: OpenCall, tools: ReadonlyArray<ToolDefinition>): Parser<Problem> {
-  const name = yield* named(cursor)
+const readFunction = function* (
+  cursor: Cursor,
+  call: OpenCall,
+  tools: ReadonlyArray<ToolDefinition>,
+  begun: string
+): Parser<Problem> {
+  const name = (begun + (yield* named(cursor))).trim()
   if (!at(cursor, ">")) return expected(cursor, "`>` behind the name of the function")
   yield
   call.name(name)
@@ -118,7 +123,8 @@ const read = function* (
   cursor: Cursor,
   opening: string,
   open: OpenCalls,
-  tools: ReadonlyArray<ToolDefinition>
+  tools: ReadonlyArray<ToolDefinition>,
+  begun: string
 ): Parser<void> {
   const bare = opening === functionOpen
   const close = bare ? functionClose : callTags.close
@@ -129,23 +135,31 @@ const read = function* (
   let next = bare ? functionOpen : yield* tag(cursor, [functionOpen, callTags.close])
   for (let first = true; first || next === functionOpen; first = false) {
     const call = open()
-    const wrong = next === functionOpen ? yield* readFunction(cursor, call, tools) : expected(cursor, "`<function=`")
+    const wrong =
+      next === functionOpen
+        ? yield* readFunction(cursor, call, tools, first ? begun : "")
+        : expected(cursor, "`<function=`")
     if (wrong !== undefined) {
       if (next !== close) yield* skipTo(cursor, close)
       return call.fail(cursor.raw, wrong)
     }
-    call.close(() => cursor.raw)
-    if (bare) return
-    cursor.raw = ""
+    const { raw } = cursor
+    if (bare) return call.close(() => raw)
     yield* space(cursor)
-    if (at(cursor, "")) return
-    next = yield* tag(cursor, [functionOpen, callTags.close])
+    const isEnd = at(cursor, "")
+    next = isEnd ? callTags.close : yield* tag(cursor, [functionOpen, callTags.close])
+    if (next !== functionOpen && next !== callTags.close) {
+      const problem = expected(cursor, `\`${callTags.close}\``)
+      yield* skipTo(cursor, callTags.close)
+      const junk = cursor.raw.slice(raw.length)
+      // What was taken for the end of the call stood in a value, and half of a value is worse than none.
+      if (junk.includes(parameterClose) || junk.includes(functionClose)) return call.fail(cursor.raw, problem)
+      call.close(() => raw)
+      return open().fail(junk, problem)
+    }
+    call.close(() => raw)
     if (next === functionOpen) cursor.raw = next
   }
-  if (next === callTags.close) return
-  const problem = expected(cursor, `\`${callTags.close}\``)
-  yield* skipTo(cursor, callTags.close)
-  open().fail(cursor.raw, problem)
 }
 
 const written = (value: Json): string => (typeof value === "string" ? value : JSON.stringify(value))
@@ -199,8 +213,9 @@ export const qwenXml: Codec = {
         thought: thinkTags,
         calls: [callTags.open, functionOpen],
         strays: [callTags.close],
+        named: { opening: functionOpen, isKnown: (name) => tools.some((tool) => tool.name === name) },
         isCall: (opening, next) => (opening === functionOpen ? /^\p{L}$/u.test(next) : next === "<" || next === "{"),
-        read: (cursor, opening, open) => read(cursor, opening, open, tools)
+        read: (cursor, opening, open, begun) => read(cursor, opening, open, tools, begun)
       },
       inThought,
       emit

@@ -26,8 +26,13 @@ export interface Marks {
    * Reports whether the text behind a tag may be a call. Asked in thoughts only, where a model may speak about the tag.
    */
   readonly isCall: (opening: string, next: string) => boolean
-  /** Reads what is behind an opening tag, with the closing tag if there is one. `cursor.raw` begins with the tag. */
-  readonly read: (cursor: Cursor, opening: string, calls: OpenCalls) => Parser<void>
+  /**
+   * An opening tag behind which a name stands, up to `>`. In an answer that has begun it opens a call only of a tool
+   * that there is: else the model speaks about the tag.
+   */
+  readonly named?: { readonly opening: string; readonly isKnown: (name: string) => boolean } | undefined
+  /** Reads what is behind an opening tag (and behind what was taken of a name), with the closing tag if there is one. `cursor.raw` begins with the tag. */
+  readonly read: (cursor: Cursor, opening: string, calls: OpenCalls, name: string) => Parser<void>
 }
 
 /**
@@ -68,6 +73,18 @@ export const makeVoice = (emit: (text: string) => void, paused: boolean) => {
   }
 }
 
+/** No name of a tool is longer. */
+const longestName = 256
+
+const nameBehind = function* (cursor: Cursor): Parser<string> {
+  let name = ""
+  while (cursor.char !== "" && !/[<>\n]/.test(cursor.char) && name.length < longestName) {
+    name += cursor.char
+    yield
+  }
+  return name
+}
+
 const scan = function* (
   cursor: Cursor,
   marks: Marks,
@@ -98,10 +115,15 @@ const scan = function* (
       thinking = taken === open
     } else if (marks.calls.includes(taken)) {
       const blank = thinking ? yield* space(cursor) : ""
-      if (!thinking || marks.isCall(taken, cursor.char)) {
+      const isSpoken = !thinking && marks.named?.opening === taken && text.hasBegun()
+      const name = isSpoken ? yield* nameBehind(cursor) : ""
+      const opens = isSpoken
+        ? marks.named?.isKnown(name.trim()) === true
+        : !thinking || marks.isCall(taken, cursor.char)
+      if (opens) {
         voice.pause()
-        yield* marks.read(cursor, taken, calls)
-      } else voice.say(taken + blank)
+        yield* marks.read(cursor, taken, calls, name)
+      } else voice.say(taken + blank + name)
     } else if (!marks.strays.includes(taken)) voice.say(taken)
   }
   text.end()

@@ -64,6 +64,15 @@ describe("LFM2", () => {
     assert.strictEqual(text, "Done.")
   })
 
+  it("an empty list is no call", () => {
+    for (const list of ["[]", " [ ] ", "[", "[]\n"]) {
+      const said = decode(lfm2, `Hm.<|tool_call_start|>${list}<|tool_call_end|>Done.`)
+      assert.deepStrictEqual(said.calls, [], list)
+      assert.strictEqual(said.malformed.length, list === "[" ? 1 : 0, list)
+      assert.strictEqual(said.text, "Hm.Done.", list)
+    }
+  })
+
   it("says what is wrong with a call", () => {
     const problem = (calls: string) => problemOf(lfm2, `<|tool_call_start|>${calls}<|tool_call_end|>`)
     assert.include(problem(`[f("x")]`), "the name of an argument")
@@ -74,7 +83,6 @@ describe("LFM2", () => {
     assert.include(problem(`[f(a=[1, 2)]`), "expected `,` or `]`")
     assert.include(problem(`[f(a="\\uZZ")]`), "is not a character")
     assert.include(problem(`[f(a="x)]`), "not closed")
-    assert.include(problem(`[]`), "the name of a tool")
     assert.include(problem(`f`), "`(` behind `f`")
     assert.include(problem(`[f(a=1)] and g`), "another call")
     assert.include(problem(`[f(a=1e999)]`), "is not a value")
@@ -224,7 +232,8 @@ describe("Qwen's tags", () => {
     const { calls, malformed, text } = decode(
       qwenXml,
       `First <function=f></function>\n</tool_call> then <tool_call><function=g></function><function=h></function></tool_call>` +
-        `<tool_call>{"name": "i", "arguments": {}}</tool_call>.`
+        `<tool_call>{"name": "i", "arguments": {}}</tool_call>.`,
+      { tools: [tool("f")] }
     )
     assert.deepStrictEqual(calls, [
       ["f", {}],
@@ -247,10 +256,55 @@ describe("Qwen's tags", () => {
     assert.deepStrictEqual(calls, [["f", {}]])
     assert.strictEqual(malformed[0]?.raw, " or </tool_call>")
   })
+
+  it("an answer may speak about the tags", () => {
+    for (const text of [
+      "Write `<function=foo>` first, then </function>.",
+      "Like <function=",
+      "Or <function=a b\nc> so."
+    ]) {
+      const said = decode(qwenXml, text, { tools: [tool("f")] })
+      assert.deepStrictEqual(said, { text, reasoning: "", calls: [], malformed: [] })
+    }
+    assert.deepStrictEqual(decode(qwenXml, "I do. <function= f ></function>", { tools: [tool("f")] }).calls, [
+      ["f", {}]
+    ])
+    assert.deepStrictEqual(decode(qwenXml, "<function=g></function>", { tools: [tool("f")] }).calls, [["g", {}]])
+  })
+
+  it("a value that holds the end of a call is never cut in silence", () => {
+    const value = "a\n</parameter>\n</function>\nb"
+    const { calls, malformed } = decode(
+      qwenXml,
+      `<tool_call>\n<function=f>\n<parameter=a>\n${value}\n</parameter>\n</function>\n</tool_call>`
+    )
+    assert.deepStrictEqual(calls, [])
+    assert.strictEqual(malformed.length, 1)
+    assert.include(malformed[0]?.raw, value)
+  })
 })
 
 describe("Gemma", () => {
   const call = (body: string) => only(gemma, `<|tool_call>${body}<tool_call|>`)
+
+  it("tells schemas in its own words, and leaves what is none", () => {
+    const properties = {
+      type: { type: "string", enum: ["object", "string"] },
+      anyOf: { type: "array", items: { type: "integer" } },
+      either: { anyOf: [{ type: "string" }, { type: "null" }] }
+    }
+    const prompt = rendered(gemma, ask([human("Hi")], { tools: [tool("f", properties)] }))
+    for (const part of [
+      "type:{",
+      'enum:[<|"|>object<|"|>,<|"|>string<|"|>]',
+      "anyOf:{",
+      '<|"|>ARRAY<|"|>',
+      '<|"|>INTEGER<|"|>'
+    ]) {
+      assert.include(prompt, part)
+    }
+    assert.notInclude(prompt, '<|"|>OBJECT<|"|>,<|"|>STRING')
+  })
 
   it("reads its own notation, and JSON in its place", () => {
     assert.deepStrictEqual(
