@@ -3,6 +3,7 @@ import { Effect, pipe, Schema, Stream } from "effect"
 import {
   Agent,
   AgentState,
+  Content,
   type ChatModel,
   Message,
   Middleware,
@@ -507,6 +508,21 @@ describe("structured output", () => {
       })
     )
 
+    it.effect(`${structuredOutput}: a model whose answer is wrong is made to give it, and nothing else`, () =>
+      Effect.gen(function* () {
+        const right =
+          structuredOutput === "native"
+            ? TestChatModel.text('{"city":"Bern","degrees":1}')
+            : TestChatModel.calls([{ name: "final_answer", arguments: { city: "Bern", degrees: 1 } }])
+        const choices = yield* Effect.gen(function* () {
+          yield* Agent.run(agent, "go")
+          return (yield* TestChatModel.requests).map(({ toolChoice }) => toolChoice)
+        }).pipe(Effect.provide(TestChatModel.script([stepCall(1), "prose", right], { structuredOutput })))
+        const forced = structuredOutput === "native" ? "none" : { tool: "final_answer" }
+        assert.deepStrictEqual(choices, ["auto", "auto", forced])
+      })
+    )
+
     it.effect(`${structuredOutput}: a forced final answer still has the promised type`, () =>
       Effect.gen(function* () {
         const limited = Agent.make({ name: "w", prompt: "", output: Weather, tools: [step], maxRounds: 1 })
@@ -522,6 +538,24 @@ describe("structured output", () => {
       })
     )
   }
+
+  it.effect("what a model says before its answer is none of it", () =>
+    Effect.gen(function* () {
+      const answer = (...texts: ReadonlyArray<string>) =>
+        TestChatModel.message(Message.ai(texts.map((text) => Content.text(text))))
+      const json = '{"city":"Bern","degrees":1}'
+      for (const turn of [answer("I put it together.", `\n\n${json}`), answer(json.slice(0, 9), json.slice(9))]) {
+        const result = yield* Agent.run(agent, "go").pipe(Effect.provide(TestChatModel.script([turn])))
+        assert.deepStrictEqual(result.output, { city: "Bern", degrees: 1 })
+      }
+      const wrong = yield* Effect.flip(
+        Agent.run(agent, "go").pipe(
+          Effect.provide(TestChatModel.script([answer("{}", "prose"), answer("{}", "prose"), answer("{}", "prose")]))
+        )
+      )
+      assert.include(wrong.message, "not JSON")
+    })
+  )
 
   it.effect("a schema that is no object is put under a key and taken out again", () =>
     Effect.gen(function* () {
