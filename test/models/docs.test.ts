@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import type { Server } from "../../src/models/internal/servers/Server.ts"
+import { servers } from "../../src/models/internal/servers/servers.ts"
+
+const page = readFileSync(new URL("../../docs/models.md", import.meta.url), "utf8")
+
+const thinking: { readonly [Way in Server["ways"]["thinking"]]: string } = {
+  effort: "`reasoning_effort`",
+  google: "`reasoning_effort`, or a budget",
+  reasoning: "`reasoning`",
+  toggle: "`reasoning.enabled`, `reasoning_effort`",
+  deepseek: "`thinking.type`, `reasoning_effort`",
+  template: "`chat_template_kwargs`, `reasoning_effort`"
+}
+
+const cellsOf = ({ key, models, name, ways }: Server): ReadonlyArray<string> => [
+  `\`${name}\``,
+  key === undefined ? "none" : `\`${key}\``,
+  name === "openrouter" ? "of their makers" : String(Object.keys(models).length),
+  thinking[ways.thinking],
+  ways.native === undefined
+    ? "a tool"
+    : `itself (${ways.native.source.includes("gemini") ? "Gemini 3 on" : "Grok 4 on"}), else a tool`,
+  [...(ways.documents === "none" ? [] : ["PDF"]), ...(ways.audio ? ["wav, mp3"] : [])].join(", ") || "none"
+]
+
+describe("docs/models.md", () => {
+  it("says of each server what is known of it", () => {
+    const [, table = ""] = /<!-- servers -->\n([\s\S]*?)<!-- \/servers -->/.exec(page) ?? []
+    const rows = table
+      .trim()
+      .split("\n")
+      .map((row) =>
+        row
+          .split("|")
+          .slice(1, -1)
+          .map((cell) => cell.trim())
+      )
+    const wanted = [
+      ["name", "key", "models known", "thinking", "an answer in a schema", "files beside text and pictures"],
+      ...servers.map(cellsOf)
+    ]
+    assert.deepStrictEqual(
+      rows.filter(([first]) => !/^-+$/.test(first ?? "")),
+      wanted,
+      `\n${wanted.map((cells) => `| ${cells.join(" | ")} |`).join("\n")}\n`
+    )
+  })
+})
