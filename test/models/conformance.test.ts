@@ -5,6 +5,7 @@ import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
 import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
 import * as GeminiChatModel from "effect-deepagents/models/GeminiChatModel"
 import * as LanguageModelFromChatModel from "effect-deepagents/models/LanguageModelFromChatModel"
+import * as OllamaChatModel from "effect-deepagents/models/OllamaChatModel"
 import { ChatModelConformance, TestChatModel } from "effect-deepagents/testing"
 import { toTurn } from "../testing/scenarios.ts"
 import * as AiSdk from "./ai-sdk/models.ts"
@@ -183,6 +184,47 @@ const asGemini = (scenario: Scenario): OpenAi.Reply => {
   }
 }
 
+const line = (message: object, more: object = {}): string =>
+  `${JSON.stringify({ model: "served", message: { role: "assistant", content: "", ...message }, done: false, ...more })}\n`
+
+const asLines = (scenario: Scenario): OpenAi.Reply => {
+  const options = { cuts: everywhere(100_000), headers: { "content-type": "application/x-ndjson" } }
+  const end = (done_reason: string): string =>
+    line({}, { done: true, done_reason, prompt_eval_count: 3, eval_count: 2 })
+  switch (scenario._tag) {
+    case "Text":
+      return OpenAi.raw(scenario.pieces.map((content) => line({ content })).join("") + end("stop"), options)
+    case "ToolCalls":
+      return OpenAi.raw(
+        line({
+          tool_calls: scenario.calls.map((one) => ({ function: { name: one.name, arguments: one.arguments } }))
+        }) + end("stop"),
+        options
+      )
+    // Ollama sends calls whole.
+    case "LengthInArguments":
+      return OpenAi.raw(end("length"), options)
+    case "Empty":
+      return OpenAi.raw(end("stop"), options)
+    case "Cut":
+      return OpenAi.raw(line({ content: scenario.text }), { ...options, ending: "reset" })
+    case "Hang":
+      return OpenAi.raw(line({ content: scenario.text }), { ...options, ending: "hang" })
+    case "Status":
+      return OpenAi.plain(scenario.status, { error: "no" }, headersOf(scenario))
+  }
+}
+
+const ollama = ({ url }: OpenAi.Server) =>
+  OllamaChatModel.layer({
+    model: "served",
+    baseURL: url,
+    fetch: (input, init) =>
+      typeof input === "string" && input.endsWith("/api/show")
+        ? Promise.resolve(new Response("", { status: 404 }))
+        : fetch(input, init)
+  })
+
 const openAiClosed = Effect.suspend(() => {
   const seen = openAiSeen.at(-1)
   return seen === undefined ? Effect.succeed(false) : Deferred.isDone(seen.closed)
@@ -281,6 +323,7 @@ const subjects = {
     layer: anthropic(({ url }) => AiSdkChatModel.layer(AiSdk.anthropic(url))),
     closed: anthropicClosed
   },
+  Ollama: { layer: openAi(asLines, ollama), closed: openAiClosed },
   "OpenAI Responses": { layer: openAi(asResponses, responses), closed: openAiClosed },
   "OpenAI-compatible Chat Completions": { layer: openAi(asChunks, compatible), closed: openAiClosed },
   "Anthropic Messages": { layer: anthropic(claude), closed: anthropicClosed }

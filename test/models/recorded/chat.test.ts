@@ -1,7 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Layer } from "effect"
+import { ConfigProvider, Effect, Layer, Result } from "effect"
 import { type ChatModel, Content, type Json, Message } from "effect-deepagents"
 import { ChatModels } from "effect-deepagents/models"
+import fc from "fast-check"
+import { makeChatWriter } from "../../../src/models/internal/openai/chatRequest.ts"
+import { servers } from "../../../src/models/internal/servers/servers.ts"
+import { scaled } from "../../scale.ts"
+import { history } from "../internal/histories.ts"
 import { askAll, request, streamed } from "../openai/asking.ts"
 import * as Server from "../servers/openai.ts"
 import { chunksOf, cuts, type Meaning, meanings, spent, type Way, ways } from "./chat.ts"
@@ -81,6 +86,51 @@ const checked = (meaning: Meaning, outcome: { readonly message: Message.AiMessag
   )
   return message
 }
+
+describe("any history is valid for each server", () => {
+  for (const { name, ways: own } of servers) {
+    it(name, () => {
+      const block = fc.constantFrom<ReadonlyArray<Json.JsonObject>[number]>(
+        { [name]: { field: "reasoning" } },
+        { [name]: { field: name === "mistral" ? "content" : "reasoning" } },
+        { [name]: name === "openrouter" ? { details: [{ type: "reasoning.text", text: "Hm." }] } : {} },
+        { [name]: { field: 7, extra: "no" } }
+      )
+      const call = fc.constantFrom<ReadonlyArray<Json.JsonObject>[number]>(
+        { [name]: { extra: { google: { thought_signature: "sig" } } } },
+        { [name]: { extra: 3 } },
+        {}
+      )
+      const message = fc.constantFrom<ReadonlyArray<Json.JsonObject>[number]>(
+        { [name]: { model: "a-model", stopReason: "stop" } },
+        { [name]: { model: "another", extra: [] } }
+      )
+      const choice = fc.constantFrom<ChatModel.ToolChoice>("auto", "none", "required", { tool: "get_weather" })
+      const efforts = fc.constantFrom(undefined, [], ["none", "high"] as const)
+      const thinking = fc.constantFrom(undefined, "off", "high", { budget: 0 } as const)
+      fc.assert(
+        fc.property(
+          history({ block, call, message }),
+          choice,
+          efforts,
+          thinking,
+          (messages, toolChoice, taken, level) => {
+            const write = makeChatWriter({
+              provider: name,
+              model: "a-model",
+              parameters: level === undefined ? [] : [{ thinking: level }],
+              ways: own,
+              efforts: taken
+            })
+            const written = write(request(messages, { tools, toolChoice, systemPrompt: "Be brief." }))
+            assert.deepStrictEqual(rules[name]!(Result.getOrThrow(written).body), [])
+          }
+        ),
+        { numRuns: scaled(120) }
+      )
+    })
+  }
+})
 
 describe("answers of servers of Chat Completions, decoded and sent back", () => {
   for (const way of ways) {

@@ -104,12 +104,15 @@ const reasoningFields = (turn: AiTurn, settings: ChatSettings): { readonly [fiel
     const data = block.type === "reasoning" ? dataOf(block.providerData, settings) : undefined
     return data === undefined ? [] : [{ text: block.text, data }]
   })
+  const text = wellFormed(blocks.map((block) => block.text).join("\n\n"))
+  if (isEach) return { [everyField]: text }
   const details = blocks.flatMap(({ data }) => listOf(data["details"]))
   if (details.length > 0) return { reasoning_details: details }
-  const field = isEach ? everyField : stringOf(blocks[0]?.data["field"])
-  const text = wellFormed(blocks.map((block) => block.text).join("\n\n"))
-  if (field === inContent) return { content: [{ type: "thinking", thinking: [{ type: "text", text }] }] }
-  return field === undefined || (text === "" && !isEach) ? {} : { [field]: text }
+  const field = stringOf(blocks[0]?.data["field"])
+  if (field === undefined || text === "") return {}
+  return field === inContent
+    ? { content: [{ type: "thinking", thinking: [{ type: "text", text }] }] }
+    : { [field]: text }
 }
 
 const isOwn = (turn: AiTurn, settings: ChatSettings): boolean => turn.data?.["model"] === settings.model
@@ -119,11 +122,8 @@ const excuse = { google: { thought_signature: "skip_thought_signature_validator"
 
 /** What has to come back with a call. Of calls in parallel the first one carries the proof for all. */
 const extraOf = (turn: AiTurn, call: AnsweredCall, settings: ChatSettings): JsonObject | undefined => {
-  if (isOwn(turn, settings)) {
-    const own = objectOf(call.data?.["extra"])
-    if (own !== undefined) return own
-    if (turn.calls.some((one) => one.data?.["extra"] !== undefined)) return undefined
-  }
+  const own = isOwn(turn, settings) ? objectOf(call.data?.["extra"]) : undefined
+  if (own !== undefined) return own
   return settings.ways.signatures && call === turn.calls[0] && !isBeforeSignatures(settings.model) ? excuse : undefined
 }
 
@@ -257,9 +257,12 @@ const pleaOf = ({ toolChoice, tools }: ModelRequest, names: ToolNames): string |
 
 const plead = (conversation: Array<ChatCompletionMessageParam>, plea: string): void => {
   const last = conversation.at(-1)
-  if (last?.role === "user" && typeof last.content === "string") {
-    conversation[conversation.length - 1] = { ...last, content: `${last.content}\n\n${plea}` }
-  } else conversation.push({ role: "user", content: plea })
+  if (last?.role !== "user") return void conversation.push({ role: "user", content: plea })
+  conversation[conversation.length - 1] = {
+    ...last,
+    content:
+      typeof last.content === "string" ? `${last.content}\n\n${plea}` : [...last.content, { type: "text", text: plea }]
+  }
 }
 
 const choice = (
