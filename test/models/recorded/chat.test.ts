@@ -91,7 +91,7 @@ describe("any history is valid for each server", () => {
   for (const { name, ways: own } of servers) {
     it(name, () => {
       const block = fc.constantFrom<ReadonlyArray<Json.JsonObject>[number]>(
-        { [name]: { field: "reasoning" } },
+        { [name]: { field: name === "mistral" ? "content" : "reasoning" } },
         { [name]: { field: name === "mistral" ? "content" : "reasoning" } },
         { [name]: name === "openrouter" ? { details: [{ type: "reasoning.text", text: "Hm." }] } : {} },
         { [name]: { field: 7, extra: "no" } }

@@ -90,14 +90,21 @@ const all =
   (body) =>
     rules.flatMap((rule) => rule(body))
 
-/** OpenAI's own rules look at the content of assistants as text; Mistral's have parts. */
+/** OpenAI's own rules look at the content of assistants as text, and know no documents of Mistral's. */
 const generic: Rules = (body) =>
   chatProblems({
     ...body,
     messages: body.messages.map((message: Any) =>
       message.role === "assistant" && Array.isArray(message.content)
         ? { ...message, content: message.content.map((part: Any) => part.text ?? part.thinking?.[0]?.text).join("") }
-        : message
+        : Array.isArray(message.content)
+          ? {
+              ...message,
+              content: message.content.map((part: Any) =>
+                part.type === "document_url" ? { type: "text", text: part.document_url } : part
+              )
+            }
+          : message
     )
   })
 

@@ -157,7 +157,7 @@ const said = (turn: AiTurn, { settings, stored, toolNames }: Writing): ReadonlyA
   if (own) for (const one of objectsOf(turn.data?.["items"])) place(one, one["item"] as ResponseInputItem & JsonObject)
   placed.sort((left, right) => left.at - right.at)
   const items = placed.map(({ item }) => item)
-  return items.filter((item, index) => item.type !== "reasoning" || leadsOn(items, index))
+  return items.filter((item, index) => item.type !== "reasoning" || leadsOn(items, index, stored))
 }
 
 /** A text without what was put before it to part it from another one. */
@@ -168,9 +168,11 @@ const textOf = (text: string, data: JsonObject | undefined): string =>
 const keptOf = (data: JsonObject | undefined): JsonObject =>
   Object.fromEntries(["namespace", "caller"].flatMap((key) => (data?.[key] === undefined ? [] : [[key, data[key]]])))
 
-/** Reports whether something other than reasoning follows. */
-const leadsOn = (items: ReadonlyArray<ResponseInputItem>, index: number): boolean =>
-  items.slice(index + 1).some((item) => item.type !== "reasoning")
+/** Reports whether something other than reasoning follows: what is stored is looked for by the id of that. */
+const leadsOn = (items: ReadonlyArray<ResponseInputItem>, index: number, stored: boolean): boolean => {
+  const next = items.slice(index + 1).find((item) => item.type !== "reasoning")
+  return next !== undefined && (!stored || "id" in next)
+}
 
 const itemsOf = (turn: Turn, writing: Writing): ReadonlyArray<ResponseInputItem> => {
   switch (turn.role) {
