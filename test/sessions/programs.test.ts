@@ -2,7 +2,9 @@
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer, Schema } from "effect"
+import { Agent, Approval, Middleware, Question, ToolContext } from "effect-deepagents"
+import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { sampled } from "../scale.ts"
 import { folder } from "./places.ts"
 
@@ -58,3 +60,40 @@ const hold = (name: string, effects: number, expected: string) =>
 
 hold("ten", 10, "55")
 hold("goal", 12, "3 rounds")
+
+describe("a fork in the middle of a program", () => {
+  it.effect("goes on by itself, with what was done before it", () =>
+    Effect.gen(function* () {
+      const ran: Array<string> = []
+      const step = (name: string) =>
+        Agent.step(
+          name,
+          Effect.sync(() => {
+            ran.push(name)
+            return ran.length
+          }),
+          Schema.Finite
+        )
+      const program = Agent.program({
+        name: "program",
+        middleware: [Middleware.suspendable],
+        run: () =>
+          Effect.gen(function* () {
+            const before = yield* step("before")
+            const { ask } = yield* ToolContext.ToolContext
+            const which = yield* ask(Question.make("Which way?", { answer: Schema.String }))
+            return `${before} ${which} ${yield* step(`after ${which}`)}`
+          })
+      })
+      const first = yield* Agent.run(program, "go", { threadId: "t" })
+      const store = yield* SessionStore.SessionStore
+      const { id: at } = yield* store.leaf("t")
+      const { threadId } = yield* store.fork("t", { at })
+      const decided = (way: string) => first.pending.map((request) => Approval.respond(request, way))
+      const left = yield* Agent.resume(program, { threadId: "t", decisions: decided("left") })
+      const right = yield* Agent.resume(program, { threadId, decisions: decided("right") })
+      assert.deepStrictEqual([left.text, right.text], ["1 left 2", "1 right 3"])
+      assert.deepStrictEqual(ran, ["before", "after left", "after right"])
+    }).pipe(Effect.provide(SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))))
+  )
+})

@@ -14,6 +14,7 @@ import {
   ToolError,
   ToolOutput
 } from "effect-deepagents"
+import { Subagents } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as journal from "../journal.ts"
@@ -343,5 +344,98 @@ describe("a program as a sub-agent", () => {
       })
       assert.strictEqual((yield* Agent.run(program, "x")).text, "2 NoAnswer")
     }).pipe(Effect.provide(TestChatModel.script([""])))
+  )
+
+  it.effect("of a model waits under its parent's approvals, and goes on where it was", () =>
+    Effect.gen(function* () {
+      const ran: Array<string> = []
+      const program = Agent.program({
+        name: "cashier",
+        description: "Pays",
+        tools: [act(ran), act(ran, "pay")],
+        run: Effect.fnUntraced(function* (text) {
+          return `${yield* calling("act", text)}, ${yield* calling("pay", text)}`
+        })
+      })
+      const lead = Agent.make({
+        name: "lead",
+        prompt: "",
+        middleware: [asking("pay"), Subagents.make({ agents: [program] })]
+      })
+      const first = yield* Agent.run(lead, "go")
+      assert.deepStrictEqual(
+        first.pending.map(({ path, toolName }) => [...path, toolName]),
+        [["lead", "cashier", "pay"]]
+      )
+      const second = yield* Agent.resume(lead, {
+        checkpoint: yield* throughJson(first),
+        decisions: first.pending.map((request) => Approval.approve(request))
+      })
+      assert.strictEqual(second.text, "done: act did the bill, pay did the bill")
+      assert.deepStrictEqual(ran, ["act the bill", "pay the bill"])
+      // Where the parent can't be suspended, nobody waits.
+      const alone = Agent.make({ name: "alone", prompt: "", middleware: [Subagents.make({ agents: [program] })] })
+      assert.strictEqual((yield* Agent.run(alone, "go")).stopReason, "completed")
+    }).pipe(
+      Effect.provide(
+        TestChatModel.reactive((request) => {
+          const last = request.messages.at(-1)
+          if (last?.role === "tool") return `done: ${Message.text(last)}`
+          return TestChatModel.calls([
+            { name: "task", arguments: { subagent_type: "cashier", description: "the bill" } }
+          ])
+        })
+      )
+    )
+  )
+})
+
+describe("a program of later code", () => {
+  it.effect("says what was done before and is not asked for any more, once", () =>
+    Effect.gen(function* () {
+      const ran: Array<string> = []
+      const version = (names: ReadonlyArray<string>) =>
+        Agent.program({
+          name: "program",
+          middleware: [Middleware.suspendable],
+          run: () =>
+            Effect.gen(function* () {
+              for (const name of names) yield* noted(ran, name)
+              return (yield* ask(Question.confirm("go?"))) ? "went" : "stayed"
+            })
+        })
+      const first = yield* Agent.run(version(["a", "b", "c"]), "x")
+      const decisions = first.pending.map((request) => Approval.respond(request, true))
+      const checkpoint = yield* throughJson(first)
+      const warned = (names: ReadonlyArray<string>) =>
+        Effect.map(AgentTest.events(version(names), Checkpoint.resume(checkpoint, { decisions })), (events) =>
+          events.flatMap((event) => (event._tag === "Warning" ? [[event.code, event.message]] : []))
+        )
+      assert.deepStrictEqual(yield* warned(["a", "b", "c"]), [])
+      const [warning = [], ...more] = yield* warned(["a", "d"])
+      assert.deepStrictEqual(more, [])
+      assert.strictEqual(warning[0], "replay-drift")
+      assert.include(warning[1], "step:b#1, step:c#1")
+      assert.deepStrictEqual(ran, ["a", "b", "c", "d"])
+    })
+  )
+
+  it.effect("ends with the slot named that it can't read", () =>
+    Effect.gen(function* () {
+      const version = <A>(schema: Schema.Codec<A, A>, value: A) =>
+        Agent.program({
+          name: "program",
+          middleware: [Middleware.suspendable],
+          run: () =>
+            Effect.gen(function* () {
+              yield* Agent.step("count", Effect.succeed(value), schema)
+              return (yield* ask(Question.confirm("go?"))) ? "went" : "stayed"
+            })
+        })
+      const first = yield* Agent.run(version(Schema.Finite, 1), "x")
+      const error = yield* Effect.flip(Agent.resume(version(Schema.String, ""), { checkpoint: first }))
+      assert.isTrue(error._tag === "AgentError" && error.reason._tag === "InvalidState")
+      assert.include(error.message, 'step "count"')
+    })
   )
 })
