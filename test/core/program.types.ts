@@ -2,7 +2,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import {
   Agent,
   type AgentError,
-  Approval,
+  type Approval,
   type ChatModel,
   type Message,
   Middleware,
