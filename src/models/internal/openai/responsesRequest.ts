@@ -98,7 +98,7 @@ const storedMessage = (id: string, texts: ReadonlyArray<string>, phase: Phase): 
   id,
   role: "assistant",
   status: "completed",
-  content: texts.map((text) => ({ type: "output_text", text, annotations: [] })),
+  content: texts.map((text) => ({ type: "output_text", text, annotations: [], logprobs: [] })),
   ...phase
 })
 

@@ -1,0 +1,128 @@
+/**
+ * Holds both directions to OpenAI's own description of its API, where there is a copy of it:
+ * `OPENAI_OPENAPI=openapi.json npx vitest run test/models/recorded/openapi.test.ts`.
+ */
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { type ChatModel, type Json, Message } from "effect-deepagents"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
+import { askAll, request } from "../openai/asking.ts"
+import { chunk, responseEvents, usageChunk } from "../openai/wire.ts"
+import * as Server from "../servers/openai.ts"
+import { cases, said } from "./responses.ts"
+
+const path = process.env["OPENAI_OPENAPI"]
+
+type Validate = ((value: unknown) => boolean) & {
+  readonly errors?: ReadonlyArray<{ readonly instancePath: string; readonly message?: string }> | null
+}
+
+/** A check against one schema of the document. The validator is one that other tools bring along. */
+const makeCheck = (document: string) => {
+  const Ajv = createRequire(import.meta.url)("ajv/dist/2020.js").default as new (options: object) => {
+    readonly addSchema: (schema: object, key: string) => void
+    readonly getSchema: (ref: string) => Validate | undefined
+  }
+  const ajv = new Ajv({ strict: false, validateFormats: false, logger: false })
+  // What is left in it of an older version of OpenAPI.
+  const read = JSON.parse(document, (_, value: { readonly nullable?: unknown } | null) => {
+    if (typeof value !== "object" || value?.nullable !== true) return value
+    const { nullable: _nullable, ...schema } = value
+    return { anyOf: [schema, { type: "null" }] }
+  }) as object
+  ajv.addSchema(read, "openai")
+  return (schema: string, value: unknown, say: string): void => {
+    const validate = ajv.getSchema(`openai#/components/schemas/${schema}`)
+    assert(validate !== undefined, schema)
+    assert(
+      validate(value),
+      `${say}: ${JSON.stringify(validate.errors?.slice(0, 4))} in ${JSON.stringify(value).slice(0, 600)}`
+    )
+  }
+}
+
+const tools: ReadonlyArray<ChatModel.ToolDefinition> = ["get_weather", "list_cities"].map((name) => ({
+  name,
+  description: "Does it.",
+  parameters: { type: "object", properties: { of: { type: "string" } } } satisfies Json.JsonObject,
+  annotations: {}
+}))
+
+const history = (message: Message.AiMessage): ReadonlyArray<Message.Message> => [
+  Message.human("Weather?"),
+  message,
+  ...message.toolCalls.map(({ id, name }) => Message.tool("Sun", { toolCallId: id, toolName: name })),
+  Message.human("And now?")
+]
+
+const apiKey = Redacted.make("sk-of-a-test")
+
+describe.skipIf(path === undefined)("OpenAI's own description of its API", () => {
+  const check = path === undefined ? () => undefined : makeCheck(readFileSync(path, "utf8"))
+
+  for (const store of [false, true]) {
+    it.live(`Responses, ${store ? "stored" : "not stored"}`, () =>
+      Effect.gen(function* () {
+        const server = yield* Server.make
+        const model = OpenAiChatModel.layer({
+          model: "gpt-5.5",
+          baseURL: server.url,
+          apiKey,
+          store,
+          thinking: "low",
+          maxOutputTokens: 1_000,
+          parallelToolCalls: true
+        })
+        for (const [name, one] of Object.entries(cases)) {
+          const events = responseEvents(one.items, one.over)
+          for (const event of events) check("ResponseStreamEvent", event, `${name}, ${event.type}`)
+          server.reply(Server.events(events), Server.events(responseEvents([said("msg_9", "ok")])))
+          const [outcome] = yield* askAll(model, [request([Message.human("Weather?")], { tools })])
+          const again = request(history(outcome!.message!), {
+            tools,
+            systemPrompt: "Be brief.",
+            toolChoice: "required"
+          })
+          yield* askAll(model, [again])
+          for (const { body } of server.seen.slice(-2)) check("CreateResponse", body, `${name}, the request`)
+        }
+      })
+    )
+  }
+
+  it.live("Chat Completions", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      const model = OpenAiCompatibleChatModel.layer({
+        model: "gpt-5.5",
+        provider: "openai",
+        baseURL: server.url,
+        apiKey,
+        thinking: "low",
+        maxOutputTokens: 1_000,
+        stop: ["END"]
+      })
+      const call = {
+        index: 0,
+        id: "call_1",
+        type: "function" as const,
+        function: { name: "get_weather", arguments: '{"of":"Paris"}' }
+      }
+      for (const chunks of [
+        [chunk({ role: "assistant", content: "" }), chunk({ content: "Sun." }), chunk({}, "stop"), usageChunk()],
+        [chunk({ role: "assistant", tool_calls: [call] }), chunk({}, "tool_calls"), usageChunk()],
+        [chunk({ role: "assistant", refusal: "I can't." }), chunk({}, "stop"), usageChunk()]
+      ]) {
+        for (const one of chunks) check("CreateChatCompletionStreamResponse", one, "a chunk")
+        server.reply(Server.chunks(chunks), Server.chunks([chunk({ content: "ok" }, "stop")]))
+        const [outcome] = yield* askAll(model, [request([Message.human("Weather?")], { tools })])
+        const outputSchema = { type: "object", properties: { a: { type: "string" } }, required: ["a"] }
+        yield* askAll(model, [request(history(outcome!.message!), { tools, systemPrompt: "Be brief.", outputSchema })])
+        for (const { body } of server.seen.slice(-2)) check("CreateChatCompletionRequest", body, "the request")
+      }
+    })
+  )
+})
