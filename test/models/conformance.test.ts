@@ -289,6 +289,60 @@ const bedrock = (scenarios: Scenarios) =>
     })
   )
 
+/** Bedrock's Converse API, which Nova, Llama, Mistral and gpt-oss speak. */
+const asConverse = (scenario: Scenario): Anthropic.Reply => {
+  const frame = (type: string, payload: object) =>
+    Bedrock.frame(
+      { ":event-type": type, ":content-type": "application/json", ":message-type": "event" },
+      JSON.stringify(payload)
+    )
+  const usage = frame("metadata", { usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15 } })
+  const said = (pieces: ReadonlyArray<string>) => [
+    frame("messageStart", { role: "assistant" }),
+    ...pieces.map((text) => frame("contentBlockDelta", { contentBlockIndex: 0, delta: { text } }))
+  ]
+  const call = (contentBlockIndex: number, name: string, input: string) => [
+    frame("contentBlockStart", {
+      contentBlockIndex,
+      start: { toolUse: { toolUseId: `tooluse_${contentBlockIndex}`, name } }
+    }),
+    frame("contentBlockDelta", { contentBlockIndex, delta: { toolUse: { input } } })
+  ]
+  const stop = (stopReason: string) => [frame("messageStop", { stopReason }), usage]
+  const end = (contentBlockIndex: number) => frame("contentBlockStop", { contentBlockIndex })
+  const options = { cuts: everywhere }
+  switch (scenario._tag) {
+    case "Text":
+      return Bedrock.frames([...said(scenario.pieces), end(0), ...stop("end_turn")], options)
+    case "ToolCalls":
+      return Bedrock.frames(
+        [
+          ...scenario.calls.flatMap((one, index) => [...call(index, one.name, argumentsOf(one.arguments)), end(index)]),
+          ...stop("tool_use")
+        ],
+        options
+      )
+    case "LengthInArguments":
+      return Bedrock.frames([...call(0, scenario.name, scenario.partial), ...stop("max_tokens")])
+    case "Empty":
+      return Bedrock.frames(stop("end_turn"))
+    case "Cut":
+      return Bedrock.frames(said([scenario.text]), { end: "reset" })
+    case "Hang":
+      return Bedrock.frames(said([scenario.text]), { end: "hold" })
+    case "Status":
+      return Bedrock.awsError(scenario.status, "Exception", "no", headersOf(scenario))
+  }
+}
+
+const converse = (scenarios: Scenarios) =>
+  Layer.unwrap(
+    Effect.map(Anthropic.serveBy(() => [])(...scenarios.map(asConverse)), (server) => {
+      anthropicSeen = server.requests
+      return AiSdkChatModel.layer(AiSdk.bedrock(server.url))
+    })
+  )
+
 /** Both bridges, one on the other: what a scripted model says goes through `effect/ai` and comes back. */
 const bridged = (scenarios: Scenarios) =>
   EffectAiChatModel.layer().pipe(
@@ -313,6 +367,7 @@ const subjects = {
     layer: openAi(asGemini, ({ url }) => AiSdkChatModel.layer(AiSdk.google(url))),
     closed: openAiClosed
   },
+  "AI SDK: @ai-sdk/amazon-bedrock (Converse)": { layer: converse, closed: anthropicClosed },
   Gemini: {
     layer: openAi(asGemini, ({ url }) =>
       GeminiChatModel.layer({ model: "gemini-3.5-flash", baseURL: url, apiKey: Redacted.make("canary") })

@@ -1,4 +1,5 @@
 /** Models of the AI SDK: its own mock, and its packages at servers of ours. */
+import { createAmazonBedrock } from "@ai-sdk/amazon-bedrock"
 import { createAnthropic } from "@ai-sdk/anthropic"
 import { createGoogle } from "@ai-sdk/google"
 import { createOpenAI } from "@ai-sdk/openai"
@@ -17,6 +18,9 @@ export const compatible = (url: string) =>
   createOpenAICompatible({ name: "served", apiKey: key, baseURL: url, includeUsage: true })("served-model")
 
 export const anthropic = (url: string) => createAnthropic({ apiKey: key, baseURL: `${url}/v1` })("claude-opus-5")
+
+export const bedrock = (url: string) =>
+  createAmazonBedrock({ region: "eu-central-1", apiKey: key, baseURL: url })("amazon.nova-pro-v1:0")
 
 export const google = (url: string) => createGoogle({ apiKey: key, baseURL: url })("gemini-3.5-flash")
 
