@@ -13,11 +13,11 @@ import {
   Stream,
   Tracer
 } from "effect"
-import { Agent, ChatModel, Message, Tool } from "effect-deepagents"
+import { Agent, ChatModel, Message, ModelError, Tool } from "effect-deepagents"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import * as Server from "../servers/openai.ts"
-import { ask, compatible, key, request, responses } from "./asking.ts"
+import { ask, askAll, compatible, key, request, responses } from "./asking.ts"
 import { responsesProblems } from "./rules.ts"
 import { chunk, functionCall, message, reasoning, responseEvents } from "./wire.ts"
 
@@ -45,6 +45,32 @@ describe("where the key comes from", () => {
       const blank = yield* Effect.flip(build(OpenAiChatModel.layer({ model: "gpt-5" }), { OPENAI_API_KEY: " " }))
       assert.include(blank.message, "set OPENAI_API_KEY")
       yield* build(OpenAiChatModel.layer({ model: "gpt-5" }), { OPENAI_API_KEY: key })
+    })
+  )
+
+  it.live("Azure takes a token of Entra ID for each request, in the place of a key", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      server.reply(
+        Server.events(responseEvents([message("ok")])),
+        Server.plain(401, { error: { message: "expired: token-1-0123456789" } })
+      )
+      let asked = 0
+      const azure = {
+        endpoint: server.url.replace(/\/v1$/, ""),
+        accessToken: Effect.sync(() => Redacted.make(`token-${asked++}-0123456789`))
+      }
+      const [first, second] = yield* askAll(OpenAiChatModel.layer({ model: "prod", azure }), [hello, hello])
+      assert.strictEqual(first?.message === undefined ? "" : Message.text(first.message), "ok")
+      assert.deepStrictEqual(
+        server.seen.map(({ headers, path }) => [path, headers.authorization, headers["api-key"]]),
+        [0, 1].map((index) => ["/openai/v1/responses", `Bearer token-${index}-0123456789`, undefined])
+      )
+      assert.strictEqual(second?.error?.reason._tag, "Authentication")
+      assert.notInclude(JSON.stringify(second?.error), "token-1")
+      const expired = new ModelError.ModelError({ provider: "azure-openai", reason: { _tag: "Authentication" } })
+      const none = OpenAiChatModel.layer({ model: "prod", azure: { ...azure, accessToken: Effect.fail(expired) } })
+      assert.strictEqual((yield* ask(none, hello)).error, expired)
     })
   )
 

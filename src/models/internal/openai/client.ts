@@ -4,7 +4,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type * as Stream from "effect/Stream"
+import * as Stream from "effect/Stream"
 import type * as OpenAiSdk from "openai"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
@@ -28,13 +28,15 @@ export interface Connection {
   readonly baseURL?: string | undefined
   /**
    * An Azure OpenAI resource. Without `apiVersion` its v1 API is used; with one, the dated API, whose chat completions
-   * are addressed by `deployment` (the model's name by default).
+   * are addressed by `deployment` (the model's name by default). `accessToken` gives a token of Entra ID for each
+   * request, in the place of a key.
    */
   readonly azure?:
     | {
         readonly endpoint: string
         readonly apiVersion?: string | undefined
         readonly deployment?: string | undefined
+        readonly accessToken?: Effect.Effect<Redacted.Redacted, ModelError> | undefined
       }
     | undefined
   /** Sent with every request. */
@@ -74,6 +76,7 @@ const variables = { openai: "OPENAI_API_KEY", "azure-openai": "AZURE_OPENAI_API_
 
 /** The key that was given, or the one of the environment. A server that is neither's gets none that was not given. */
 const keyOf = Effect.fnUntraced(function* (connection: Connection, origin: Pick<Origin, "provider" | "model">) {
+  if (connection.azure?.accessToken !== undefined) return undefined
   if (connection.apiKey !== undefined) return Redacted.value(connection.apiKey).trim()
   const target = targetOf(connection)
   if (target === "other") return undefined
@@ -148,6 +151,7 @@ export const makeClient = Effect.fnUntraced(function* (
     headers[name] = Redacted.isRedacted(value) ? Redacted.value(value) : value
     if (Redacted.isRedacted(value)) secrets.push(Redacted.value(value))
   }
+  const secretsOfLayer = secrets.length
   const origin: Origin = { provider, model, secrets }
   const client = yield* Effect.try({
     try: () =>
@@ -178,11 +182,22 @@ export const makeClient = Effect.fnUntraced(function* (
   const originOf = (body: unknown): Origin => ({ ...origin, said: () => textsOf(body, "request") })
   const made: Client = {
     originOf,
-    stream: (body, send) =>
-      fromAsyncIterable(
-        patiently((signal) => lazily(sdk, () => send(client, signal)), origin, timeoutOf(timeout)),
-        (cause) => toModelError(sdk, originOf(body))(cause)
+    stream: (body, send) => {
+      const ask = (own: OpenAiSdk.OpenAI): Stream.Stream<unknown, ModelError> =>
+        fromAsyncIterable(
+          patiently((signal) => lazily(sdk, () => send(own, signal)), origin, timeoutOf(timeout)),
+          (cause) => toModelError(sdk, originOf(body))(cause)
+        )
+      if (azure?.accessToken === undefined) return ask(client)
+      return Stream.unwrap(
+        Effect.map(azure.accessToken, (given) => {
+          const token = Redacted.value(given)
+          // Tokens live for an hour: the last one is kept out of errors.
+          secrets[secretsOfLayer] = token
+          return ask(client.withOptions({ defaultHeaders: { ...headers, Authorization: `Bearer ${token}` } }))
+        })
       )
+    }
   }
   return made
 })
