@@ -42,7 +42,7 @@ export interface Client {
 }
 
 /** Google's own address. */
-export const home = "https://generativelanguage.googleapis.com/v1beta"
+const home = "https://generativelanguage.googleapis.com/v1beta"
 
 const rootOf = ({ baseURL, vertex }: Connection): string => {
   const own = baseURL?.replace(/\/+$/, "")
