@@ -313,6 +313,22 @@ describe("what servers say their own way", () => {
   )
 })
 
+describe("sources without end", () => {
+  it.live("are no more than a server that says much", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      const many = Array.from({ length: 300_000 }, () => ({}))
+      server.reply(
+        Server.chunks([chunk({ content: "a", annotations: many }, "stop")]),
+        Server.chunks([{ ...chunk({ content: "a" }, "stop"), search_results: many }]),
+        Server.chunks([{ ...chunk({ content: "a" }, "stop"), citations: many.map(() => "") }])
+      )
+      const outcomes = yield* askAll(at(server, "groq:groq/compound"), [hello, hello, hello])
+      for (const { message } of outcomes) assert.strictEqual(Message.text(message!), "a")
+    })
+  )
+})
+
 describe("files, by server", () => {
   const pdf = Content.file({ base64: "JVBERi0xLjQK", mimeType: "application/pdf", name: "a.pdf" })
   const wav = Content.file({ base64: "UklGRg==", mimeType: "audio/wav", name: "a.wav" })

@@ -21,10 +21,14 @@ export const countOf = (value: unknown): number | undefined => {
 
 export const objectOf = (value: unknown): JsonObject | undefined => (isObject(value) ? value : undefined)
 
-export const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
+/** Most of what is asked for is not there: nothing is made of that. */
+const none: ReadonlyArray<never> = []
+
+export const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : none)
 
 /** The objects of a list, in order. */
-export const objectsOf = (value: unknown): ReadonlyArray<JsonObject> => listOf(value).filter(isObject)
+export const objectsOf = (value: unknown): ReadonlyArray<JsonObject> =>
+  Array.isArray(value) ? value.filter(isObject) : none
 
 /** One object of the keys of all; the last one wins. */
 export const merge = (...objects: ReadonlyArray<{ readonly [key: string]: Json }>): JsonObject =>

@@ -157,9 +157,9 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
       say({ kind: "text", text: refusal }, undefined, sink)
     }
     for (const piece of objectsOf(delta["tool_calls"])) takeCall(piece, sink)
-    annotations.push(...objectsOf(delta["annotations"]))
+    for (const one of objectsOf(delta["annotations"])) annotations.push(one)
     for (const tool of objectsOf(delta["executed_tools"])) {
-      annotations.push(...objectsOf(objectOf(tool["search_results"])?.["results"]))
+      for (const one of objectsOf(objectOf(tool["search_results"])?.["results"])) annotations.push(one)
     }
     // Only what proves a thought is kept: the rest says of each piece of a stream what it is.
     const extra = objectOf(delta["extra_content"])
@@ -167,6 +167,17 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
       turn.extra = extra
     }
     turn.finish = stringOf(choice["finish_reason"]) ?? turn.finish
+  }
+
+  /** Perplexity repeats with each chunk what its search found; others give addresses alone. */
+  const takeSources = (chunk: JsonObject): void => {
+    const results = objectsOf(chunk["search_results"])
+    const citations = listOf(chunk["citations"])
+    if (results.length === 0 && citations.length === 0) return
+    annotations.length = 0
+    for (const one of results) annotations.push(one)
+    if (results.length > 0) return
+    for (const url of citations) if (typeof url === "string") annotations.push({ url })
   }
 
   const take = (event: unknown, sink: Sink): ModelError | undefined => {
@@ -183,13 +194,7 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     }
     const choice = objectsOf(chunk["choices"]).find((one) => (placeOf(one["index"]) ?? 0) === 0)
     if (choice !== undefined) takeChoice(choice, sink)
-    const results = objectsOf(chunk["search_results"])
-    const found =
-      results.length > 0
-        ? results
-        : listOf(chunk["citations"]).flatMap((url) => (typeof url === "string" ? [{ url }] : []))
-    // Perplexity repeats with each chunk what its search found.
-    if (found.length > 0) annotations.splice(0, annotations.length, ...found)
+    takeSources(chunk)
     turn.id = stringOf(chunk["id"]) ?? turn.id
     turn.model = stringOf(chunk["model"]) ?? turn.model
     turn.usage =
