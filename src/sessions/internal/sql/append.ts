@@ -4,6 +4,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import type { Row } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import type { NewEntry } from "../../../core/SessionStore.ts"
 import { encode } from "../codec.ts"
@@ -11,6 +12,7 @@ import { key } from "../ids.ts"
 import type { Fault, NewThread } from "../tables.ts"
 import { first, insertAll, rows, toFault, transaction } from "./client.ts"
 import type { Entries } from "./entries.ts"
+import { type Due, group } from "./group.ts"
 import { nullable, nullableNumber, number } from "./rows.ts"
 
 /** An append that is about to be made. */
@@ -38,23 +40,82 @@ export const other: Exclude<Outcome, number> = { taken: undefined }
 const refusal = (error: SqlError): Effect.Effect<Outcome, Fault> =>
   error.reason._tag === "UniqueViolation" ? Effect.succeed(other) : Effect.fail(toFault(error))
 
-/** The function that the migration made: one statement, which is one round trip. */
-export const appendPostgres =
-  (sql: SqlClient): Append =>
-  ({ at, behind, entries, leaf, threadId }) => {
-    const added = JSON.stringify(entries.map(({ entry, id }) => [id, entry._tag, encode(entry)]))
-    const statement = sql`SELECT reached, clash FROM session_append(
-      ${key(threadId)}::text, ${leaf === null ? null : key(leaf)}::text, ${at}::bigint, ${added}::text::jsonb,
-      ${behind !== leaf}::boolean, ${behind === null ? null : key(behind)}::text)`
+/** An append as the functions that the migrations made take it. */
+const argumentsOf = ({ at, behind, entries, leaf, threadId }: Batch) =>
+  [
+    key(threadId),
+    leaf === null ? null : key(leaf),
+    at,
+    entries.map(({ entry, id }) => [id, entry._tag, encode(entry)] as const),
+    behind !== leaf,
+    behind === null ? null : key(behind)
+  ] as const
+type Arguments = ReturnType<typeof argumentsOf>
+
+const outcomeOf = (row: Row | undefined): Outcome => {
+  if (row === undefined) return other
+  const taken = nullable(row, "clash")
+  if (taken !== null) return { taken }
+  return nullable(row, "reached") === null ? other : number(row, "reached")
+}
+
+/** One statement, which is one round trip. */
+const appendOne =
+  (sql: SqlClient) =>
+  ([thread, leaf, at, added, isElsewhere, behind]: Arguments): Effect.Effect<Outcome, Fault> => {
+    const statement = sql`SELECT reached, clash FROM session_append(${thread}::text, ${leaf}::text, ${at}::bigint,
+      ${JSON.stringify(added)}::text::jsonb, ${isElsewhere}::boolean, ${behind}::text)`
     return Effect.matchEffect(statement.withoutTransform, {
       onFailure: refusal,
-      onSuccess: ([row]): Effect.Effect<Outcome> => {
-        if (row === undefined) return Effect.succeed(other)
-        const taken = nullable(row, "clash")
-        return Effect.succeed(taken === null ? number(row, "reached") : { taken })
-      }
+      onSuccess: ([row]) => Effect.succeed(outcomeOf(row))
     })
   }
+
+/** Appends of a group: one more would be a statement that is large. */
+const most = 100
+
+/** An append of more characters goes alone. */
+const large = 100_000
+
+/** The connections that groups use at once: while one is committed, the next is written. */
+const lanes = 2
+
+/** What several threads append in one turn of the event loop, and while others are under way, is one statement. */
+export const appendPostgres = (sql: SqlClient): OwnWrites["append"] => {
+  const one = appendOne(sql)
+
+  const write = (due: ReadonlyArray<Due<Arguments, Outcome, Fault>>): Effect.Effect<void> => {
+    const [first] = due
+    if (first === undefined) return Effect.void
+    const alone = ({ item, resume }: Due<Arguments, Outcome, Fault>) =>
+      Effect.matchEffect(one(item), {
+        onFailure: (fault) => Effect.sync(() => resume(Effect.fail(fault))),
+        onSuccess: (outcome) => Effect.sync(() => resume(Effect.succeed(outcome)))
+      })
+    if (due.length === 1) return alone(first)
+    const batches = JSON.stringify(due.map(({ item }) => item))
+    const statement = sql`SELECT n, reached, clash FROM session_append_all(${batches}::text::jsonb)`
+    return Effect.matchEffect(statement.withoutTransform, {
+      onFailure: (error) =>
+        // The others have no part in the failure of one; without a connection, all fail.
+        error.reason._tag === "ConnectionError"
+          ? Effect.sync(() => due.forEach(({ resume }) => resume(Effect.fail(toFault(error)))))
+          : Effect.forEach(due, alone, { discard: true }),
+      onSuccess: (rows) =>
+        Effect.sync(() => {
+          const outcomes = new Map(rows.map((row) => [number(row, "n"), outcomeOf(row)]))
+          due.forEach(({ resume }, index) => resume(Effect.succeed(outcomes.get(index + 1) ?? other)))
+        })
+    })
+  }
+
+  const submit = group({ lanes, most, sourceOf: ([thread]) => thread, write })
+  return (batch) => {
+    const item = argumentsOf(batch)
+    const isLarge = item[3].reduce((sum, [, , body]) => sum + body.length, 0) > large
+    return isLarge ? one(item) : inTransaction(sql, one(item), submit(item))
+  }
+}
 
 /** A transaction of SQLite, whoever's client it is. */
 export const appendSqlite = (sql: SqlClient, { visible }: Pick<Entries, "visible">): Append => {

@@ -142,5 +142,28 @@ export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [
       RETURN QUERY SELECT depth, NULL::TEXT;
     END
     $$`
+  ],
+  [
+    // Appends to several threads in one transaction, each at once or not at all. All take their locks in one order.
+    `CREATE FUNCTION session_append_all (batches JSONB)
+    RETURNS TABLE (n BIGINT, reached BIGINT, clash TEXT) LANGUAGE plpgsql AS $$
+    DECLARE
+      one RECORD;
+    BEGIN
+      FOR one IN SELECT b, i FROM jsonb_array_elements(batches) WITH ORDINALITY x (b, i) ORDER BY b->>0 COLLATE "C", i LOOP
+        n := one.i;
+        reached := NULL;
+        clash := NULL;
+        BEGIN
+          SELECT a.reached, a.clash INTO reached, clash FROM session_append(
+            one.b->>0, one.b->>1, (one.b->>2)::BIGINT, one.b->3, (one.b->>4)::BOOLEAN, one.b->>5) a;
+        EXCEPTION WHEN unique_violation THEN
+          reached := NULL;
+          clash := NULL;
+        END;
+        RETURN NEXT;
+      END LOOP;
+    END
+    $$`
   ]
 ]
