@@ -19,29 +19,37 @@ const plain = 32
 
 const encoder = new TextEncoder()
 
-/** At least as much as a value has in bytes, found without going through its texts. */
-export const boundOf = (value: unknown): number => {
+/** Adds up a value by its texts and by all that is in it, without going through the texts. */
+const weigh = (value: unknown, character: number, item: number): number => {
   const left = [value]
   let bytes = 0
   while (left.length > 0) {
     const one = left.pop()
-    bytes += plain
-    if (typeof one === "string") bytes += widest * one.length
-    else if (Array.isArray(one)) for (const item of one) left.push(item)
+    bytes += item
+    if (typeof one === "string") bytes += character * one.length
+    else if (Array.isArray(one)) for (const part of one) left.push(part)
     else if (typeof one === "object" && one !== null) {
-      for (const [key, item] of Object.entries(one)) {
-        bytes += widest * key.length + plain
-        left.push(item)
+      for (const [key, part] of Object.entries(one)) {
+        bytes += character * key.length + item
+        left.push(part)
       }
     }
   }
   return bytes
 }
 
-/** The bytes of a JSON value, or at least as many where these are few enough. */
+/** At least as much as a value has in bytes. */
+export const boundOf = (value: unknown): number => weigh(value, widest, plain)
+
+/** The bytes of a JSON value. */
+export const exactSizeOf = (value: unknown): number => encoder.encode(JSON.stringify(value)).length
+
+/** The bytes of a JSON value; or at least as many where these are few enough, and at most where they are far too many. */
 export const sizeOf = (value: unknown, few: number = limit): number => {
   const bound = boundOf(value)
-  return bound <= few ? bound : encoder.encode(JSON.stringify(value)).length
+  if (bound <= few) return bound
+  const least = weigh(value, 1, 0)
+  return least > 2 * few ? least : exactSizeOf(value)
 }
 
 /** The bytes of a text, or at least as many where these are few enough. */

@@ -5,9 +5,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { canonical, type Json } from "../../core/Json.ts"
-import { make as failure, type SessionError } from "../../core/SessionError.ts"
+import { make as failure } from "../../core/SessionError.ts"
 import type { Leaf, NewEntry, Service } from "../../core/SessionStore.ts"
-import { batchLimit, limit, sizeOf } from "../../support/size.ts"
+import { batchLimit, exactSizeOf, limit, sizeOf } from "../../support/size.ts"
 import { span } from "../../support/span.ts"
 import * as codec from "./codec.ts"
 import { entryIdProblem } from "./ids.ts"
@@ -41,8 +41,11 @@ const already = Effect.fnUntraced(function* (
   return isSame ? { id: last.id, step: there.step } : undefined
 })
 
-/** Checks entries that are to be appended. */
-const checked = (threadId: string, entries: ReadonlyArray<NewEntry>): Effect.Effect<Array<NewEntry>, SessionError> => {
+/** After what is larger, others get their turn of the event loop. */
+const heavy = 1024 * 1024
+
+/** Checks entries that are to be appended, and says about how many bytes they have. */
+const checked = Effect.fnUntraced(function* (threadId: string, entries: ReadonlyArray<NewEntry>) {
   const ids = new Set<string>()
   const valid: Array<NewEntry> = []
   let total = 0
@@ -53,27 +56,34 @@ const checked = (threadId: string, entries: ReadonlyArray<NewEntry>): Effect.Eff
       (ids.has(id) ? "its id is there twice" : Result.isFailure(result) ? result.failure : undefined)
     if (problem !== undefined || Result.isFailure(result)) {
       const reason = { _tag: "InvalidEntry", entry: id, problem: problem ?? "" } as const
-      return Effect.fail(failure("append", threadId, reason))
+      return yield* failure("append", threadId, reason)
     }
     const bytes = sizeOf(result.success)
     if (bytes > limit) {
-      return Effect.fail(failure("append", threadId, { _tag: "TooLarge", what: `entry ${id}`, bytes, limit }))
+      return yield* failure("append", threadId, { _tag: "TooLarge", what: `entry ${id}`, bytes, limit })
     }
     total += bytes
     ids.add(id)
     valid.push({ id, entry: result.success })
+    if (bytes > heavy) yield* Effect.yieldNow
   }
-  const together = total <= batchLimit ? total : sizeOf(valid, batchLimit)
-  if (together <= batchLimit) return Effect.succeed(valid)
+  if (total > batchLimit) {
+    total = 0
+    for (const one of valid) {
+      total += exactSizeOf(one)
+      yield* Effect.yieldNow
+    }
+  }
+  if (total <= batchLimit) return { valid, bytes: total }
   const what = `the ${valid.length} entries together`
-  return Effect.fail(failure("append", threadId, { _tag: "TooLarge", what, bytes: together, limit: batchLimit }))
-}
+  return yield* failure("append", threadId, { _tag: "TooLarge", what, bytes: total, limit: batchLimit })
+})
 
 /** The append of a store; `recent` is told of it. */
 export const makeAppend = (tables: Tables, recent: Recent): Service["append"] => {
   const append: Service["append"] = Effect.fnUntraced(function* (threadId, { behind: given, entries, leaf }) {
     const behind = given === undefined ? leaf : given
-    const valid = yield* checked(threadId, entries)
+    const { bytes, valid } = yield* checked(threadId, entries)
     if (behind !== leaf) {
       yield* threadOf(tables, "append", threadId)
       yield* pointOf(tables, "append", threadId, behind)
@@ -83,7 +93,7 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
     const appended =
       last === undefined
         ? { thread: yield* guard(tables.find(threadId)) }
-        : yield* guard(tables.append(threadId, leaf, valid, yield* Clock.currentTimeMillis, behind))
+        : yield* guard(tables.append(threadId, leaf, valid, yield* Clock.currentTimeMillis, behind, bytes))
     if ("step" in appended) {
       const reached = { id: last?.id ?? null, step: appended.step }
       recent.extend(threadId, behind, valid, reached)

@@ -72,14 +72,16 @@ export interface Tables {
   ) => Effect.Effect<"Done" | "Exists" | "Gone", Fault>
   /**
    * Refused if the leaf is another one than `leaf`, the thread is archived, or an id is taken. The entries go behind
-   * `behind`, which is visible or `null`, and mostly the leaf; the last one becomes the leaf.
+   * `behind`, which is visible or `null`, and mostly the leaf; the last one becomes the leaf. They have about so many
+   * bytes.
    */
   readonly append: (
     threadId: string,
     leaf: string | null,
     entries: ReadonlyArray<NewEntry>,
     at: number,
-    behind: string | null
+    behind: string | null,
+    bytes: number
   ) => Effect.Effect<Appended, Fault>
   /** Adds a label beside the path to the leaf. */
   readonly addLabel: (threadId: string, id: string, label: Label, at: number) => Effect.Effect<Appended, Fault>

@@ -247,6 +247,32 @@ describe("appends beside other users of the file", () => {
   )
 
   it.live(
+    "that are large give others their turns of the event loop between their entries",
+    Effect.fnUntraced(function* () {
+      yield* inFile(
+        yield* aFile,
+        Effect.fnUntraced(function* (store) {
+          yield* store.create({ threadId: "t" })
+          let turns = 0
+          const counting = yield* Effect.forkChild(
+            Effect.forever(
+              Effect.andThen(
+                Effect.yieldNow,
+                Effect.sync(() => void turns++)
+              )
+            )
+          )
+          const entry = { _tag: "Message", message: Message.human("x".repeat(2_000_000)) } as const
+          yield* store.append("t", { leaf: null, entries: ["a", "b", "c", "d"].map((id) => ({ id, entry })) })
+          yield* Fiber.interrupt(counting)
+          assert.isAtLeast(turns, 8)
+          assert.deepStrictEqual(yield* idsOf(store, "t"), ["a", "b", "c", "d"])
+        })
+      )
+    })
+  )
+
+  it.live(
     "of the version before are refused, rather than lost",
     Effect.fnUntraced(function* () {
       const file = yield* aFile

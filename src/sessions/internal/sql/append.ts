@@ -10,7 +10,7 @@ import type { NewEntry } from "../../../core/SessionStore.ts"
 import { encode } from "../codec.ts"
 import { key } from "../ids.ts"
 import type { Fault, NewThread } from "../tables.ts"
-import { first, insertAll, rows, toFault, transaction } from "./client.ts"
+import { first, rows, toFault, transaction } from "./client.ts"
 import type { Entries } from "./entries.ts"
 import { type Due, group } from "./group.ts"
 import { nullable, nullableNumber, number } from "./rows.ts"
@@ -133,21 +133,16 @@ export const appendSqlite = (sql: SqlClient, { visible }: Pick<Entries, "visible
     const row = yield* first(sql`SELECT coalesce(max(pk), 0) AS last FROM session_entries`)
     const last = row === undefined ? 0 : number(row, "last")
     const { pk, step } = place
-    const added = entries.map(({ entry, id }, n) => ({
-      pk: last + 1 + n,
-      thread: number(thread, "key"),
-      id,
-      parent: n === 0 ? pk : last + n,
-      step: step + 1 + n,
-      at,
-      kind: entry._tag,
-      body: encode(entry)
-    }))
-    yield* insertAll(sql, "session_entries", added)
-    const end = added.at(-1)
-    yield* rows(sql`UPDATE session_threads SET leaf = ${end?.pk ?? null}, leaf_id = ${end?.id ?? null},
-      step = ${end?.step ?? 0} WHERE key = ${number(thread, "key")}`)
-    return end?.step ?? 0
+    for (const [n, { entry, id }] of entries.entries()) {
+      const body = encode(entry)
+      if (body.length > large) yield* Effect.yieldNow
+      yield* rows(sql`INSERT INTO session_entries (pk, thread, id, parent, step, at, kind, body) VALUES (${last + 1 + n},
+        ${number(thread, "key")}, ${id}, ${n === 0 ? pk : last + n}, ${step + 1 + n}, ${at}, ${entry._tag}, ${body})`)
+      if (body.length > large) yield* Effect.yieldNow
+    }
+    yield* rows(sql`UPDATE session_threads SET leaf = ${last + entries.length}, leaf_id = ${entries.at(-1)?.id ?? null},
+      step = ${step + entries.length} WHERE key = ${number(thread, "key")}`)
+    return step + entries.length
   })
   return (batch) =>
     Effect.catchIf(

@@ -16,6 +16,9 @@ import { nullable, number, threadColumns, toStored, toThread } from "./rows.ts"
 import { searchPostgres } from "./searchPostgres.ts"
 import { searchSqlite } from "./searchSqlite.ts"
 
+/** An append of about so many bytes would take a connection for milliseconds. */
+const large = 1024 * 1024
+
 /** Tables in a database that has been migrated. */
 export const make = (sql: SqlClient): Tables => {
   const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
@@ -178,13 +181,16 @@ export const make = (sql: SqlClient): Tables => {
         })
       ),
 
-    append: (threadId, leaf, entries, at, behind) => {
+    append: (threadId, leaf, entries, at, behind, bytes) => {
       const batch = { threadId, leaf, entries, at, behind }
       const general = append(batch)
-      return Effect.flatMap(own === undefined ? general : inTransaction(sql, general, own.append(batch)), (outcome) =>
-        typeof outcome === "number"
-          ? Effect.succeed<Appended>({ _tag: "Done", step: outcome })
-          : settle(threadId, entries, outcome)
+      // What is large is written entry by entry, so that others get their turn of the event loop.
+      return Effect.flatMap(
+        own === undefined || bytes > large ? general : inTransaction(sql, general, own.append(batch)),
+        (outcome) =>
+          typeof outcome === "number"
+            ? Effect.succeed<Appended>({ _tag: "Done", step: outcome })
+            : settle(threadId, entries, outcome)
       )
     },
 

@@ -79,8 +79,9 @@ const stream = (
 /** The connection that `effect/sql` asks for, on an open database. */
 const fromDatabase = (database: DatabaseSync, written: (bytes: number) => void): SqliteConnection => {
   const cached = makeCache(database)
-  const told = (prepared: Prepared): Prepared => {
-    if (!prepared.isReader) written(0)
+  const told = (prepared: Prepared, params: ReadonlyArray<unknown>): Prepared => {
+    if (!prepared.isReader)
+      written(params.reduce<number>((sum, one) => sum + (typeof one === "string" ? one.length : 8), 0))
     return prepared
   }
   return {
@@ -88,7 +89,7 @@ const fromDatabase = (database: DatabaseSync, written: (bytes: number) => void):
     written,
     isTransaction: () => database.isTransaction,
     execute: (sql, params, transformRows) => {
-      const rows = touch((safe) => Result.flatMap(cached(sql), (prepared) => run(told(prepared), params, safe)))
+      const rows = touch((safe) => Result.flatMap(cached(sql), (prepared) => run(told(prepared, params), params, safe)))
       return transformRows === undefined ? rows : Effect.map(rows, transformRows)
     },
     executeUnprepared: (sql, params, transformRows) => {
@@ -133,8 +134,8 @@ export const open = Effect.fnUntraced(function* (
   })
   const keepShort = (pages: number) => () => database.exec(`PRAGMA wal_autocheckpoint = ${pages}`)
   if (file === inMemory) return fromDatabase(database, () => undefined)
-  // For the case that the other thread is not fast enough: 64 MiB of log at most; without it, 16.
-  yield* attempt(keepShort(32_768))
+  // For the case that the other thread is not fast enough: 256 MiB of log at most; without it, 16.
+  yield* attempt(keepShort(131_072))
   const written = yield* Checkpoints.make(resolve(file), keepShort(8192))
   return fromDatabase(database, written)
 })
