@@ -102,15 +102,17 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
     return yield* Inside.working(attempt, converse(attempt, place, 1, ready, input, rest))
   }
   const place = `session:${ready.definition.name}:${session}`
-  const lock = attempt.sessions.get(place) ?? Semaphore.makeUnsafe(1)
-  attempt.sessions.set(place, lock)
+  const sessions = (attempt.sessions ??= new Map<string, Semaphore.Semaphore>())
+  const lock = sessions.get(place) ?? Semaphore.makeUnsafe(1)
+  sessions.set(place, lock)
   return yield* Inside.working(
     attempt,
     // A conversation goes on from input to input: one after the other.
     lock.withPermits(1)(
       Effect.suspend(() => {
-        const nth = (attempt.seen.get(place) ?? 0) + 1
-        attempt.seen.set(place, nth)
+        const seen = (attempt.seen ??= new Map<string, number>())
+        const nth = (seen.get(place) ?? 0) + 1
+        seen.set(place, nth)
         return converse(attempt, place, nth, ready, input, rest)
       })
     )

@@ -108,15 +108,15 @@ export const attempted = <A, E>(
   live: Live,
   call: OpenCall,
   work: Effect.Effect<A, E, unknown>,
-  told: (attempt: Attempt, done: Effect.Effect<A, E, unknown>) => Effect.Effect<A, E, unknown> = (_, done) => done
+  told?: ((attempt: Attempt, done: Effect.Effect<A, E, unknown>) => Effect.Effect<A, E, unknown>) | undefined
 ): Effect.Effect<A, E, unknown> =>
   Effect.suspend(() => {
     const attempt = begin(live, call)
     const done = Effect.onExitPrimitive(inContext(live, call, work, attempt), (exit) => {
       attempt.over = true
-      return exit._tag === "Success" ? drifted(attempt) : undefined
+      return live.inside !== undefined && exit._tag === "Success" ? drifted(attempt) : undefined
     })
-    const whole = told(attempt, done)
+    const whole = told === undefined ? done : told(attempt, done)
     return live.compiled.suspends ? Effect.raceFirst(whole, untilStill(attempt)) : whole
   })
 
@@ -160,9 +160,8 @@ const untilStill = (attempt: Attempt): Effect.Effect<never> =>
   })
 
 const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {
-  const work = attempted(live, call, contain(call.name, prepared.execute), (attempt, done) =>
-    call.left === undefined ? done : whole(attempt, done)
-  )
+  const told = call.left === undefined ? undefined : whole
+  const work = attempted(live, call, contain(call.name, prepared.execute), told)
   const limit = call.outer === undefined ? tool.outputLimit : undefined
   if (limit === undefined) return work
   return Effect.mapBoth(work, {

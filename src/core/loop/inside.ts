@@ -135,11 +135,11 @@ export const begin = (live: Live, call: OpenCall): Attempt => {
   return {
     live,
     call,
-    seen: new Map(),
-    sessions: new Map(),
+    seen: undefined,
+    sessions: undefined,
     active: 0,
-    waiting: [],
-    wake: new Set(),
+    waiting: undefined,
+    wake: undefined,
     onStill: undefined,
     over: false
   }
@@ -196,8 +196,9 @@ export const forgetOthers = (live: Live, open: ReadonlyArray<string>): void => {
 /** The place of something that is begun in an attempt. What it was given tells it from others of its name. */
 export const claim = (attempt: Attempt, kind: string, name: string, given?: Json): string => {
   const what = given === undefined ? `${kind}:${name}` : `${kind}:${name}:${digest(given)}`
-  const nth = (attempt.seen.get(what) ?? 0) + 1
-  attempt.seen.set(what, nth)
+  const seen = (attempt.seen ??= new Map<string, number>())
+  const nth = (seen.get(what) ?? 0) + 1
+  seen.set(what, nth)
   return `${what}#${nth}`
 }
 
@@ -241,6 +242,7 @@ export const keep = ({ call, live }: Attempt, place: string, done: Done): void =
 
 /** True for a place that was claimed in an attempt. */
 const isSeen = ({ seen }: Attempt, place: string): boolean => {
+  if (seen === undefined) return false
   const end = place.lastIndexOf("#")
   return seen.has(place) || Number(place.slice(end + 1)) <= (seen.get(place.slice(0, end)) ?? 0)
 }
@@ -370,7 +372,7 @@ export const working = <A, E, R>(attempt: Attempt, work: Effect.Effect<A, E, R>)
     attempt.active++
     return Effect.onExitPrimitive(work, () => {
       attempt.active--
-      for (const wake of attempt.wake) wake()
+      if (attempt.wake !== undefined) for (const wake of attempt.wake) wake()
       return undefined
     })
   })
@@ -378,21 +380,22 @@ export const working = <A, E, R>(attempt: Attempt, work: Effect.Effect<A, E, R>)
 /** Looks whether nothing is at work, once whoever just ended had the time to begin something else. */
 const untilStill = (attempt: Attempt): Effect.Effect<never> =>
   Effect.gen(function* () {
+    const woken = (attempt.wake ??= new Set<() => void>())
     while (true) {
       yield* Effect.yieldNow
       if (attempt.active === 0) {
         attempt.over = true
-        attempt.onStill?.(attempt.waiting)
+        attempt.onStill?.(attempt.waiting ?? [])
         return yield* Effect.never
       }
       yield* Effect.callback<void>((resume) => {
         const wake = (): void => {
-          attempt.wake.delete(wake)
+          woken.delete(wake)
           resume(Effect.void)
         }
-        attempt.wake.add(wake)
+        woken.add(wake)
         return Effect.sync(() => {
-          attempt.wake.delete(wake)
+          woken.delete(wake)
         })
       })
     }
@@ -404,7 +407,7 @@ const untilStill = (attempt: Attempt): Effect.Effect<never> =>
  */
 export const park = (attempt: Attempt, requests: ReadonlyArray<Request>): Effect.Effect<never> =>
   Effect.suspend(() => {
-    attempt.waiting.push(...requests)
+    attempt.waiting = [...(attempt.waiting ?? []), ...requests]
     // Whoever waits counts as being at work, and does no more.
     attempt.active--
     return Effect.onExitPrimitive(Effect.interruptible(untilStill(attempt)), () => {

@@ -85,13 +85,13 @@ export interface Attempt {
   readonly live: Live
   readonly call: OpenCall
   /** How often each thing was begun. */
-  readonly seen: Map<string, number>
+  seen: Map<string, number> | undefined
   /** The locks of conversations that go on from input to input. */
-  readonly sessions: Map<string, Semaphore.Semaphore>
+  sessions: Map<string, Semaphore.Semaphore> | undefined
   active: number
-  readonly waiting: Array<Request>
+  waiting: Array<Request> | undefined
   /** Wakes whoever waits, to look whether all do. */
-  readonly wake: Set<() => void>
+  wake: Set<() => void> | undefined
   /** Is told that nothing is at work in the attempt, and something waits. */
   onStill: ((requests: ReadonlyArray<Request>) => void) | undefined
   /** Set when the attempt has ended: nothing may begin in it any more. */
