@@ -13,7 +13,7 @@ import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
-import { bind } from "./inside.ts"
+import { attemptKey, type Bound } from "./inside.ts"
 import { type Attempt, emit, type Live, type OpenCall } from "./live.ts"
 
 /** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
@@ -163,7 +163,8 @@ export const inContext = <A, E>(
   attempt?: Attempt
 ): Effect.Effect<A, E, unknown> => {
   const { id: callId, name: toolName } = call
-  const context: ToolContext["Service"] = {
+  const context: ToolContext["Service"] & Bound = {
+    [attemptKey]: attempt,
     agent: live.run.agent,
     path: live.run.path,
     runId: live.run.runId,
@@ -183,7 +184,6 @@ export const inContext = <A, E>(
     ask: (question) => live.doors.ask(attempt, question),
     step: (name, work, schema) => live.doors.step(attempt, name, work, schema)
   }
-  if (attempt !== undefined) bind(context, attempt)
   return Effect.provideService(work, ToolContext, context)
 }
 

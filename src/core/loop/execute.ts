@@ -108,7 +108,7 @@ export const attempted = <A, E>(
   live: Live,
   call: OpenCall,
   work: Effect.Effect<A, E, unknown>,
-  told?: ((attempt: Attempt, done: Effect.Effect<A, E, unknown>) => Effect.Effect<A, E, unknown>) | undefined
+  told?: (attempt: Attempt, done: Effect.Effect<A, E, unknown>) => Effect.Effect<A, E, unknown>
 ): Effect.Effect<A, E, unknown> =>
   Effect.suspend(() => {
     const attempt = begin(live, call)

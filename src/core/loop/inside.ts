@@ -116,15 +116,16 @@ const progressOf = (live: Live): ReadonlyArray<readonly [string, Json]> => [
   ["u", fromUnknown({ usage: live.run.usage, rounds: live.run.round })]
 ]
 
-const attempts = new WeakMap<object, Attempt>()
+/** The key of {@link Bound}. A WeakMap would cost more than all else of an attempt. */
+export const attemptKey = Symbol("effect-deepagents/attempt")
 
-/** Ties what a tool is given to the attempt that it is given it in. */
-export const bind = (context: ToolContext["Service"], attempt: Attempt): void => {
-  attempts.set(context, attempt)
+/** The attempt that a tool works in, in what it is given; `undefined` where something is asked of it that is no call. */
+export interface Bound {
+  readonly [attemptKey]?: Attempt | undefined
 }
 
-/** The attempt that a tool works in; `undefined` where something is asked of it that is no call. */
-export const attemptOf = (context: ToolContext["Service"]): Attempt | undefined => attempts.get(context)
+/** The attempt that a tool works in. */
+export const attemptOf = (context: ToolContext["Service"] & Bound): Attempt | undefined => context[attemptKey]
 
 /** True where records are of use: the call may be run again, by a run that is resumed. */
 export const isKept = (live: Live): boolean => live.compiled.suspends || isJournaled(live)
