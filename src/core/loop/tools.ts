@@ -52,10 +52,9 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
     live,
     all.filter((call) => call.wasDone !== true)
   )
-  const inside = all.flatMap((call) => call.suspended ?? [])
-  if (inside.length > 0) return yield* suspendInside(live, message, all, inside)
+  if (all.some((call) => call.suspended !== undefined)) return yield* suspendInside(live, message, all)
   yield* settle(live)
-  yield* resolved(live)
+  if (live.suspension !== null) yield* resolved(live)
   let direct: ToolOutput.ToolOutput | undefined
   const failed = new Set<string>()
   const mayPass = new Set<string>()
@@ -102,12 +101,8 @@ const runAll = Effect.fnUntraced(function* (live: Live, all: ReadonlyArray<Call>
 })
 
 /** Suspends the run at the first call in which something waits. Answers to calls behind it are kept until it is done. */
-const suspendInside = Effect.fnUntraced(function* (
-  live: Live,
-  message: Message.AiMessage,
-  all: ReadonlyArray<Call>,
-  pending: ReadonlyArray<Request>
-) {
+const suspendInside = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage, all: ReadonlyArray<Call>) {
+  const pending = all.flatMap((call) => call.suspended ?? [])
   const first = all.findIndex((call) => call.suspended !== undefined)
   const behind = all.slice(first)
   const decisions = live.suspension?.decisions ?? []
@@ -142,7 +137,7 @@ export const settle = Effect.fnUntraced(function* (live: Live) {
   for (const call of live.batch) {
     if (call.answered) continue
     call.answered = true
-    yield* numberSources(live, call)
+    if (hasSources(call)) yield* numberSources(live, call)
     yield* append(live, answer(live, call))
     forget(live, call.id)
   }
@@ -182,6 +177,9 @@ export const resolved = (live: Live): Effect.Effect<void> => {
   const { state } = live.run
   return Effect.flatMap(state.get(suspension), (left) => (left === null ? Effect.void : state.set(suspension, null)))
 }
+
+const hasSources = ({ outcome }: OpenCall): boolean =>
+  outcome !== undefined && "output" in outcome && outcome.output.sources !== undefined
 
 /** Numbers the sources of a call's output, and lists them behind it. */
 const numberSources = (live: Live, call: OpenCall): Effect.Effect<void> => {
