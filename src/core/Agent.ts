@@ -230,7 +230,8 @@ export interface Program<in In = string, out Output = string, out E = never, out
  * `run` is the failure of the run, and what is resumed after it makes the call again that failed. A thread that is given
  * a new input in place of the answer has given up on the old one.
  *
- * There is no model: of its own `middleware`, the hooks around turns of a model never run, but all that is `inherit`
+ * `reaches` are the names of its sub-agents' tools (`Agent.toolNames`): a rule of a middleware about such a tool is not
+ * taken for a misspelt one. There is no model: of its own `middleware`, the hooks around turns of a model never run, but all that is `inherit`
  * holds in its sub-agents, and gates and `wrapToolCall` hold for its calls. Messages that are sent into the run are not
  * taken: they stay `undelivered`.
  *
@@ -251,6 +252,7 @@ export const program = <
   readonly output?: Schema.ConstraintCodec<Output, unknown> | StandardSchema<Output> | undefined
   readonly tools?: Tools | undefined
   readonly middleware?: Stack | undefined
+  readonly reaches?: ReadonlySet<string> | undefined
   readonly run: (input: NoInfer<In>) => Effect.Effect<NoInfer<Output>, E, R>
 }): Program<
   In,
@@ -261,7 +263,7 @@ export const program = <
     ToolContext
   >
 > => {
-  const { description = "", input, middleware = [], name, output, run, tools = [] } = options
+  const { description = "", input, middleware = [], name, output, reaches, run, tools = [] } = options
   const asked = input === undefined ? text : fromSchema(input, "the input")
   return {
     ...fromDefinition({
@@ -278,6 +280,7 @@ export const program = <
       parameters: {},
       layers: [],
       program: {
+        reaches: reaches ?? new Set(),
         schema: input,
         input: asked,
         output: output === undefined ? text : fromSchema(output, "the output"),

@@ -118,8 +118,8 @@ export interface DurableAgent<in out O, in out E, out R> {
 
 /**
  * Makes a durable agent. `name` is the name of the workflow: what is stored goes by it, so keep it. An agent with an
- * `output` schema, or with middleware that fails with errors of its own, has to say their schemas (`output`, `error`):
- * outcomes and failures are stored. (Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)`
+ * `output` schema, or with middleware or a program that fails with errors of its own, has to say their schemas (`output`,
+ * `error`): outcomes and failures are stored. (Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)`
  * written in here.)
  *
  * @category constructors

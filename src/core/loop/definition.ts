@@ -37,6 +37,7 @@ export interface Definition {
 
 /** The effect that stands in the place of rounds with a model, and how it is told its input and tells its output. */
 export interface Program {
+  readonly reaches: ReadonlySet<string>
   readonly schema: Schema.ConstraintCodec<unknown, unknown> | StandardSchema | undefined
   readonly input: TextCodec
   readonly output: TextCodec
@@ -157,7 +158,10 @@ export const compile = (
   const offers = hooks(middleware, "tools")
   const tools = [...definition.tools, ...offers.flatMap((offer) => (typeof offer === "function" ? [] : offer))]
   const slots = hooks(middleware, "state").flat()
-  const reach = new Set(tools.flatMap((tool) => [tool.name, ...(tool.reaches ?? [])]))
+  const reach = new Set([
+    ...tools.flatMap((tool) => [tool.name, ...(tool.reaches ?? [])]),
+    ...(definition.program?.reaches ?? [])
+  ])
   return {
     definition,
     problem: findProblem(definition, tools, slots) ?? refused(definition.middleware, tools, reach),

@@ -18,7 +18,7 @@ import { ToolRetry } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import * as journal from "../journal.ts"
 
-const suspendable = Middleware.suspending({ name: "suspendable", inherit: true })
+const { suspendable } = Middleware
 
 const recorder = () => {
   const ran: Array<string> = []

@@ -14,7 +14,7 @@ import {
   ToolError,
   ToolOutput
 } from "effect-deepagents"
-import { Subagents } from "effect-deepagents/middleware"
+import { HumanInTheLoop, Subagents } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as journal from "../journal.ts"
@@ -387,6 +387,26 @@ describe("a program as a sub-agent", () => {
         })
       )
     )
+  )
+})
+
+describe("a rule about tools of a program's sub-agents", () => {
+  it.effect("is no misspelt one where the program says which these are, also to whoever uses the program", () =>
+    Effect.gen(function* () {
+      const child = Agent.make({ name: "child", prompt: "", tools: [act([], "pay")] })
+      const made = (reaches?: ReadonlySet<string>) =>
+        Agent.program({
+          name: "program",
+          reaches,
+          middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })],
+          run: (text) => Agent.answer(child, text)
+        })
+      const refused = yield* Effect.flip(Agent.run(made(), "pay it"))
+      assert.isTrue(refused._tag === "AgentError" && refused.reason._tag === "InvalidAgent")
+      const program = made(Agent.toolNames(child))
+      assert.strictEqual((yield* Agent.run(program, "pay it")).pending.length, 1)
+      assert.isTrue(Agent.asTool(program).reaches?.has("pay"))
+    }).pipe(Effect.provide(model))
   )
 })
 
