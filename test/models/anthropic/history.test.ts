@@ -59,13 +59,20 @@ const own: Own = {
     { anthropic: { layout: ["said", "call", "said"] } },
     {
       anthropic: {
+        container: "container_1",
         layout: ["call", { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }, "said"]
       }
     },
-    { anthropic: { layout: [{ type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }] } },
+    {
+      anthropic: {
+        container: "container_1",
+        layout: [{ type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }]
+      }
+    },
     { anthropic: { layout: [{ type: "tool_result" }, 7] } },
     {
       anthropic: {
+        container: "container_1",
         layout: [
           { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "cut \uD83D" } },
           { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] },

@@ -185,8 +185,13 @@ const checkTools = (body: Part): ReadonlyArray<string> => {
 /** Code that runs and called a tool waits for the result in its container. */
 const checkContainer = (body: Part): ReadonlyArray<string> => {
   const messages = list(body["messages"])
-  const asked = list(messages.at(-2)?.["content"]).some(
-    (part) => part["type"] === "tool_use" && isPart(part["caller"]) && part["caller"]["type"] !== "direct"
+  const said = list(messages.at(-2)?.["content"])
+  const ended = new Set(said.map((part) => part["tool_use_id"]))
+  const runs = new Set(
+    said.flatMap((part) => (part["type"] === "server_tool_use" && !ended.has(part["id"]) ? [part["id"]] : []))
+  )
+  const asked = said.some(
+    (part) => part["type"] === "tool_use" && isPart(part["caller"]) && runs.has(part["caller"]["tool_id"])
   )
   const container = isPart(body["container"]) ? body["container"]["id"] : body["container"]
   return asked && typeof container !== "string"
