@@ -319,6 +319,56 @@ describe("a program that is run again", () => {
   )
 })
 
+describe("a program that is stopped as it is resumed", () => {
+  it.effect("keeps what was decided, and what it waits for", () =>
+    Effect.gen(function* () {
+      const ran: Array<string> = []
+      let waits = true
+      const slow = Tool.make("slow", {
+        description: "",
+        parameters: {},
+        annotations: { idempotent: true },
+        execute: () => (waits ? Effect.never : Effect.succeed("slow"))
+      })
+      const program = Agent.program({
+        name: "program",
+        tools: [slow, act(ran, "pay")],
+        middleware: [asking("slow", "pay")],
+        run: Effect.fnUntraced(function* (text) {
+          const { call } = yield* ToolContext.ToolContext
+          const both = yield* Effect.all([call("slow", {}), call("pay", { on: text })], { concurrency: 2 })
+          return both.map(ToolOutput.text).join(", ")
+        })
+      })
+      const threads: Record<string, journal.Stored> = {}
+      yield* Effect.gen(function* () {
+        const first = yield* Agent.run(program, "x", { threadId: "t" })
+        const decisions = first.pending
+          .filter(({ toolName }) => toolName === "slow")
+          .map((request) => Approval.approve(request))
+        assert.strictEqual(decisions.length, 1)
+        const handle = yield* Agent.start(program, Checkpoint.resume(undefined, { decisions }), { threadId: "t" })
+        yield* handle.events.pipe(
+          Stream.filter(({ _tag }) => _tag === "ToolCalled"),
+          Stream.runHead
+        )
+        yield* handle.interrupt
+        waits = false
+        // What was decided needs no second decision; the other one still waits.
+        const second = yield* Agent.resume(program, { threadId: "t" })
+        assert.deepStrictEqual(
+          second.pending.map(({ id }) => id),
+          first.pending.filter(({ toolName }) => toolName === "pay").map(({ id }) => id)
+        )
+        const last = second.pending.map((request) => Approval.approve(request))
+        const third = yield* Agent.resume(program, { threadId: "t", decisions: last })
+        assert.strictEqual(third.text, "slow, pay did x")
+        assert.deepStrictEqual(ran, ["pay x"])
+      }).pipe(Effect.provide(journal.layer(threads)))
+    })
+  )
+})
+
 describe("a program as a sub-agent", () => {
   it.effect("is a tool with the parameters of its input", () =>
     Effect.gen(function* () {
