@@ -155,7 +155,7 @@ export const layerState: Layer.Layer<Backend> = layerOf(
 
 /**
  * The state of a run that starts with files, for the `state` of `Agent.run`. A path that can't be one makes the
- * operations of that run fail with `Unavailable`.
+ * operations of that run fail with `Unavailable`; a value that can't be read ends the run (`InvalidState`).
  *
  * @category getters
  * @since 0.1.0

@@ -339,11 +339,26 @@ describe("MemoryBackend.layerState", () => {
     })
   )
 
-  it.effect("a state that holds no files of ours makes them unavailable, and says where", () =>
+  it.effect("a file that can't be read from the state ends the run, and says where", () =>
+    Effect.gen(function* () {
+      for (const value of [{ text: 1 }, { base64: "?" }, "text", 1]) {
+        const state: AgentState.Snapshot = { "files/b": { text: "b" }, "files/a": value }
+        for (const step of [
+          use((backend) => backend.ls("/")),
+          use((backend) => backend.write("/a", "over it")),
+          use((backend) => backend.read("/b"))
+        ]) {
+          const error = yield* Effect.flip(inState([step], state))
+          if (error._tag !== "AgentError" || error.reason._tag !== "InvalidState") return assert.fail(error.message)
+          assert.strictEqual(error.reason.slot, "files/a")
+        }
+      }
+    })
+  )
+
+  it.effect("a state whose files have no place makes them unavailable, and says where", () =>
     Effect.gen(function* () {
       const broken: ReadonlyArray<readonly [AgentState.Snapshot, string]> = [
-        [{ "files/a": { text: 1 } }, "files/a"],
-        [{ "files/a": { base64: "?" } }, "files/a"],
         [MemoryBackend.snapshot({ "../a": "" }), "files/../a"],
         [MemoryBackend.snapshot({ "/a": "", "/a/b": "" }), "files/a"],
         [MemoryBackend.snapshot({ "/": "" }), "files/"]

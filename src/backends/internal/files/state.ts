@@ -73,18 +73,13 @@ const makeFile = (content: Content, modifiedAt?: number): MemoryFiles.File => {
   return { kind: "file", content, size: bytes.length, version: versionOf(bytes), ...at }
 }
 
-/** Reads the value of a slot. A saved value that can't be read is a defect to it, but not to us. */
-const get = (store: AgentState.Store, path: string): Effect.Effect<Saved | null, InvalidEncoding> =>
-  Effect.catchDefect(store.get(slotOf(path)), (defect) =>
-    defect instanceof InvalidEncoding ? Effect.fail(defect) : Effect.die(defect)
-  )
-
 const load = (store: AgentState.Store): Effect.Effect<Common, InvalidEncoding> =>
   Effect.gen(function* () {
     const tree = Tree.make<MemoryFiles.File>()
     for (const name of yield* store.names(`${prefix}/`)) {
       const path = yield* Effect.fromResult(pathOf(name))
-      const saved = yield* get(store, path)
+      // A value that can't be read ends the run, as that of any other slot does.
+      const saved = yield* store.get(slotOf(path))
       if (saved === null) continue
       if (!tree.put(path, makeFile(contentOf(saved), saved.modifiedAt))) return yield* Effect.fail(inTheWay(path))
     }
