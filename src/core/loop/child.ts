@@ -26,7 +26,7 @@ import { type Attempt, emit, type Live, liveOf, offer, save } from "./live.ts"
 import type { End } from "./records.ts"
 
 /** The parameters of a sub-agent as a tool. */
-export const taskParameters = {
+const taskParameters = {
   task: Schema.String.annotate({
     description: "The task, in full: the sub-agent sees nothing of this conversation, and only its answer comes back."
   })
