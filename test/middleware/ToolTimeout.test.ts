@@ -1,13 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Stream } from "effect"
-import { Agent, Message, Tool } from "effect-deepagents"
+import { Clock, Effect, Layer, Stream } from "effect"
+import { Agent, Approval, Message, Question, Tool, ToolContext } from "effect-deepagents"
 import { ToolTimeout } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import { inBackground, prompt } from "./run.ts"
 
 /** An agent whose model calls each of these tools once, all at once. */
-const calling = (options: Parameters<typeof ToolTimeout.make>[0], tools: ReadonlyArray<Tool.Tool>) =>
+const calling = (
+  options: Parameters<typeof ToolTimeout.make>[0],
+  tools: ReadonlyArray<Tool.Tool<ToolContext.ToolContext>>
+) =>
   Agent.run(
     Agent.make({ name: "agent", prompt: "You are tested.", tools, middleware: [ToolTimeout.make(options)] }),
     prompt
@@ -120,4 +123,42 @@ describe("ToolTimeout", () => {
       assert.deepStrictEqual(answers, [["quick", "done"]])
     })
   )
+})
+
+describe("ToolTimeout and people", () => {
+  const asking = (work: number) =>
+    calling({ default: "50 millis" }, [
+      Tool.make("asks", {
+        description: "Asks, then works",
+        parameters: {},
+        execute: Effect.fnUntraced(function* () {
+          const { ask } = yield* ToolContext.ToolContext
+          yield* ask(Question.confirm("Go on?"))
+          yield* Effect.sleep(work)
+          return "done"
+        })
+      })
+    ]).pipe(
+      Effect.provide(
+        Layer.succeed(Approval.Approvals, {
+          decide: (request) => Effect.as(Effect.sleep(200), Approval.respond(request, true))
+        })
+      )
+    )
+
+  for (const [work, expected] of [
+    [40, "done"],
+    [60, "was given 50ms and was stopped"]
+  ] as const) {
+    it.effect(`the time that a person thinks does not count, ${work} ms of work do`, () =>
+      Effect.gen(function* () {
+        const run = yield* inBackground(asking(work))
+        yield* TestClock.adjust(200)
+        assert.isFalse(yield* run.isDone)
+        yield* TestClock.adjust(100)
+        const [answer] = yield* run.result
+        assert.include(answer?.[1], expected)
+      })
+    )
+  }
 })

@@ -9,8 +9,8 @@ import type { Run } from "../../core/Run.ts"
 export const now = (run: Run, callId?: string): Effect.Effect<number> =>
   Effect.zipWith(Clock.currentTimeMillis, run.waited(callId), (time, waited) => time - waited)
 
-/** While somebody is waited for, no time passes; so often is looked whether that is over. */
-const often = 100
+/** While somebody is waited for, no time passes: no more often is looked whether that is over, and no end is later by more. */
+const often = 10
 
 /** Ends when the time by {@link now} has come. */
 export const until = Effect.fnUntraced(function* (run: Run, time: number, callId?: string) {
