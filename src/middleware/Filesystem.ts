@@ -220,8 +220,10 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
         ? next(request)
         : Stream.unwrap(Effect.map(shownOf(run, view, request.tools), (messages) => next({ ...request, messages })))
     },
-    wrapToolCall: (call, next, run) =>
-      Effect.flatMap(next(call), (output) => {
+    wrapToolCall: (call, next, run) => {
+      // What goes to a tool stays whole.
+      if (call.parent !== undefined) return next(call)
+      return Effect.flatMap(next(call), (output) => {
         const isForUser = output.returnDirect && !output.isError
         if (isForUser || call.annotations.paged === true || lengthOf(output.content) <= resultLimit) {
           return Effect.succeed(output)
@@ -231,5 +233,6 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
           shown === undefined ? output : { ...output, content: [Content.text(shown), ...notText(output.content)] }
         )
       })
+    }
   })
 }
