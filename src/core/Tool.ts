@@ -139,6 +139,8 @@ export interface Tool<out R = never> {
   readonly problem?: string | undefined
 }
 
+const OwnId = "~effect-deepagents/Tool/Own"
+
 /**
  * A tool whose calls need a decision. An agent that has one needs `Approvals`, which is asked while the run waits, or a
  * middleware that can suspend the run (then `undefined` may be its answer).
@@ -148,6 +150,8 @@ export interface Tool<out R = never> {
  */
 export interface NeedingApproval<out R = never> extends Tool<R | Approvals> {
   readonly needsApproval: true
+  /** What it needs itself. */
+  readonly [OwnId]?: (() => R) | undefined
 }
 
 /**
@@ -200,8 +204,8 @@ export type Made<R, Always, Answer> = [Always | Answer] extends [never]
   ? Tool<R>
   : NeedingApproval<R | (Answer extends Effect.Effect<boolean, never, infer R2> ? R2 : never)>
 
-/** A type as it was given: where a tool is wanted of any kind, nothing is inferred for it from there. */
-type Given<T> = T extends infer Own ? Own : never
+/** A type as it is: where a tool is wanted of any kind, nothing is inferred for it from there. */
+type Same<T> = T extends infer Own ? Own : never
 
 /** Parameters by their names. */
 type Fields = { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown> }
@@ -231,6 +235,36 @@ export type Arguments<P> =
       : P extends Fields
         ? Schema.Struct<P>["Type"]
         : never
+
+const TakesId = "~effect-deepagents/Tool/Takes"
+
+/**
+ * The type of the arguments that a tool takes, as JSON: what `ToolContext.call` is given. A tool that is known by its
+ * name, or its `Tool` type alone, takes any.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Takes<in Args> {
+  readonly [TakesId]?: ((args: Args) => void) | undefined
+}
+
+type Encoded<P> =
+  P extends Schema.ConstraintCodec<unknown, infer I>
+    ? I
+    : P extends StandardSchema
+      ? JsonObject
+      : P extends Fields
+        ? Schema.Struct<P>["Encoded"]
+        : JsonObject
+
+/**
+ * The arguments of a tool with these parameters, as JSON.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Given<P> = Encoded<P> extends JsonObject ? Encoded<P> : JsonObject
 
 /**
  * The options of any tool beside its parameters and its work. One that runs agents says by `reaches` which tools these
@@ -380,7 +414,7 @@ export const make = <
     readonly needsApproval?: Always | ((args: Arguments<P>) => Answer) | undefined
     readonly reconcile?: ((args: Arguments<P>) => Effect.Effect<Reconciled, unknown, R2>) | undefined
   }
-): Made<R | Given<R2>, Always, Answer> =>
+): Made<R | Same<R2>, Always, Answer> & Takes<Given<P>> =>
   assemble<Arguments<P>, E, R | R2, Always, Answer>(
     name,
     options,
@@ -389,7 +423,7 @@ export const make = <
     options.needsApproval,
     options.reconcile
     // What is given is what it is.
-  ) as Made<R | Given<R2>, Always, Answer>
+  ) as Made<R | Same<R2>, Always, Answer> & Takes<Given<P>>
 
 /**
  * Makes a tool from a JSON Schema, for tools that are only known at run time (MCP, OpenAPI). Arguments are checked
@@ -406,7 +440,7 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
     readonly needsApproval?: Always | ((args: JsonObject) => Answer) | undefined
     readonly reconcile?: ((args: JsonObject) => Effect.Effect<Reconciled, unknown, R2>) | undefined
   }
-): Made<R | Given<R2>, Always, Answer> =>
+): Made<R | Same<R2>, Always, Answer> =>
   assemble<JsonObject, E, R | R2, Always, Answer>(
     name,
     options,
@@ -415,7 +449,7 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
     options.needsApproval,
     options.reconcile
     // What is given is what it is.
-  ) as Made<R | Given<R2>, Always, Answer>
+  ) as Made<R | Same<R2>, Always, Answer>
 
 /**
  * Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked.

@@ -9,7 +9,7 @@ import type { Json, JsonObject } from "./Json.ts"
 import type { Message } from "./Message.ts"
 import type { Question } from "./Question.ts"
 import type { Run } from "./Run.ts"
-import type { Tool } from "./Tool.ts"
+import type { Takes, Tool } from "./Tool.ts"
 import type { ToolError } from "./ToolError.ts"
 import type { ToolOutput } from "./ToolOutput.ts"
 
@@ -51,7 +51,10 @@ export class ToolContext extends Context.Service<
     readonly messages: Effect.Effect<ReadonlyArray<Message>>
     readonly run: Run
     readonly call: {
-      <R>(tool: Tool<R>, args: JsonObject): Effect.Effect<ToolOutput, ToolError, Exclude<R, ToolContext>>
+      <R, Args extends JsonObject>(
+        tool: Tool<R> & Takes<Args>,
+        args: NoInfer<Args>
+      ): Effect.Effect<ToolOutput, ToolError, Exclude<R, ToolContext>>
       (tool: string, args: JsonObject): Effect.Effect<ToolOutput, ToolError>
     }
     readonly ask: <A>(question: Question<A>) => Effect.Effect<A, ToolError>

@@ -33,7 +33,7 @@ const lookup = Tool.make("lookup_order", {
   parameters: { orderId: Schema.String },
   execute: ({ orderId }) => Orders.use((orders) => orders.find(orderId))
 })
-expectTypeOf(lookup).toEqualTypeOf<Tool.Tool<Orders>>()
+expectTypeOf(lookup).toEqualTypeOf<Tool.Tool<Orders> & Tool.Takes<{ readonly orderId: string }>>()
 
 const support = Agent.make({ name: "support", prompt: "You help customers.", tools: [lookup] })
 expectTypeOf(support).toEqualTypeOf<Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Orders>>()
@@ -226,7 +226,7 @@ const pay = Tool.make("pay", {
   execute: ({ amount }) => Orders.use((orders) => orders.find(String(amount))),
   needsApproval: true
 })
-expectTypeOf(pay).toEqualTypeOf<Tool.NeedingApproval<Orders>>()
+expectTypeOf(pay).toEqualTypeOf<Tool.NeedingApproval<Orders> & Tool.Takes<{ readonly amount: number }>>()
 expectTypeOf<Tool.Services<typeof pay>>().toEqualTypeOf<Orders | Approval.Approvals>()
 const large = Tool.make("large", {
   description: "",
@@ -234,7 +234,7 @@ const large = Tool.make("large", {
   execute: () => Effect.succeed("x"),
   needsApproval: ({ amount }) => Audit.use((audit) => Effect.as(audit.note, amount > 100))
 })
-expectTypeOf(large).toEqualTypeOf<Tool.NeedingApproval<Audit>>()
+expectTypeOf(large).toEqualTypeOf<Tool.NeedingApproval<Audit> & Tool.Takes<{ readonly amount: number }>>()
 expectTypeOf(
   Tool.dynamic("d", {
     description: "",
@@ -386,4 +386,4 @@ expectTypeOf(
     reconcile: () => Audit.use((audit) => Effect.as(audit.note, Tool.unknown)),
     execute: () => Orders.use(() => Effect.succeed("x"))
   })
-).toEqualTypeOf<Tool.Tool<Orders | Audit>>()
+).toEqualTypeOf<Tool.Tool<Orders | Audit> & Tool.Takes<{}>>()

@@ -8,6 +8,7 @@ import {
   Message,
   type ModelError,
   type StandardSchema,
+  type Json,
   Tool
 } from "effect-deepagents"
 import { DeepAgent } from "effect-deepagents/deep"
@@ -56,7 +57,7 @@ describe("parameters in a schema of another library", () => {
       return Effect.sync(() => (seen.push(args), "booked"))
     }
   })
-  expectTypeOf(book).toEqualTypeOf<Tool.Tool>()
+  expectTypeOf(book).toEqualTypeOf<Tool.Tool & Tool.Takes<Json.JsonObject>>()
 
   it.effect("are shown to the model as JSON Schema, decoded, and coerced where the form is wrong", () =>
     Effect.gen(function* () {

@@ -45,7 +45,15 @@ const whole = Agent.program({
   run: Effect.fnUntraced(function* ({ at }) {
     expectTypeOf(at).toEqualTypeOf<Date>()
     const { ask, call } = yield* ToolContext.ToolContext
-    expectTypeOf(call(lookup, {})).toEqualTypeOf<Effect.Effect<ToolOutput.ToolOutput, ToolError.ToolError, Orders>>()
+    expectTypeOf(call(lookup, { id: "1" })).toEqualTypeOf<
+      Effect.Effect<ToolOutput.ToolOutput, ToolError.ToolError, Orders>
+    >()
+    const any: Tool.Tool<Orders> = lookup
+    expectTypeOf(call(any, { whatever: 1 })).toEqualTypeOf<
+      Effect.Effect<ToolOutput.ToolOutput, ToolError.ToolError, Orders>
+    >()
+    // @ts-expect-error its arguments are an id.
+    yield* call(lookup, { name: "1" })
     yield* call(lookup, { id: "1" })
     expectTypeOf(yield* ask(Question.confirm("?"))).toEqualTypeOf<boolean>()
     expectTypeOf(yield* Agent.step("day", Effect.succeed(at), Schema.Date)).toEqualTypeOf<Date>()
