@@ -65,6 +65,8 @@ const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Too
     })
   }
   const kept = (status: Status, settled: ReadonlyArray<string>): Effect.Effect<void, AgentError> => {
+    // Steps are kept in whatever run: a tool may be tried again.
+    if (status === "done") Inside.forget(live, id)
     if (place === undefined) return Effect.void
     const { outcome } = one
     const end =
@@ -74,7 +76,6 @@ const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Too
             outcome: "error" in outcome ? ({ _tag: "Failed", error: outcome.error } as const) : toStored(outcome.output)
           }
     Inside.keep(attempt, place, { _tag: "Call", id, arguments: args, status, settled, ...end })
-    if (status === "done") Inside.forget(live, id)
     // What waits is stored with the suspension.
     return status === "begun" || status === "done" ? save(live) : Effect.void
   }

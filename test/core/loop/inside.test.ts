@@ -228,6 +228,20 @@ describe("calls that a tool makes", () => {
     }).pipe(Effect.provide(model))
   )
 
+  it.effect("leave nothing of their steps in a run that nobody can resume", () =>
+    Effect.gen(function* () {
+      const inner = Tool.make("inner", {
+        description: "",
+        parameters: { on: Schema.String },
+        execute: ({ on }) => Agent.step("once", Effect.succeed(on), Schema.String)
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [brokered(["inner", "1"]), inner] })
+      const result = yield* Agent.run(agent, "go")
+      assert.deepStrictEqual(answers(result.messages), ["1"])
+      assert.deepStrictEqual(recordsOf(result), [])
+    }).pipe(Effect.provide(model))
+  )
+
   it.effect("die when the call they belong to is over", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
