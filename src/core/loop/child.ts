@@ -99,31 +99,28 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
   }
   if (session === undefined) {
     const place = Inside.claim(attempt, "agent", ready.definition.name, digest(input, options.history))
-    return yield* Inside.working(attempt, converse(attempt, place, 1, ready, input, rest))
+    return yield* Inside.working(attempt, converse(attempt, place, ready, input, rest))
   }
   const place = `session:${ready.definition.name}:${session}`
   const sessions = (attempt.sessions ??= new Map<string, Semaphore.Semaphore>())
   const lock = sessions.get(place) ?? Semaphore.makeUnsafe(1)
   sessions.set(place, lock)
-  return yield* Inside.working(
-    attempt,
-    // A conversation goes on from input to input: one after the other.
-    lock.withPermits(1)(
+  // A conversation goes on from input to input: one after the other. What waits for its turn is not at work.
+  return yield* lock.withPermits(1)(
+    Inside.working(
+      attempt,
       Effect.suspend(() => {
-        const seen = (attempt.seen ??= new Map<string, number>())
-        const nth = (seen.get(place) ?? 0) + 1
-        seen.set(place, nth)
-        return converse(attempt, place, nth, ready, input, rest)
+        attempt.seen = (attempt.seen ?? new Map<string, number>()).set(place, 1)
+        return converse(attempt, place, ready, input, rest)
       })
     )
   )
 })
 
-/** Gives the answer to the n-th input of a conversation: the one that it had, or that of a run which begins or resumes. */
+/** Gives the answer to an input of a conversation: the one that it had, or that of a run which begins or resumes. */
 const converse = Effect.fnUntraced(function* (
   attempt: Attempt,
   place: string,
-  nth: number,
   compiled: Compiled,
   input: Input,
   options: ChildOptions
@@ -135,10 +132,10 @@ const converse = Effect.fnUntraced(function* (
   const ends = found?.ends ?? []
   const known = found === undefined ? undefined : yield* Inside.conversationOf(attempt, place)
   const words = digest(input, options.history)
-  const end = ends[nth - 1]
-  if (end !== undefined && end.input === words && known !== undefined) {
-    return yield* answered(parent, compiled, known, end)
-  }
+  // What is said at once may be said in another order now.
+  const nth = Inside.count(attempt, `${place}: ${words}`)
+  const end = ends.filter((one) => one.input === words)[nth - 1]
+  if (end !== undefined && known !== undefined) return yield* answered(parent, compiled, known, end)
   const isOpen = known !== undefined && known.messages.length > (ends.at(-1)?.to ?? 0)
   const resumes = isOpen && (found?.open === undefined || found.open === words)
   Inside.keep(attempt, place, { _tag: "Child", agent, open: words, ends })
@@ -165,7 +162,7 @@ const converse = Effect.fnUntraced(function* (
     _tag: "Child",
     agent,
     ends: [
-      ...ends.slice(0, nth - 1),
+      ...ends,
       {
         input: words,
         from,

@@ -197,10 +197,15 @@ export const forgetOthers = (live: Live, open: ReadonlyArray<string>): void => {
 /** The place of something that is begun in an attempt. What it was given tells it from others of its name. */
 export const claim = (attempt: Attempt, kind: string, name: string, given?: Json): string => {
   const what = given === undefined ? `${kind}:${name}` : `${kind}:${name}:${digest(given)}`
+  return `${what}#${count(attempt, what)}`
+}
+
+/** Counts how often something was begun in an attempt. */
+export const count = (attempt: Attempt, what: string): number => {
   const seen = (attempt.seen ??= new Map<string, number>())
   const nth = (seen.get(what) ?? 0) + 1
   seen.set(what, nth)
-  return `${what}#${nth}`
+  return nth
 }
 
 const invalid = (live: Live, place: string, problem: string): AgentError =>

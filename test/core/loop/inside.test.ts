@@ -149,6 +149,23 @@ describe("sub-agents of an open call", () => {
       assert.deepStrictEqual(ran, ["act act 1", "pay pay 2", "act act 3"])
     }).pipe(Effect.provide(model))
   )
+
+  it.effect("inputs to one conversation at once wait for their turn, also for one that waits for a person", () =>
+    Effect.gen(function* () {
+      const { act, ran } = recorder()
+      const child = Agent.make({ name: "child", prompt: "", tools: [act("act"), act("pay")] })
+      const said = (task: string) => Effect.map(Agent.delegate(child, task, { session: "worker" }), ({ text }) => text)
+      const tool = outer(
+        Effect.map(Effect.all([said("pay 1"), said("act 2")], { concurrency: "unbounded" }), (all) => all.join("; "))
+      )
+      const agent = Agent.make({ name: "parent", prompt: "", tools: [tool], middleware: [asking("pay")] })
+      const first = yield* Agent.run(agent, "go")
+      assert.strictEqual(first.pending.length, 1)
+      const second = yield* Agent.resume(agent, { checkpoint: yield* throughJson(first), ...approveAll(first) })
+      assert.deepStrictEqual(answers(second.messages), ["done: pay did pay 1; done: act did act 2"])
+      assert.deepStrictEqual(ran, ["pay pay 1", "act act 2"])
+    }).pipe(Effect.provide(model))
+  )
 })
 
 describe("calls that a tool makes", () => {
