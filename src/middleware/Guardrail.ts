@@ -257,7 +257,8 @@ export const output = <E = never, R = never, const T extends OnTrip = "fail">(
         : next(request),
     wrapToolCall: Effect.fnUntraced(function* (call, next, run) {
       const result = yield* next(call)
-      if (!result.returnDirect || result.isError) return result
+      // What a tool called ends nothing.
+      if (!result.returnDirect || result.isError || call.parent !== undefined) return result
       const verdict = yield* checkMessage(run)(Message.ai(result.content))
       if (verdict._tag === "Pass") return result
       const instead = ToolOutput.make(answerOf(name, onTrip).content, { returnDirect: true })

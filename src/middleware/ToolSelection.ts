@@ -152,7 +152,11 @@ export const make = (options?: {
           const catalogue = catalogueOf(run, tools)
           const { tools: selected } = yield* preselected(run, catalogue)
           const chosen = selected.flatMap((name) => (name === forced ? [] : (catalogue.byName.get(name) ?? [])))
-          return next({ ...request, tools: [...tools.filter(isFixed), ...chosen] })
+          const shown = [...tools.filter(isFixed), ...chosen]
+          const isShown = new Set(shown)
+          // Tools may call what the model is not shown.
+          const others = tools.flatMap((tool) => (isShown.has(tool) ? [] : [{ ...tool, hidden: true as const }]))
+          return next({ ...request, tools: [...shown, ...others] })
         })
       )
     }

@@ -18,7 +18,17 @@ import { canonical, fromUnknown, isObject, type Json } from "../Json.ts"
 import * as Message from "../Message.ts"
 import type { ToolContext } from "../ToolContext.ts"
 import { type Usage, zero } from "../Usage.ts"
-import { type Attempt, type Inside, isJournaled, type Kept, type Live, note, type OpenCall, prefixOf } from "./live.ts"
+import {
+  type Attempt,
+  type Inside,
+  isJournaled,
+  type Kept,
+  type Live,
+  note,
+  offer,
+  type OpenCall,
+  prefixOf
+} from "./live.ts"
 import { decodeDone, decodeProgress, type Done, type DoneOf, encodeDone } from "./records.ts"
 
 const root = "inside"
@@ -407,6 +417,14 @@ const untilStill = (attempt: Attempt): Effect.Effect<never> =>
     }
   })
 
+/** Takes requests back that nobody waits for any more, though the call goes on. */
+const withdraw = (attempt: Attempt, requests: ReadonlyArray<Request>): undefined => {
+  attempt.waiting = attempt.waiting?.filter((one) => !requests.includes(one))
+  for (const { callId, id, toolName } of requests) {
+    offer(attempt.live, { _tag: "ApprovalResolved", id, callId, toolName, decision: "void" })
+  }
+}
+
 /**
  * Waits for a decision that ends the run: what else is at work in the call comes to its end first. It never returns; the
  * call is run again when the run is resumed.
@@ -418,6 +436,6 @@ export const park = (attempt: Attempt, requests: ReadonlyArray<Request>): Effect
     attempt.active--
     return Effect.onExitPrimitive(Effect.interruptible(untilStill(attempt)), () => {
       attempt.active++
-      return undefined
+      return attempt.over ? undefined : withdraw(attempt, requests)
     })
   })

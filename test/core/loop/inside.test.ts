@@ -16,6 +16,7 @@ import {
 } from "effect-deepagents"
 import { ToolRetry } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
+import { TestClock } from "effect/testing"
 import * as journal from "../journal.ts"
 
 const { suspendable } = Middleware
@@ -327,6 +328,31 @@ describe("questions of a tool", () => {
       })
       assert.deepStrictEqual(answers(third.messages), ["aisle true"])
       assert.deepStrictEqual(ran, ["reserved"])
+    }).pipe(Effect.provide(model))
+  )
+
+  it.effect("that nobody waits for any more are taken back, and nobody need answer them", () =>
+    Effect.gen(function* () {
+      const giveUp = outer(
+        Effect.gen(function* () {
+          const { ask } = yield* ToolContext.ToolContext
+          const work = Agent.step("work", Effect.as(Effect.sleep("2 seconds"), "worked"), Schema.String)
+          const asked = Effect.timeoutOrElse(ask(seat), { duration: "1 second", orElse: () => Effect.succeed("any") })
+          const both = yield* Effect.all([work, asked], { concurrency: "unbounded" })
+          return both.join(", ")
+        })
+      )
+      const agent = Agent.make({ name: "a", prompt: "", tools: [giveUp], middleware: [suspendable] })
+      const fiber = yield* Effect.forkChild(AgentTest.collect(agent, "go"))
+      yield* TestClock.adjust("3 seconds")
+      const { events } = yield* Fiber.join(fiber)
+      assert.deepStrictEqual(
+        events.flatMap((event) =>
+          event._tag === "ApprovalResolved" ? [event.decision] : event._tag === "ToolCompleted" ? [event.text] : []
+        ),
+        ["void", "worked, any"]
+      )
+      assert.deepInclude(events.at(-1), { _tag: "RunCompleted", stopReason: "completed" })
     }).pipe(Effect.provide(model))
   )
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { Agent, AgentState, type ChatModel, Message, Middleware, Tool } from "effect-deepagents"
+import { Agent, AgentState, type ChatModel, Message, Middleware, Tool, ToolContext } from "effect-deepagents"
 import * as ToolSelection from "effect-deepagents/middleware/ToolSelection"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
@@ -67,6 +67,28 @@ describe("ToolSelection", () => {
     }).pipe(
       Effect.provide(TestChatModel.script([search("weather"), TestChatModel.calls([{ name: "get_weather" }]), "Rain."]))
     )
+  )
+
+  it.effect("a tool that is called may call what the model is not shown", () =>
+    Effect.gen(function* () {
+      const script = Tool.make("run_script", {
+        description: "Runs a script over the other tools",
+        parameters: {},
+        execute: Effect.fnUntraced(function* () {
+          const { call } = yield* ToolContext.ToolContext
+          return yield* call("get_weather", {})
+        })
+      })
+      const agent = Agent.make({
+        name: "agent",
+        prompt: "",
+        tools: [script, ...catalogue],
+        middleware: [ToolSelection.make({ alwaysOffer: ["run_script"] })]
+      })
+      const { messages } = yield* Agent.run(agent, "Go")
+      assert.deepStrictEqual(results(messages), ["get_weather ran"])
+      assert.deepStrictEqual(offered(yield* TestChatModel.requests)[0], ["run_script", "search_tools"])
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "run_script" }]), "done"])))
   )
 
   it.effect("14: a tool that was not brought in can't be called", () =>
