@@ -133,6 +133,45 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("a cluster", (it) =
     timeout
   )
 
+  for (const [kind, how] of [
+    ["an entity", "killed"],
+    ["an entity", "stopped"],
+    ["a workflow", "killed"],
+    ["a workflow", "stopped"]
+  ] as const) {
+    it.effect(
+      `the runner of ${kind} is ${how} while a sub-agent is at work: it resumes elsewhere, and none of its work is lost`,
+      Effect.fnUntraced(function* () {
+        const path = yield* folder
+        const runners = yield* twoRunners(path)
+        // The sub-agent has paid, and looks.
+        writeFileSync(`${path}/hold-look`, "")
+        const threadId = `${kind} is ${how}`
+        const sent = { threadId, inputId: "1", input: "delegate 9" }
+        const sending = yield* Effect.forkChild(
+          kind === "a workflow"
+            ? DurableAgent.execute(clerk(path), sent)
+            : Effect.flatMap(AgentClient.of(teller(path), threadId), (client) => client.send(sent.input, { id: "1" }))
+        )
+        const pid = yield* until(path, "look 9")
+        yield* how === "killed"
+          ? killOne(runners, pid)
+          : Effect.forEach(runners, (one) => (one.pid === pid ? one.stop : Effect.void))
+        rmSync(`${path}/hold-look`)
+        assert.strictEqual((yield* Fiber.join(sending)).text, "it says: done 9")
+        assert.strictEqual(times(path, "pay 9"), 1)
+        const { messages = [], state = {} } = (yield* SessionStore.checkpoint(threadId)) ?? {}
+        assert.deepStrictEqual(answersOf(messages), [["helper", "done 9"]])
+        assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
+        assert.deepStrictEqual(
+          Object.keys(state).filter((slot) => slot.startsWith("inside")),
+          []
+        )
+      }, Effect.scoped),
+      timeout
+    )
+  }
+
   it.effect(
     "kill -9 in the middle of a model stream: another runner asks again, nothing is doubled",
     Effect.fnUntraced(function* () {

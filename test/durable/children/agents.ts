@@ -52,6 +52,10 @@ const model = (folder: string) =>
       return TestChatModel.calls([{ name: "wait", id: `wait-${about}`, arguments: { seconds: 3 } }])
     }
     if (answers.length === 0 && what === "both") return TestChatModel.calls([call("pay"), call("look"), call("ship")])
+    if (answers.length === 0 && what === "delegate") {
+      return TestChatModel.calls([{ name: "helper", id: `helper-${about}`, arguments: { task: `pay ${about}` } }])
+    }
+    if (what === "delegate") return `it says: ${answers.map(Message.text).join()}`
     if (answers.length === 1 && what === "pay") return TestChatModel.calls([call("look")])
     return `done ${about}`
   })
@@ -69,12 +73,13 @@ const tool = (folder: string, name: string, annotations: Tool.Annotations = {}) 
       )
   })
 
-const agent = (folder: string) =>
-  Agent.make({
-    name: "teller",
-    prompt: "",
-    tools: [tool(folder, "pay"), tool(folder, "ship"), tool(folder, "look", { readOnly: true })]
-  }).pipe(Agent.provide(model(folder)))
+const agent = (folder: string) => {
+  const tools = [tool(folder, "pay"), tool(folder, "ship"), tool(folder, "look", { readOnly: true })]
+  const helper = Agent.make({ name: "helper", description: "Does it", prompt: "", tools })
+  return Agent.make({ name: "teller", prompt: "", tools: [...tools, Agent.asTool(helper)] }).pipe(
+    Agent.provide(model(folder))
+  )
+}
 
 /** Ships when a person says so, and waits. */
 const guarded = (folder: string) =>
