@@ -43,7 +43,8 @@ for (const name of ["anthropic", "responses", "chat"] satisfies ReadonlyArray<Na
         )
         const declared = new Set(["tools", "use", "leave", "input", "restart"])
         const hold = Effect.fnUntraced(function* (ops: ReadonlyArray<Op>, stable: boolean) {
-          const sent = yield* converse(name, ops, stable)
+          // A run that must end says so at the end of its last request, and nowhere else: the model went in circles.
+          const sent = (yield* converse(name, ops, stable)).filter(({ history }) => !history.includes("no more tools"))
           let changes = 0
           for (const [index, { after, before, length, same }] of kept(
             stable ? sent : sent.map((one) => ({ ...one, tools: "" }))
