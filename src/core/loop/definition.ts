@@ -92,6 +92,9 @@ const findProblem = (
   if (program?.input.problem !== undefined) return `the input: ${program.input.problem}`
   const byName = new Map<string, AnySlot>()
   for (const slot of slots) {
+    if (slot.name.startsWith("inside/")) {
+      return `the state slot "${slot.name}" has a name that the library keeps for itself; rename it`
+    }
     const other = byName.get(slot.name)
     if (other !== undefined && other.origin !== slot.origin)
       return `two state slots are named "${slot.name}"; rename one of them`

@@ -47,11 +47,12 @@ const digest = (value: Json): string => sha256Sync(canonical(value)).slice(0, 32
 export const divide = (state: Snapshot): { readonly state: Snapshot; readonly inside: Inside | undefined } => {
   const names = Object.keys(state)
   if (!names.some((name) => name.startsWith(`${root}/`))) return { state, inside: undefined }
-  const own: { [slot: string]: Json } = {}
+  // A slot may have any name, `__proto__` too.
+  const own: Array<readonly [string, Json]> = []
   const inside: Inside = new Map()
   for (const [name, json] of Object.entries(state)) {
     if (!name.startsWith(`${root}/`)) {
-      own[name] = json
+      own.push([name, json])
       continue
     }
     const [, call = "", place = "", ...below] = name.split("/")
@@ -66,7 +67,7 @@ export const divide = (state: Snapshot): { readonly state: Snapshot; readonly in
     if (below.length > 0) kept.below.set(below.join("/"), json)
     records.set(unescape(place), kept)
   }
-  return { state: own, inside }
+  return { state: Object.fromEntries(own), inside }
 }
 
 const getOrMake = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
@@ -330,8 +331,9 @@ const read = Effect.fnUntraced(function* (below: ReadonlyMap<string, Json>, ofPa
     }
     messages.push(yield* Effect.mapError(Message.decode(json), (error) => error.message))
   }
-  const state: { [slot: string]: Json } = {}
-  for (const [name, value] of below) if (name.startsWith("s/")) state[name.slice(2)] = value
+  const state: Snapshot = Object.fromEntries(
+    [...below].flatMap(([name, value]) => (name.startsWith("s/") ? [[name.slice(2), value] as const] : []))
+  )
   if (messages.length === 0) return undefined
   // A crash may come between its first message and its first step.
   const used = below.get("u") ?? { usage: { ...zero }, rounds: 0 }

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schedule, Schema } from "effect"
 import {
   Agent,
+  AgentState,
   Approval,
   Checkpoint,
   type Journal,
@@ -165,6 +166,32 @@ describe("sub-agents of an open call", () => {
       const second = yield* Agent.resume(agent, { checkpoint: yield* throughJson(first), ...approveAll(first) })
       assert.deepStrictEqual(answers(second.messages), ["done: pay did pay 1; done: act did act 2"])
       assert.deepStrictEqual(ran, ["pay pay 1", "act act 2"])
+    }).pipe(Effect.provide(model))
+  )
+
+  it.effect("leave slots of any name as they are, and have names that no slot may take", () =>
+    Effect.gen(function* () {
+      const { act } = recorder()
+      const tool = outer(
+        Effect.gen(function* () {
+          const { call } = yield* ToolContext.ToolContext
+          return ToolOutput.text(yield* call("pay", { on: "it" }))
+        })
+      )
+      const agent = Agent.make({ name: "a", prompt: "", tools: [tool, act("pay")], middleware: [asking("pay")] })
+      const state = Object.fromEntries([["__proto__", { kept: true }]])
+      const first = yield* Agent.run(agent, "go", { history: [Message.human("before")], state })
+      const second = yield* Agent.resume(agent, { checkpoint: yield* throughJson(first), ...approveAll(first) })
+      assert.deepStrictEqual(answers(second.messages), ["pay did it"])
+      assert.isTrue(Object.hasOwn(second.state, "__proto__"))
+      const taken = AgentState.slot("inside/mine", { schema: Schema.Int, initial: 0 })
+      const error = yield* Effect.flip(
+        Agent.run(
+          Agent.make({ name: "b", prompt: "", middleware: [Middleware.make({ name: "m", state: [taken] })] }),
+          "x"
+        )
+      )
+      assert.include(error.message, "inside/mine")
     }).pipe(Effect.provide(model))
   )
 })
