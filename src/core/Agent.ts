@@ -22,13 +22,13 @@ import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
 import type { Handle, Input, RunOptions } from "./AgentRun.ts"
 import { fromSchema as outputFromSchema } from "./Answer.ts"
-import type { ChatModel } from "./ChatModel.ts"
+import type { ChatModel, ToolDefinition } from "./ChatModel.ts"
 import * as Checkpoint from "./Checkpoint.ts"
 import { fromSchema, text } from "./internal/textCodec.ts"
 import type { Journal } from "./Journal.ts"
 import type { JsonObject } from "./Json.ts"
 import * as child from "./loop/child.ts"
-import { type Compiled, compile, type Definition } from "./loop/definition.ts"
+import { type Compiled, compile, type Definition, withoutNamed } from "./loop/definition.ts"
 import * as handle from "./loop/handle.ts"
 import { human, type HumanMessage } from "./Message.ts"
 import type * as Middleware from "./Middleware.ts"
@@ -105,6 +105,34 @@ const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => ag
  * @since 0.1.0
  */
 export const toolNames = (agent: Agent<unknown, unknown, unknown>): ReadonlySet<string> => agent[TypeId].compiled.reach
+
+/**
+ * An agent as it can be looked at before it runs: its tools as models are told of them (those that come and go left
+ * out), its limits, and the `problem` that would fail its runs with `InvalidAgent`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Description {
+  readonly name: string
+  readonly description: string
+  readonly tools: ReadonlyArray<ToolDefinition>
+  readonly maxRounds: number
+  readonly toolConcurrency: number
+  readonly problem: string | undefined
+}
+
+/**
+ * Describes an agent, for checks and lists: nothing is run.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const describe = (agent: Agent<unknown, unknown, unknown>): Description => {
+  const { definition, problem, toolset } = agent[TypeId].compiled
+  const { description, maxRounds, name, toolConcurrency } = definition
+  return { name, description, tools: toolset.definitions, maxRounds, toolConcurrency, problem }
+}
 
 /**
  * The checkpoint or the thread that is resumed, and the decisions since.
@@ -388,6 +416,22 @@ export const around: {
 } = dual(2, (agent: Agent<unknown, unknown, unknown>, middleware: Middleware.Middleware<unknown, unknown>) => {
   const definition = definitionOf(agent)
   return fromDefinition({ ...definition, middleware: [middleware, ...definition.middleware] })
+})
+
+/**
+ * Takes middleware of these names out of an agent, without changing the agent: for settings that turn parts off. A name
+ * that none of its middleware has fails its runs with `InvalidAgent`, and so does one that guards: that sub-agents
+ * inherit, or that decides on calls.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const without: {
+  (names: ReadonlyArray<string>): <O, E, R>(agent: Agent<O, E, R>) => Agent<O, E, R>
+  <O, E, R>(agent: Agent<O, E, R>, names: ReadonlyArray<string>): Agent<O, E, R>
+} = dual(2, (agent: Agent<unknown, unknown, unknown>, names: ReadonlyArray<string>) => {
+  const definition = definitionOf(agent)
+  return fromDefinition({ ...definition, middleware: withoutNamed(definition.middleware, names) })
 })
 
 /**

@@ -256,7 +256,7 @@ export const ApprovalRequested = event("ApprovalRequested", {
 export interface ApprovalRequested extends Schema.Schema.Type<typeof ApprovalRequested> {}
 /**
  * A decision on the request with this `id` came; or none will (`void`): something else was said, or what came was no
- * decision on it.
+ * decision on it. `by` is the id of who decided, `rule` the rule that asked.
  *
  * @category schemas
  * @since 0.1.0
@@ -264,7 +264,9 @@ export interface ApprovalRequested extends Schema.Schema.Type<typeof ApprovalReq
 export const ApprovalResolved = event("ApprovalResolved", {
   id: earlier,
   ...call,
-  decision: Schema.Literals([...Choice.literals, "void"])
+  decision: Schema.Literals([...Choice.literals, "void"]),
+  by: Schema.optionalKey(Schema.String),
+  rule: Schema.optionalKey(Schema.String)
 })
 export interface ApprovalResolved extends Schema.Schema.Type<typeof ApprovalResolved> {}
 /**

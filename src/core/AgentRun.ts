@@ -24,7 +24,7 @@ export type Input = string | HumanMessage | ReadonlyArray<Message> | Resume
  * The options of a run beside its input. `history` is the conversation so far, `state` a snapshot to go on from, both
  * as an earlier result gave them. Calls in the history that were never answered are answered so that any provider
  * accepts it: with what the state knows of them if they waited for a decision, else that their outcome is not known.
- * What waited is void with a new input.
+ * Requests that waited are void with a new input.
  *
  * A run with a `threadId` needs a `Journal`: history and state are what the thread has come to, and what the run
  * adds is stored step by step. `input` is always what is new.

@@ -16,8 +16,10 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { defined } from "../support/defined.ts"
+import { sha256Sync } from "../support/sha256.ts"
 import * as AgentState from "./AgentState.ts"
-import { Json, JsonObject, stringify } from "./Json.ts"
+import { canonical, Json, JsonObject, stringify } from "./Json.ts"
 
 /**
  * A possible decision: let the call run, run it with other arguments, refuse it, or answer in its place.
@@ -34,7 +36,9 @@ export type Choice = typeof Choice.Type
  * of one sub-agent have the same path, and may have the same `callId`. `at` and `expiresAt` are milliseconds since the
  * epoch; after `expiresAt` a decision counts no more, and the call is asked about again. `toolDigest` is what the tool
  * promised: a decision on a tool that changed meanwhile does not count. A question of a tool has the JSON Schema of its
- * `answer`; its `callId` is its own.
+ * `answer`; its `callId` is its own. `rule` is the name of the rule that asked. Where there are `deciders`, a decision
+ * counts only `by` one of them: a principal's id, or `role:` and one of its roles. `byPerson` says that no program may
+ * decide in a person's place: a classifier leaves the request alone.
  *
  * @category schemas
  * @since 0.1.0
@@ -52,24 +56,121 @@ export const Request = Schema.Struct({
   at: Schema.Finite,
   expiresAt: Schema.optionalKey(Schema.Finite),
   toolDigest: Schema.optionalKey(Schema.String),
-  answer: Schema.optionalKey(JsonObject)
+  answer: Schema.optionalKey(JsonObject),
+  rule: Schema.optionalKey(Schema.String),
+  deciders: Schema.optionalKey(Schema.Array(Schema.String)),
+  byPerson: Schema.optionalKey(Schema.Boolean)
 })
 export interface Request extends Schema.Schema.Type<typeof Request> {}
 
 /**
+ * Somebody who decides: a person, or a program in the place of one. Whoever takes the decision in (a page, a chat, a
+ * terminal) vouches for it; what comes from elsewhere is as true as its signature (`Tamper` of
+ * `effect-deepagents/policy`).
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Principal = Schema.Struct({ id: Schema.String, roles: Schema.optionalKey(Schema.Array(Schema.String)) })
+export interface Principal extends Schema.Schema.Type<typeof Principal> {}
+
+/** The provenance of a decision, and of the request that it is on. */
+const provenance = {
+  id: Schema.String,
+  by: Schema.optionalKey(Principal),
+  at: Schema.optionalKey(Schema.Finite),
+  rule: Schema.optionalKey(Schema.String),
+  digest: Schema.optionalKey(Schema.String)
+}
+
+/**
  * The decision on the request with this id. `always` asks that like calls be approved from now on, where whoever asked
- * keeps such a list. `reason` and `text` are given to the model.
+ * keeps such a list. `reason` and `text` are given to the model. `by` is who decided, `at` when (milliseconds since the
+ * epoch), `rule` by which rule, and `digest` (see {@link digest}) what was shown: a decision with another digest than
+ * its request is refused. A run writes down what is not said: the time, the rule that asked, the digest.
  *
  * @category schemas
  * @since 0.1.0
  */
 export const Decision = Schema.Union([
-  Schema.TaggedStruct("Approve", { id: Schema.String, always: Schema.optionalKey(Schema.Boolean) }),
-  Schema.TaggedStruct("Edit", { id: Schema.String, arguments: JsonObject }),
-  Schema.TaggedStruct("Reject", { id: Schema.String, reason: Schema.optionalKey(Schema.String) }),
-  Schema.TaggedStruct("Respond", { id: Schema.String, text: Schema.String, value: Schema.optionalKey(Json) })
+  Schema.TaggedStruct("Approve", { ...provenance, always: Schema.optionalKey(Schema.Boolean) }),
+  Schema.TaggedStruct("Edit", { ...provenance, arguments: JsonObject }),
+  Schema.TaggedStruct("Reject", { ...provenance, reason: Schema.optionalKey(Schema.String) }),
+  Schema.TaggedStruct("Respond", { ...provenance, text: Schema.String, value: Schema.optionalKey(Json) })
 ])
 export type Decision = typeof Decision.Type
+
+/**
+ * Gives the digest of what somebody is shown of a request: the tool and what it promises, the arguments, the
+ * description, what may be decided and by whom.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const digest = (request: Request): string => {
+  const { allow, answer, arguments: args, deciders, description, id, path, rule, runId, toolDigest, toolName } = request
+  const shown = [id, runId, path, toolName, args, description, allow, toolDigest, answer, rule, deciders]
+  // Requests of earlier versions do not have the mark, and keep their digest.
+  const marks = request.byPerson === undefined ? [] : [request.byPerson]
+  return sha256Sync(canonical([...shown, ...marks].map((part) => part ?? null)))
+}
+
+/**
+ * Says who decided, of a request as it was shown: adds principal and digest, and the time and the rule where they are
+ * given.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const decidedBy = (
+  decision: Decision,
+  request: Request,
+  who: { readonly by: Principal; readonly at?: number | undefined; readonly rule?: string | undefined }
+): Decision => ({ ...decision, digest: digest(request), ...defined({ by: who.by, at: who.at, rule: who.rule }) })
+
+/**
+ * Tells whether a principal may decide on a request.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const mayDecide = ({ deciders }: Pick<Request, "deciders">, by: Principal | undefined): boolean =>
+  deciders === undefined ||
+  (by !== undefined && [by.id, ...(by.roles ?? []).map((role) => `role:${role}`)].some((one) => deciders.includes(one)))
+
+/**
+ * Says why a decision does not count on the request that it names: what may be decided, by whom, and on what.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const problemOf = (request: Request, decision: Decision): string | undefined => {
+  const { by, digest: shown } = decision
+  const choice = choiceOf(decision)
+  if (!request.allow.includes(choice)) {
+    return `"${choice}" is not allowed for "${request.toolName}"; choose one of ${request.allow.join(", ")}`
+  }
+  if (!mayDecide(request, by)) {
+    const who = by === undefined ? "a decision that does not say by whom it is" : `"${by.id}"`
+    return `"${request.toolName}" (id "${request.id}") may be decided by ${request.deciders?.join(", ") ?? ""}, not by ${who}`
+  }
+  return shown === undefined || shown === digest(request)
+    ? undefined
+    : `the decision on "${request.toolName}" (id "${request.id}") was made on something else than what is asked; look at the request again, and decide anew`
+}
+
+/**
+ * Gives a decision with all that is known of it, as it is written down: when it came, which rule asked, what was shown.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const recorded = (request: Request, decision: Decision, now: number): Decision => ({
+  ...decision,
+  at: decision.at ?? now,
+  digest: decision.digest ?? digest(request),
+  ...defined({ rule: decision.rule ?? request.rule })
+})
 
 type Of = Pick<Request, "id">
 

@@ -20,7 +20,7 @@ import { Usage } from "./Usage.ts"
 const piece = { from: Schema.Finite, text: Schema.String }
 
 /**
- * What was streamed of a turn since the part before. `turn` tells turns apart; a part of another one begins anew.
+ * The part of a turn that was streamed since the part before. `turn` tells turns apart; a part of another one begins anew.
  * Pieces may overlap with what is known: a part whose storing failed is stored again with the next.
  *
  * @category schemas

@@ -20,7 +20,7 @@
 import type * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import { normaliseName } from "../support/names.ts"
+import { didYouMean, normaliseName } from "../support/names.ts"
 import type { AnySlot } from "./AgentState.ts"
 import type { Approvals, Choice, Decision } from "./Approval.ts"
 import type { ModelRequest, TurnPart } from "./ChatModel.ts"
@@ -47,6 +47,8 @@ export interface PreparedCall {
   readonly arguments: JsonObject
   readonly annotations: Annotations
   readonly parent?: string | undefined
+  /** Says what it does, to a person who decides on it, where its tool can. */
+  readonly describe?: (() => string) | undefined
 }
 
 /**
@@ -102,7 +104,9 @@ export type Gate =
 
 /**
  * Terms of a question to a person: `allow` is what may be decided (default: everything), `expiresAt` the milliseconds
- * since the epoch after which a decision counts no more, and `onDecision` is given what was decided.
+ * since the epoch after which a decision counts no more, and `onDecision` is given what was decided. `rule` is the name
+ * of the rule that asks, and `deciders` are who may decide (default: anybody), `byPerson` whether no program may; see
+ * `Approval.Request`.
  *
  * @category models
  * @since 0.1.0
@@ -110,6 +114,9 @@ export type Gate =
 export interface Terms {
   readonly allow?: ReadonlyArray<Choice> | undefined
   readonly expiresAt?: number | undefined
+  readonly rule?: string | undefined
+  readonly deciders?: ReadonlyArray<string> | undefined
+  readonly byPerson?: boolean | undefined
   readonly onDecision?: ((decision: Decision) => Effect.Effect<void>) | undefined
 }
 
@@ -327,7 +334,7 @@ export const names = (list: ReadonlyArray<string>, tool: string): boolean =>
 export const unknownTool = (who: string, names: Iterable<string>, tools: ReadonlySet<string>): string | undefined => {
   for (const name of names) {
     if (findTool(tools, name) === undefined) {
-      return `${who} ${JSON.stringify(name)}, which is none of ${[...tools].join(", ")}; correct its name, or take it out`
+      return `${who} ${JSON.stringify(name)}, which is none of ${[...tools].join(", ")}; correct its name, or take it out.${didYouMean(name, tools)}`
     }
   }
   return undefined

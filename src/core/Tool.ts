@@ -37,7 +37,8 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  * results are never put into files. `volatile`: the same call may be answered otherwise the next time (a status, a
  * command, a test run), so a model that makes it again does not go in circles. `resumable`: it does nothing itself but
  * through other calls, steps and agents (`ToolContext.call`, `Agent.step`, `Agent.delegate`), so that a call of it which
- * a crash cut off is run again, and resumes where it was. What is not said counts as not so.
+ * a crash cut off is run again, and resumes where it was. `server` is the name of the server that the tool is of, where
+ * it is of one: rules of a policy for that server hold for it. What is not said counts as not so.
  *
  * @category models
  * @since 0.1.0
@@ -50,6 +51,7 @@ export interface Annotations {
   readonly paged?: boolean | undefined
   readonly volatile?: boolean | undefined
   readonly resumable?: boolean | undefined
+  readonly server?: string | undefined
 }
 
 /**
@@ -131,6 +133,8 @@ export interface Tool<out R = never> {
   readonly outputLimit: number | undefined
   /** The names of the tools that a call of it can lead to: those of the sub-agents that it runs. */
   readonly reaches?: ReadonlySet<string> | undefined
+  /** Says what a call does, to a person who decides on it. */
+  readonly describe?: ((args: JsonObject) => string) | undefined
   /** Says whether calls of it may need a decision before they run; which ones, `prepare` says. */
   readonly needsApproval?: true | undefined
   /** Decodes arguments: at once, or as an effect where a schema validates by a promise. */
@@ -150,7 +154,7 @@ const OwnId = "~effect-deepagents/Tool/Own"
  */
 export interface NeedingApproval<out R = never> extends Tool<R | Approvals> {
   readonly needsApproval: true
-  /** What it needs itself. */
+  /** Services that the tool itself needs. */
   readonly [OwnId]?: (() => R) | undefined
 }
 
@@ -268,7 +272,8 @@ export type Given<P> = Encoded<P> extends JsonObject ? Encoded<P> : JsonObject
 
 /**
  * The options of any tool beside its parameters and its work. One that runs agents says by `reaches` which tools these
- * have (`Agent.toolNames`): an inherited rule about such a tool is not taken for a misspelt one.
+ * have (`Agent.toolNames`): an inherited rule about such a tool is not taken for a misspelt one. `describe` says what a
+ * call with these arguments does, to a person who decides on it (default: its name and arguments).
  *
  * @category models
  * @since 0.1.0
@@ -278,6 +283,7 @@ export interface Options {
   readonly annotations?: Annotations | undefined
   readonly outputLimit?: number | undefined
   readonly reaches?: ReadonlySet<string> | undefined
+  readonly describe?: ((args: JsonObject) => string) | undefined
 }
 
 /**
@@ -336,6 +342,7 @@ const assemble = <A, E, R, Always, Answer>(
     annotations: options.annotations ?? {},
     outputLimit: options.outputLimit,
     reaches: options.reaches,
+    describe: options.describe,
     needsApproval: isOff(need) ? undefined : true,
     problem: decoder.problem,
     prepare: (args) =>

@@ -33,7 +33,7 @@ import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine, type WorkflowInstance } from "effect/workflow/WorkflowEngine"
 import * as Agent from "../core/Agent.ts"
 import { AgentError } from "../core/AgentError.ts"
-import { choiceOf, type Decision, type Request } from "../core/Approval.ts"
+import { type Decision, problemOf, type Request } from "../core/Approval.ts"
 import type { InvalidEncoding } from "../core/InvalidEncoding.ts"
 import { Journal } from "../core/Journal.ts"
 import { HumanMessage } from "../core/Message.ts"
@@ -281,12 +281,10 @@ export const decide = Effect.fn("DurableAgent.decide")(function* <O, E, R>(
   const waiting = yield* pending(threadId)
   for (const decision of decisions) {
     const request = waiting.find(({ id }) => id === decision.id)
-    const choice = choiceOf(decision)
     if (request === undefined)
       return yield* invalid(durable, `nothing waits for a decision with the id "${decision.id}"`)
-    if (!request.allow.includes(choice)) {
-      return yield* invalid(durable, `"${choice}" is not allowed here; choose one of ${request.allow.join(", ")}`)
-    }
+    const problem = problemOf(request, decision)
+    if (problem !== undefined) return yield* invalid(durable, problem)
     yield* checkMessage("decide", threadId, "the decision", decision.id, decision)
   }
   const executionId = yield* durable.workflow.executionId(toPayload({ threadId, inputId, input: "" }))

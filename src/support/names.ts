@@ -5,6 +5,40 @@
 /** A name without case, `-` and `_`: in these, hosts differ and small models err. */
 export const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_]/g, "")
 
+/** The number of characters to insert, leave out or replace, to make one text of another; more than `most` is `Infinity`. */
+const distance = (left: string, right: string, most: number): number => {
+  if (Math.abs(left.length - right.length) > most) return Infinity
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index)
+  for (let at = 1; at <= left.length; at++) {
+    const next = [at]
+    for (let to = 1; to <= right.length; to++) {
+      const same = (row[to - 1] ?? 0) + (left[at - 1] === right[to - 1] ? 0 : 1)
+      next.push(Math.min(same, (row[to] ?? 0) + 1, (next[to - 1] ?? 0) + 1))
+    }
+    if (Math.min(...next) > most) return Infinity
+    row = next
+  }
+  return row[right.length] ?? Infinity
+}
+
+/** The names, three at most and the nearest first, that somebody may have meant by one that is none of them. */
+export const near = (name: string, names: Iterable<string>): ReadonlyArray<string> => {
+  const key = normaliseName(name).slice(0, 128)
+  const most = Math.max(1, Math.floor(key.length / 3))
+  return [...names]
+    .map((one) => ({ one, far: distance(key, normaliseName(one).slice(0, 128), most) }))
+    .filter(({ far }) => far <= most)
+    .sort((left, right) => left.far - right.far)
+    .slice(0, 3)
+    .map(({ one }) => one)
+}
+
+/** The question whether one of these names was meant, with a space before it; nothing where none is near. */
+export const didYouMean = (name: string, names: Iterable<string>): string => {
+  const found = near(name, names).map((one) => JSON.stringify(one))
+  return found.length === 0 ? "" : ` Did you mean ${found.join(" or ")}?`
+}
+
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/u
 

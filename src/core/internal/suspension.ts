@@ -6,7 +6,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { cut } from "../../support/text.ts"
 import * as AgentState from "../AgentState.ts"
-import { answerOf, choiceOf, Decision, Request } from "../Approval.ts"
+import { answerOf, choiceOf, Decision, problemOf, Request } from "../Approval.ts"
 import { canonical, Json, type JsonObject } from "../Json.ts"
 import { Message, ToolMessage } from "../Message.ts"
 import { allow, answer, edit, type Gate, refuse } from "../Middleware.ts"
@@ -80,6 +80,14 @@ const problemsIn = (message: string): string =>
     .filter((line) => line.startsWith("- "))
     .join("\n")
 
+/** Tells whether two decisions are of the same content, whoever made them and when. */
+const isSame = (left: Decision, right: Decision): boolean => {
+  const [one, other] = [left, right].map(({ at: _at, by: _by, digest: _digest, rule: _rule, ...said }) =>
+    canonical(said)
+  )
+  return one === other
+}
+
 /** Adds what was decided. The same decision may come again; fails with what is wrong with one. */
 export const decide = (
   current: Suspension | null,
@@ -95,20 +103,17 @@ export const decide = (
         `nothing waits for a decision with the id "${decision.id}": it is of another run, was carried out, or is void since something else was said`
       )
     }
-    if (!request.allow.includes(choice)) {
-      return Result.fail(
-        `"${choice}" is not allowed for "${request.toolName}"; choose one of ${request.allow.join(", ")}`
-      )
-    }
+    const problem = problemOf(request, decision)
+    if (problem !== undefined) return Result.fail(problem)
     const misfit = misfitOf(request, decision)
     if (misfit !== undefined) return Result.fail(misfit)
     const before = decided.get(decision.id)
-    if (before !== undefined && canonical(before) !== canonical(decision)) {
+    if (before !== undefined && !isSame(before, decision)) {
       return Result.fail(
         `two decisions on "${request.toolName}" (id "${decision.id}") contradict each other: "${choiceOf(before)}", then "${choice}"; give one`
       )
     }
-    decided.set(decision.id, decision)
+    decided.set(decision.id, before ?? decision)
   }
   return Result.succeed(current === null ? null : { ...current, decisions: [...decided.values()] })
 }

@@ -27,7 +27,7 @@ const rejected = (message: string): ToolError => new ToolError({ reason: "Reject
 
 const closed = rejected("Other tools can't be called, and nobody can be asked, before the call itself has begun.")
 
-/** What ends the run goes past the tool: its type knows of its own failures only. */
+/** A failure that ends the run goes past the tool: its type knows of its own failures only. */
 const past = <A, E>(work: Effect.Effect<A, E, unknown>): Effect.Effect<A, ToolError, unknown> =>
   Effect.catch(work, (error) => (error instanceof ToolError ? Effect.fail(error) : Effect.die(tunnel(error))))
 
@@ -273,7 +273,10 @@ const settled = Effect.fnUntraced(function* <A>(
   decision: Approval.Decision
 ) {
   const { live } = attempt
-  note(live, { _tag: "Decision", decision })
+  note(live, {
+    _tag: "Decision",
+    decision: Approval.recorded(request, decision, live.origin.clock.currentTimeMillisUnsafe())
+  })
   yield* resolved(live, request, Approval.choiceOf(decision))
   const answer = answerTo(question, decision)
   if (answer === undefined) {

@@ -56,7 +56,7 @@ const isOffered = (live: Live, name: string, isInner: boolean): boolean =>
   live.run.offered === live.tools ||
   live.run.offered.some((tool) => tool.name === name && (isInner || tool.hidden !== true))
 
-/** What is known of a call that the model did not make. */
+/** Facts of a call that the model did not make. */
 export type Inner = Required<Pick<OpenCall, "outer" | "settled" | "left">>
 
 /** Finds the tool of a call and decodes its arguments. */
@@ -147,13 +147,17 @@ export const answer = (live: Live, { id, left, name, outcome, started }: OpenCal
 const interrupted = "This call was interrupted. Whether it had an effect is not known."
 
 /** A call as middleware sees it. */
-export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): PreparedCall => ({
-  id: call.id,
-  name: call.name,
-  arguments: prepared.arguments,
-  annotations: tool.annotations,
-  ...(call.outer === undefined ? {} : { parent: call.outer.id })
-})
+export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): PreparedCall => {
+  const { annotations, describe } = tool
+  return {
+    id: call.id,
+    name: call.name,
+    arguments: prepared.arguments,
+    annotations,
+    ...(call.outer === undefined ? {} : { parent: call.outer.id }),
+    ...(describe === undefined ? {} : { describe: () => describe(prepared.arguments) })
+  }
+}
 
 /** Gives what a tool does in an attempt, or asks outside of any, the run that it is called in. */
 export const inContext = <A, E>(

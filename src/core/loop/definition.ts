@@ -4,11 +4,12 @@
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
+import { didYouMean } from "../../support/names.ts"
 import type { AnySlot } from "../AgentState.ts"
 import { decodeText, type Output } from "../Answer.ts"
 import type { TextCodec } from "../internal/textCodec.ts"
 import type { JsonObject } from "../Json.ts"
-import type { Middleware } from "../Middleware.ts"
+import { make, type Middleware } from "../Middleware.ts"
 import type { StandardSchema } from "../StandardSchema.ts"
 import type { StopWhen } from "../StopWhen.ts"
 import { finalAnswer, type Tool } from "../Tool.ts"
@@ -143,6 +144,26 @@ export const readAnswer = ({ output, program }: Definition, text: string): Effec
     : output === undefined
       ? Effect.succeed(text)
       : decodeText(output, text)
+
+/** Middleware without that of these names; if it can't be, with the problem that keeps the agent from running. */
+export const withoutNamed = (
+  middleware: ReadonlyArray<Middleware<unknown, unknown>>,
+  names: ReadonlyArray<string>
+): ReadonlyArray<Middleware<unknown, unknown>> => {
+  for (const name of names) {
+    const found = middleware.filter((one) => one.name === name)
+    const guards = found.some(({ gateToolCalls, inherit }) => inherit === true || gateToolCalls !== undefined)
+    const there = middleware.map((one) => one.name)
+    const problem =
+      found.length === 0
+        ? `the middleware "${name}" is to be turned off, and is none of ${there.join(", ")}.${didYouMean(name, there)}`
+        : guards
+          ? `the middleware "${name}" guards the agent and its sub-agents, so it can't be turned off`
+          : undefined
+    if (problem !== undefined) return [...middleware, make({ name: "off", check: () => problem })]
+  }
+  return middleware.filter(({ name }) => !names.includes(name))
+}
 
 /** The same agent where nobody can suspend it: its gates ask whoever is there, or refuse. */
 export const standing = (compiled: Compiled): Compiled => ({

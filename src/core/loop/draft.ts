@@ -20,9 +20,11 @@ const most = 1 << 20
 
 /** A turn on its way into the journal. */
 export interface Draft {
+  /** Something was said. */
+  readonly saying: (kind: "Reasoning" | "Text", delta: string) => void
   /** A call is being written. */
   readonly calling: (id: string, name: string, delta: string) => void
-  /** What was said is void: the turn begins anew. */
+  /** The text so far is void: the turn begins anew. */
   readonly restart: () => void
   /** Has what was said stored in time. */
   readonly due: Effect.Effect<void>
@@ -32,12 +34,19 @@ export interface Draft {
 
 type Piece = Part["pieces"][number]
 
-/** A text that grows, and how much of it is stored. A call that is not known yet is told of before it has arguments. */
+/**
+ * A text that grows: `from` units of it are stored, `open` is what is not. No more of it is held here: a piece of a text is
+ * a view of it, so that each part would keep a copy of all that was said before. `isNew` is a call that is told of before
+ * it has arguments.
+ */
 interface Source {
   readonly piece: (from: number, text: string) => Piece
-  readonly read: () => string
-  stored: number
+  from: number
+  open: string
+  isNew: boolean
 }
+
+const source = (piece: Source["piece"], open: string, isNew: boolean): Source => ({ piece, from: 0, open, isNew })
 
 /** The end of what can be stored of a text: half of a character waits for the other half. */
 const endOf = (text: string, end: number): number => {
@@ -45,15 +54,19 @@ const endOf = (text: string, end: number): number => {
   return end === text.length && last >= 0xd800 && last <= 0xdbff ? end - 1 : boundaryBefore(text, end)
 }
 
-/** The draft of a turn of the outermost run, if its journal takes parts. `said` is what was said of it. */
-export const draftOf = (live: Live, said: { readonly text: string; readonly reasoning: string }): Draft | undefined => {
+/** The draft of a turn of the outermost run, if its journal takes parts. */
+export const draftOf = (live: Live): Draft | undefined => {
   const { parent, recorder } = live
   const part = parent === undefined ? recorder?.thread.part : undefined
   if (part === undefined || recorder === undefined) return undefined
   const model = live.run.model?.modelId ?? ""
-  const calls = new Map<string, { raw: string }>()
-  let turn = ""
-  let sources: Array<Source> = []
+  const calls = new Map<string, Source>()
+  const words = () => ({
+    Reasoning: source((from, text) => ({ _tag: "Reasoning", from, text }), "", false),
+    Text: source((from, text) => ({ _tag: "Text", from, text }), "", false)
+  })
+  let turn = live.makeId()
+  let said = words()
   let writer: Fiber.Fiber<void> | undefined
   let isStoring = false
   let isOver = false
@@ -61,27 +74,24 @@ export const draftOf = (live: Live, said: { readonly text: string; readonly reas
   const restart = (): void => {
     turn = live.makeId()
     calls.clear()
-    sources = [
-      { piece: (from, text) => ({ _tag: "Reasoning", from, text }), read: () => said.reasoning, stored: 0 },
-      { piece: (from, text) => ({ _tag: "Text", from, text }), read: () => said.text, stored: 0 }
-    ]
+    said = words()
   }
-  restart()
 
   /** The next part, and what is done when it is stored; `undefined` when there is nothing new. */
   const next = (): { readonly part: Part; readonly stored: () => void } | undefined => {
     const pieces: Array<Piece> = []
     const stored: Array<() => void> = []
     let room = most
-    for (const source of sources) {
-      const text = source.read()
-      const from = Math.max(0, source.stored)
-      const end = endOf(text, Math.min(text.length, from + room))
-      if (end <= source.stored) continue
-      room -= end - from
-      pieces.push(source.piece(from, text.slice(from, end)))
+    for (const one of [said.Reasoning, said.Text, ...calls.values()]) {
+      const { from, isNew, open } = one
+      const end = endOf(open, Math.min(open.length, room))
+      if (end === 0 && !isNew) continue
+      room -= end
+      pieces.push(one.piece(from, open.slice(0, end)))
       stored.push(() => {
-        source.stored = end
+        one.open = one.open.slice(end)
+        one.from = from + end
+        one.isNew = false
       })
     }
     return pieces.length === 0
@@ -120,19 +130,17 @@ export const draftOf = (live: Live, said: { readonly text: string; readonly reas
   })
 
   return {
+    saying: (kind, delta) => {
+      said[kind].open += delta
+    },
     calling: (id, name, delta) => {
       const known = calls.get(id)
-      if (known !== undefined) {
-        known.raw += delta
-        return
-      }
-      const call = { raw: delta }
-      calls.set(id, call)
-      sources.push({
-        piece: (from, text) => ({ _tag: "Call", id, name, from, text }),
-        read: () => call.raw,
-        stored: -1
-      })
+      if (known !== undefined) known.open += delta
+      else
+        calls.set(
+          id,
+          source((from, text) => ({ _tag: "Call", id, name, from, text }), delta, true)
+        )
     },
     restart,
     due: Effect.suspend(() =>

@@ -2,9 +2,10 @@
  * Asks every gate about the calls of a round before one of them runs, and carries out what was decided.
  */
 import * as Effect from "effect/Effect"
+import { defined } from "../../support/defined.ts"
 import { visible } from "../../support/untrusted.ts"
 import type { Choice, Decision, Request } from "../Approval.ts"
-import { choiceOf } from "../Approval.ts"
+import { choiceOf, problemOf, recorded } from "../Approval.ts"
 import { decisionOn, lastRequestOn, requestFor, suspension, toGate, waitingCalls } from "../internal/suspension.ts"
 import type { AiMessage } from "../Message.ts"
 import { type AskingGate, refuse as refuseWith, type Suspend } from "../Middleware.ts"
@@ -29,7 +30,7 @@ const free: Judged = { pending: [], settled: [], given: [] }
 
 /**
  * Asks every gate about every call that would run; about one that a person edited, also those that were asked before.
- * What is pending somebody must decide on first: if there is anything, none of the calls may run.
+ * Pending requests must be decided on first: if there is anything, none of the calls may run.
  */
 export const judge = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Call>) {
   const isFree = live.compiled.gates.length === 0 && !live.toolset.asks && live.suspension === null
@@ -183,7 +184,7 @@ const requestOf = (
 ): { readonly request: Request; readonly isNew: boolean } => {
   const known = requestFor(live.suspension, live.run.path, prepared.id, prepared.arguments, call.settled)
   if (known !== undefined && isInTime(live, known)) return { request: known, isNew: false }
-  const { allow, description, expiresAt } = gate
+  const { allow, byPerson, deciders, description, expiresAt, rule } = gate
   return {
     isNew: true,
     request: {
@@ -197,8 +198,8 @@ const requestOf = (
       description: visible(description),
       allow: allow ?? every,
       at: live.origin.clock.currentTimeMillisUnsafe(),
-      ...(expiresAt === undefined ? {} : { expiresAt }),
-      toolDigest: digestOf(tool)
+      toolDigest: digestOf(tool),
+      ...defined({ expiresAt, rule, deciders, byPerson })
     }
   }
 }
@@ -243,7 +244,9 @@ const announce = (live: Live, request: Request): Effect.Effect<void> => {
 /** The reason why the answer of a service is no decision on this request. */
 const notOn = (live: Live, request: Request, decision: Decision): string | undefined => {
   if (decision.id !== request.id) return misdirected
-  return isInTime(live, request) ? undefined : tooLate
+  if (!isInTime(live, request)) return tooLate
+  const problem = request.allow.includes(choiceOf(decision)) ? problemOf(request, decision) : undefined
+  return problem === undefined ? undefined : `${problem}. This call was not executed.`
 }
 
 /** Carries a decision out. A choice that was not offered refuses the call: nobody else is there to ask. */
@@ -255,13 +258,15 @@ const apply = Effect.fnUntraced(function* (
   gate?: Suspend
 ) {
   const choice = choiceOf(decision)
-  note(live, { _tag: "Decision", decision })
+  const known = recorded(request, decision, live.origin.clock.currentTimeMillisUnsafe())
+  note(live, { _tag: "Decision", decision: known })
   yield* emit(live, {
     _tag: "ApprovalResolved",
     id: request.id,
     callId: call.id,
     toolName: call.name,
-    decision: choice
+    decision: choice,
+    ...defined({ by: known.by?.id, rule: known.rule })
   })
   if (!request.allow.includes(choice)) return refuse(call, undecided)
   if (gate?.onDecision !== undefined) yield* gate.onDecision(decision)

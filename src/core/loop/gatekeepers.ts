@@ -99,7 +99,7 @@ const toolQuestions =
         return Effect.succeed(allow)
       }
       return Effect.map(needsDecision(live, call, tool, call.prepared), (needed): AskingGate =>
-        needed ? suspend(`${prepared.name} ${describeArguments(prepared.arguments)}`) : allow
+        needed ? suspend(prepared.describe?.() ?? `${prepared.name} ${describeArguments(prepared.arguments)}`) : allow
       )
     })
 
@@ -108,7 +108,7 @@ export const voided = (live: Live, { callId, id, toolName }: Request): Effect.Ef
   emit(live, { _tag: "ApprovalResolved", id, callId, toolName, decision: "void" })
 
 /**
- * What was asked before, and no gate asks now: what was decided and not carried out yet holds, also where a gate allows;
+ * Requests of earlier that no gate asks now: what was decided and not carried out yet holds, also where a gate allows;
  * nobody need decide on the rest any more.
  */
 const standing =

@@ -84,7 +84,7 @@ export type Inside = Map<string, Map<string, Kept>>
 export interface Attempt {
   readonly live: Live
   readonly call: OpenCall
-  /** How often each thing was begun. */
+  /** The number of times that each thing was begun. */
   seen: Map<string, number> | undefined
   /** The locks of conversations that go on from input to input. */
   sessions: Map<string, Semaphore.Semaphore> | undefined

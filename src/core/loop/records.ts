@@ -47,6 +47,6 @@ export type DoneOf<Tag extends Done["_tag"]> = Extract<Done, { readonly _tag: Ta
 export const encodeDone = Schema.encodeSync(Done)
 export const decodeDone = Schema.decodeUnknownResult(Done)
 
-/** What a sub-agent has used, and its rounds. */
+/** Usage and rounds of a sub-agent. */
 const Progress = Schema.Struct({ usage: Usage, rounds: Schema.Finite })
 export const decodeProgress = Schema.decodeUnknownResult(Progress)

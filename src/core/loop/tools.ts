@@ -68,7 +68,7 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
 
 /**
  * A suspension whose turn is resumed: of every call without an answer, nobody knows from here on whether it took effect.
- * What was decided about a call itself is carried out now; what was decided inside of it, and about what may be done
+ * Decisions on a call itself are carried out now; those made inside of it, and about what may be done
  * twice, is kept for the case that this run is cut off.
  */
 const resumed = (live: Live, before: Suspension, all: ReadonlyArray<Call>): Suspension | null => {

@@ -133,7 +133,7 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
   Effect.suspend(() => {
     const said = { text: "", reasoning: "" }
     live.partial = said
-    const draft = draftOf(live, said)
+    const draft = draftOf(live)
     let started: Map<string, Started> | undefined
     let thinking = false
     let done: Message.AiMessage | undefined
@@ -146,6 +146,7 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
       switch (part._tag) {
         case "TextDelta":
           said.text += part.text
+          draft?.saying("Text", part.text)
           return offerDelta(live, "TextDelta", part.text, at)
         case "ReasoningDelta":
           if (!thinking) {
@@ -153,6 +154,7 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
             offer(live, { _tag: "ReasoningStarted" })
           }
           said.reasoning += part.text
+          draft?.saying("Reasoning", part.text)
           return offerDelta(live, "ReasoningDelta", part.text, at)
         case "ToolCallStart": {
           const call = { id: isTaken(live, part.id) ? live.makeId() : part.id, name: part.name }

@@ -87,7 +87,7 @@ const weightOf = (entry: Entry): number => {
   return message.providerData === undefined ? weight : weight + boundOf(message.providerData)
 }
 
-/** What is kept for all threads of a store together, by {@link weightOf}. */
+/** The most that is kept for all threads of a store together, by {@link weightOf}. */
 const capacity = 64 * 1024 * 1024
 
 interface Known {

@@ -80,7 +80,7 @@ const large = 100_000
 /** The connections that groups use at once: while one is committed, the next is written. */
 const lanes = 2
 
-/** What several threads append in one turn of the event loop, and while others are under way, is one statement. */
+/** Appends of several threads in one turn of the event loop, and while others are under way, are one statement. */
 export const appendPostgres = (sql: SqlClient): OwnWrites["append"] => {
   const one = appendOne(sql)
 

@@ -1,0 +1,228 @@
+/**
+ * Files that are no plain text, read as text: the one way by which file tools, retrieval and the web get at documents,
+ * whatever their format, whatever backend they lie in.
+ *
+ * A format gives a document as a stream of pieces, each of a part that has a name (a page, a sheet, a slide), so that a
+ * reader can stop early, hold little, and say where a passage is. `effect-deepagents/tools/Documents` has formats.
+ *
+ * ```ts
+ * import { Stream } from "effect"
+ * import { Document } from "effect-deepagents"
+ *
+ * const subtitles = Document.format("subtitles", {
+ *   mimeTypes: ["application/x-subrip"],
+ *   extensions: ["srt"],
+ *   read: ({ bytes }) => Stream.make({ part: 1, label: "", text: new TextDecoder().decode(bytes) })
+ * })
+ * ```
+ */
+import * as Cause from "effect/Cause"
+import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { boundaryBefore } from "../support/text.ts"
+import { oneLine } from "../support/untrusted.ts"
+
+/**
+ * Some text of one part of a document. Parts are counted from 1; `label` names one (`page 3`, `sheet "Prices"`), and is
+ * empty where a document has no parts. The texts of a part, one after the other, are its text; a piece ends with the end
+ * of a line, unless the line is very long.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Piece {
+  readonly part: number
+  readonly label: string
+  readonly text: string
+}
+
+/**
+ * A document to be read. `from` is the first part that is wanted: a format that can begins there, and others need not
+ * heed it ({@link read} does). `mimeType` is what somebody said of it, with a `charset` perhaps.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Input {
+  readonly bytes: Uint8Array
+  readonly name?: string | undefined
+  readonly mimeType?: string | undefined
+  readonly password?: Redacted.Redacted | undefined
+  readonly from?: number | undefined
+}
+
+/**
+ * A document could not be read.
+ *
+ * - `Damaged`: it is not what it is said to be, or was cut off
+ * - `Encrypted`: it needs a password, or another one
+ * - `TooLarge`: it unpacks to more than can be meant, or has more than is read
+ * - `TimedOut`: a part of it took too long
+ * - `Unsupported`: it uses what can't be read here
+ * - `Unavailable`: an optional package is not installed
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class DocumentError extends Schema.TaggedError<DocumentError>()("DocumentError", {
+  reason: Schema.Literals(["Damaged", "Encrypted", "TooLarge", "TimedOut", "Unsupported", "Unavailable"]),
+  format: Schema.String,
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Defect())
+}) {}
+
+/**
+ * Tells whether a value is a {@link DocumentError}.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const isDocumentError = (value: unknown): value is DocumentError => value instanceof DocumentError
+
+/**
+ * A format of documents. `asWritten`: its files are text that people read and change as they are (HTML, CSV), so that
+ * `read_file` shows them so unless it is asked for the document. `recognises` looks at the bytes, cheaply.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Format {
+  readonly name: string
+  readonly mimeTypes: ReadonlyArray<string>
+  readonly extensions: ReadonlyArray<string>
+  readonly asWritten: boolean
+  readonly recognises?: ((bytes: Uint8Array) => boolean) | undefined
+  readonly read: (input: Input) => Stream.Stream<Piece, DocumentError>
+}
+
+/**
+ * Makes a format. `name` is how people call it; extensions are in lower case, without the dot.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const format = (
+  name: string,
+  options: {
+    readonly mimeTypes: ReadonlyArray<string>
+    readonly extensions: ReadonlyArray<string>
+    readonly asWritten?: boolean | undefined
+    readonly recognises?: ((bytes: Uint8Array) => boolean) | undefined
+    readonly read: (input: Input) => Stream.Stream<Piece, DocumentError>
+  }
+): Format => ({ ...options, name, asWritten: options.asWritten ?? false })
+
+/** Types that say nothing, or only what something is packed in. */
+const vague = new Set(["", "application/octet-stream", "application/zip", "application/x-zip-compressed", "text/plain"])
+
+const extensionOf = (name: string): string => {
+  const dot = name.lastIndexOf(".")
+  return dot === -1 ? "" : name.slice(dot + 1).toLowerCase()
+}
+
+/**
+ * The first format that fits: by what the bytes are, else by their type, else by the extension of the name. `undefined`
+ * if there is none.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const find = (
+  formats: ReadonlyArray<Format>,
+  about: {
+    readonly bytes?: Uint8Array | undefined
+    readonly mimeType?: string | undefined
+    readonly name?: string | undefined
+  }
+): Format | undefined => {
+  const { bytes } = about
+  const recognised = bytes === undefined ? undefined : formats.find((one) => one.recognises?.(bytes) === true)
+  if (recognised !== undefined) return recognised
+  const type = (about.mimeType ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? ""
+  const byType = vague.has(type) ? undefined : formats.find((one) => one.mimeTypes.includes(type))
+  if (byType !== undefined) return byType
+  const extension = extensionOf(about.name ?? "")
+  // A type that says something else is believed, but for text: mail and notebooks are said to be that.
+  return extension !== "" && (vague.has(type) || type.startsWith("text/") || type === "application/json")
+    ? formats.find((one) => one.extensions.includes(extension))
+    : undefined
+}
+
+/**
+ * Reads a document from the part that is wanted. What a format dies of is `Damaged`: a document is written by anybody.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const read = (format: Format, input: Input): Stream.Stream<Piece, DocumentError> => {
+  const from = input.from ?? 1
+  const pieces = Stream.suspend(() => format.read(input)).pipe(
+    Stream.catchCauseIf(
+      (cause) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause),
+      (cause) =>
+        Stream.fail(
+          new DocumentError({
+            reason: "Damaged",
+            format: format.name,
+            message: `this is no ${format.name} that can be read`,
+            cause: Cause.squash(cause)
+          })
+        )
+    )
+  )
+  return from <= 1 ? pieces : Stream.filter(pieces, ({ part }) => part >= from)
+}
+
+/** The most characters of a line: longer ones go on in the next. */
+const lineLength = 2_000
+
+/** The place that a long line is parted at: behind a space, if there is one in its second half. */
+const partAt = (line: string): number => {
+  const space = line.lastIndexOf(" ", lineLength - 1)
+  return space > lineLength / 2 ? space + 1 : boundaryBefore(line, lineLength)
+}
+
+const parted = (line: string): ReadonlyArray<string> => {
+  const rows: Array<string> = []
+  let left = line
+  while (left.length > lineLength) {
+    const at = partAt(left)
+    rows.push(left.slice(0, at))
+    left = left.slice(at)
+  }
+  return [...rows, left]
+}
+
+/**
+ * The lines of a document, with a line `--- page 3 ---` before each part that has a name. Lines of more than 2,000
+ * characters go on in the next one.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const lines = <E, R>(pieces: Stream.Stream<Piece, E, R>): Stream.Stream<string, E, R> =>
+  Stream.mapAccumArray(
+    pieces,
+    () => ({ part: 0, open: "" }),
+    (state: { readonly part: number; readonly open: string }, batch) => {
+      const out: Array<string> = []
+      let { open, part } = state
+      const close = () => {
+        if (open !== "") out.push(...parted(open))
+        open = ""
+      }
+      for (const piece of batch) {
+        if (piece.part !== part) {
+          close()
+          part = piece.part
+          if (piece.label !== "") out.push(`--- ${oneLine(piece.label)} ---`)
+        }
+        const rows = (open + piece.text).split("\n")
+        open = rows.pop() ?? ""
+        for (const row of rows) out.push(...parted(row))
+      }
+      return [{ part, open }, out] as const
+    },
+    { onHalt: ({ open }) => (open === "" ? [] : parted(open)) }
+  )
