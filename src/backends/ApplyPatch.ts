@@ -186,7 +186,7 @@ const tool = once(() =>
 /**
  * Makes the tool. Every file is read and checked before the first is written; each is written on the condition that it
  * is still as it was read; if one can't be written (or the call is interrupted), what was written before is taken back.
- * What could not be taken back is told to the model. A patch that does not fit is answered by the line, what came and
+ * A change that could not be taken back is told to the model. A patch that does not fit is answered by the line, what came and
  * what was expected. `details` of the result have the changed files, with a diff each.
  *
  * @category constructors

@@ -24,6 +24,7 @@
  */
 import * as Duration from "effect/Duration"
 import type { Backend } from "../core/Backend.ts"
+import type { Format } from "../core/Document.ts"
 import type { Sandbox } from "../core/Sandbox.ts"
 import type { Tool } from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
@@ -37,13 +38,15 @@ export { type Name, names } from "./internal/tools/kit.ts"
 
 /**
  * `only` narrows the file tools to these; `edit_file` brings `read_file` along, since only a file that was read can be
- * edited.
+ * edited. `documents` are the formats that `read_file` gives as text, with marks of pages and sheets
+ * (`effect-deepagents/tools/Documents` has them); without it there are none.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Options {
   readonly only?: ReadonlyArray<Name> | undefined
+  readonly documents?: ReadonlyArray<Format> | undefined
 }
 
 /**
@@ -100,23 +103,23 @@ interface Offer {
 /** Offers that were made, by their names: as many as there are ways to choose from so few. */
 const offers = new Map<string, Offer>()
 
-const offerOf = (only: ReadonlyArray<Name> = names): Offer => {
+const offerOf = ({ documents = [], only = names }: Options): Offer => {
   const wanted = new Set(only)
   if (wanted.has("edit_file")) wanted.add("read_file")
   const offered = names.filter((name) => wanted.has(name))
   const key = offered.join(" ")
-  const known = offers.get(key)
+  const known = documents.length === 0 ? offers.get(key) : undefined
   if (known !== undefined) return known
-  const kit = makeKit(new Set(offered))
+  const kit = makeKit(new Set(offered), documents)
   const made = { kit, tools: offered.map((name) => makers[name](kit)) }
-  offers.set(key, made)
+  if (documents.length === 0) offers.set(key, made)
   return made
 }
 
 const makeTools = (
   options: Options & { readonly execute?: boolean | ExecuteOptions | undefined } = {}
 ): ReadonlyArray<SandboxTool> => {
-  const { kit, tools } = offerOf(options.only)
+  const { kit, tools } = offerOf(options)
   if (options.execute === undefined || options.execute === false) return [...tools]
   return [...tools, execute(kit, limitsOf(options.execute === true ? {} : options.execute))]
 }
@@ -129,7 +132,9 @@ const makeTools = (
  * starts with nothing seen. Calls of one round on one file wait for each other. A failure is told to the model with
  * what it can do next.
  *
- * Images and PDFs are given to models with vision. Results are bounded, and say how to get the rest. `details` of a
+ * Images and PDFs are given to models with vision, recordings to all models: an adapter tells one that can't hear that
+ * there was one. With `documents`, a document is given as text (`raw` gives it as it is), and is a source that can be
+ * cited. Results are bounded, and say how to get the rest. `details` of a
  * result (for people, in `ToolCompleted`) have a `kind`: `read`, `write` and `edit` (with a `diff`), `delete`, `move`,
  * `listing`, `matches` or `command` (with the `exitCode`). A running command says its last lines in `ToolProgress`, as
  * `{ output }`, at most twice a second.

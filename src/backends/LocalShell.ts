@@ -5,7 +5,7 @@
  * send away whatever that can, in the root and out of it. Use it where you would let the model type into your own
  * terminal; otherwise use a sandbox.
  *
- * What it does see to: a command gets few environment variables (`PATH`, `HOME`, `LANG`, `TERM`, `TMPDIR`, and what
+ * Precautions that it does take: a command gets few environment variables (`PATH`, `HOME`, `LANG`, `TERM`, `TMPDIR`, and what
  * `env` says), so that keys in yours are not handed on. It is a process group of its own. When its time is over, or it
  * is interrupted, the whole group gets SIGTERM, and SIGKILL 2 seconds later. A command is over when its shell is:
  * processes that it left in the background are ended in the same way, in the background, and when the layer is released

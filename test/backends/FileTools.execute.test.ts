@@ -76,9 +76,10 @@ describe("FileTools, execute", () => {
           executing([{ command: "x" }]),
           sandbox(() => Stream.fromIterable([...pieces.map(stdout), exited(0)]))
         )
+        const path = /\/large_results\/[0-9a-f]{32}\.txt/.exec(answer?.text ?? "")?.[0] ?? ""
         const expected = [
           whole.slice(0, 10_000),
-          `[… ${whole.length - 30_000} characters left out; to see them, run it again with its output in a file, and read that in parts …]`,
+          `[… ${whole.length - 30_000} characters left out; all of the output is in the file ${path}: search it, or read it in parts …]`,
           whole.slice(-20_000)
         ].join("\n")
         assert.strictEqual(answer?.text, `${expected}[Command succeeded with exit code 0]`, `pieces of ${size}`)

@@ -10,11 +10,21 @@ import * as Tool from "../../../core/Tool.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
+import { defined } from "../../../support/defined.ts"
+import { sha256 } from "../../../support/hash.ts"
+import { headOf } from "../../../support/text.ts"
+import * as CommandRisk from "../../CommandRisk.ts"
 import type { Kit } from "./kit.ts"
 
 /** The part of the output that is given to the model, in characters: its beginning, and more of its end. */
 const headLength = 10_000
 const tailLength = 20_000
+
+/** The most of an output that is kept in a file, in characters: its beginning. */
+const wholeLength = 8_000_000
+
+/** The folder of outputs that are too long to show. */
+const folder = "/large_results"
 
 /** The interval at which a running command reports its last lines, and how many of them. */
 const progressEvery = "500 millis"
@@ -31,21 +41,32 @@ export interface ExecuteLimits {
   readonly maxTimeout: Duration.Duration
 }
 
-/** The beginning and the end of an output, of whatever length, in memory that does not grow. */
+/** The beginning and the end of an output, of whatever length, and as much of all of it as goes to a file. */
 interface Transcript {
   readonly push: (text: string) => void
   /** The last characters. */
   readonly tail: (length: number) => string
-  readonly whole: () => { readonly text: string; readonly left: number }
+  readonly shown: () => { readonly text: string; readonly left: number }
+  /** All of it, up to what a file of it may have. */
+  readonly whole: () => string
 }
 
 const makeTranscript = (): Transcript => {
   let head = ""
   let tail = ""
   let length = 0
+  let pieces: Array<string> = []
+  let kept = 0
   return {
     push: (text) => {
       length += text.length
+      if (kept < wholeLength) {
+        const part = headOf(text, wholeLength - kept)
+        pieces.push(part)
+        kept += part.length
+        // Many small pieces weigh more than their text.
+        if (pieces.length > 1_000) pieces = [pieces.join("")]
+      }
       const room = headLength - head.length
       if (room > 0) head += text.slice(0, room)
       if (text.length > room) tail += text.slice(Math.max(0, room))
@@ -53,7 +74,8 @@ const makeTranscript = (): Transcript => {
       if (tail.length > 2 * tailLength) tail = tail.slice(-tailLength)
     },
     tail: (count) => (head + tail).slice(-count),
-    whole: () => {
+    whole: () => pieces.join(""),
+    shown: () => {
       const end = tail.slice(-tailLength)
       return { text: head + end, left: length - head.length - end.length }
     }
@@ -66,13 +88,38 @@ const lastLines = (transcript: Transcript, lines: number, length: number): strin
 
 const inSeconds = (seconds: number): string => `${seconds} second${seconds === 1 ? "" : "s"}`
 
-const cutNote = (left: number): string =>
-  `\n[… ${left} characters left out; to see them, run it again with its output in a file, and read that in parts …]\n`
+/** Writes all of an output to a file, and says where; `undefined` if there is none. */
+const keep = Effect.fnUntraced(function* (sandbox: Sandbox.Service, transcript: Transcript) {
+  if (transcript.shown().left === 0) return undefined
+  const text = transcript.whole().toWellFormed()
+  const hash = yield* sha256(new TextEncoder().encode(text))
+  const path = `${folder}/${hash.slice(0, 32)}.txt`
+  return yield* sandbox.write(path, text).pipe(
+    Effect.as(path),
+    Effect.orElseSucceed(() => undefined)
+  )
+})
 
-const render = (transcript: Transcript, event: { readonly exitCode: number; readonly truncated: boolean }): string => {
-  const { left, text } = transcript.whole()
+const cutNote = (left: number, path: string | undefined): string => {
+  const where =
+    path === undefined
+      ? "to see them, run it again with its output in a file, and read that in parts"
+      : left + headLength + tailLength > wholeLength
+        ? `the first ${wholeLength} characters of the output are in the file ${path}: search it, or read it in parts`
+        : `all of the output is in the file ${path}: search it, or read it in parts`
+  return `\n[… ${left} characters left out; ${where} …]\n`
+}
+
+const render = (
+  transcript: Transcript,
+  path: string | undefined,
+  event: { readonly exitCode: number; readonly truncated: boolean }
+): string => {
+  const { left, text } = transcript.shown()
   const output =
-    left === 0 ? text : text.slice(0, headLength).toWellFormed() + cutNote(left) + text.slice(headLength).toWellFormed()
+    left === 0
+      ? text
+      : text.slice(0, headLength).toWellFormed() + cutNote(left, path) + text.slice(headLength).toWellFormed()
   const end =
     event.exitCode === 0 ? "[Command succeeded with exit code 0]" : `[Command failed with exit code ${event.exitCode}]`
   return [
@@ -82,13 +129,19 @@ const render = (transcript: Transcript, event: { readonly exitCode: number; read
   ].join("\n")
 }
 
-const tooLong = (transcript: Transcript, given: number, most: number): ToolError.ToolError => {
+const tooLong = (
+  transcript: Transcript,
+  path: string | undefined,
+  given: number,
+  most: number
+): ToolError.ToolError => {
   const output = lastLines(transcript, timeoutLines, timeoutLength)
   const more = given < most ? `give it a longer timeout (at most ${inSeconds(most)}), or ` : ""
   return new ToolError.ToolError({
     reason: "TimedOut",
     message: [
       `The command was stopped: it was not done within ${inSeconds(given)}. To get further, ${more}have it do less at once.`,
+      ...(path === undefined ? [] : [`All of its output is in the file ${path}.`]),
       output === "" ? "It wrote nothing." : `Its output ended with:\n${output}`
     ].join("\n")
   })
@@ -100,7 +153,7 @@ export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sand
     description: [
       "Runs a command line in a POSIX shell, at the root of the files, and gives its output (stdout and stderr together) and its exit code.",
       "It has no input, so it must not ask for any. Each command has a shell of its own: what one sets, the next does not have.",
-      `Of more than ${headLength + tailLength} characters of output the middle is left out.`,
+      `Of more than ${headLength + tailLength} characters of output the middle is left out, and all of it is in a file.`,
       `It is stopped after ${inSeconds(Duration.toSeconds(limits.timeout))}, or after timeout.`
     ].join(" "),
     parameters: {
@@ -110,6 +163,7 @@ export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sand
       )
     },
     annotations: { destructive: true, openWorld: true, volatile: true },
+    describe: ({ command }) => CommandRisk.describe(typeof command === "string" ? command : ""),
     execute: Effect.fnUntraced(function* ({ command, timeout }) {
       if (timeout !== undefined && !(timeout > 0 && timeout <= most)) {
         return yield* ToolError.make(`timeout is in seconds, more than 0 and at most ${most}; you gave ${timeout}`)
@@ -130,7 +184,9 @@ export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sand
           }
         ),
         Effect.catchReason("BackendError", "TimedOut", () =>
-          Effect.fail(tooLong(transcript, Duration.toSeconds(limit), most))
+          Effect.flatMap(keep(sandbox, transcript), (path) =>
+            Effect.fail(tooLong(transcript, path, Duration.toSeconds(limit), most))
+          )
         )
       )
       // By the clock and not by the piece: a command that writes byte by byte makes no more events than another.
@@ -145,10 +201,11 @@ export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sand
         Effect.forever
       )
       const { exitCode, truncated } = yield* Effect.raceFirst(run, watch)
-      const cut = truncated || transcript.whole().left > 0
-      return ToolOutput.make(render(transcript, { exitCode, truncated }), {
+      const cut = truncated || transcript.shown().left > 0
+      const path = yield* keep(sandbox, transcript)
+      return ToolOutput.make(render(transcript, path, { exitCode, truncated }), {
         isError: exitCode !== 0,
-        details: { kind: "command", exitCode, truncated: cut }
+        details: { kind: "command", exitCode, truncated: cut, ...defined({ path }) }
       })
     }, kit.tell)
   })

@@ -3,6 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as BackendError from "../../../core/BackendError.ts"
+import type { Format } from "../../../core/Document.ts"
 import type { ToolError as ToolErrorType } from "../../../core/ToolError.ts"
 import { ToolError } from "../../../core/ToolError.ts"
 
@@ -69,13 +70,15 @@ const toToolError =
 
 /** Helpers that all file tools share. */
 export interface Kit {
+  /** The formats of documents that `read_file` understands. */
+  readonly documents: ReadonlyArray<Format>
   readonly offers: (name: Name) => boolean
   readonly tell: <A, R>(
     effect: Effect.Effect<A, BackendError.BackendError | ToolErrorType, R>
   ) => Effect.Effect<A, ToolErrorType, R>
 }
 
-export const makeKit = (offered: ReadonlySet<Name>): Kit => {
+export const makeKit = (offered: ReadonlySet<Name>, documents: ReadonlyArray<Format> = []): Kit => {
   const offers = (name: Name) => offered.has(name)
-  return { offers, tell: Effect.mapError(toToolError(offers)) }
+  return { documents, offers, tell: Effect.mapError(toToolError(offers)) }
 }
