@@ -79,7 +79,7 @@ const workerOf = (entry: Entry): Worker<unknown> => ("open" in entry ? entry : l
  * on a server (`RemoteAgents.make`). `maxDepth` (3) bounds how deep agents are nested.
  *
  * An agent in this process is a run of its own: with what was in context when the task was started, under the
- * middleware that sub-agents inherit, on a budget of its own. It must not live on what ends with the parent's run.
+ * middleware that sub-agents inherit, and on the budget of the run that began it. It must not live on what ends with the parent's run.
  *
  * @category constructors
  * @since 0.1.0

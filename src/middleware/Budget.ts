@@ -18,6 +18,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
+import { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import { ToolError } from "../core/ToolError.ts"
 import { totalTokens } from "../core/Usage.ts"
@@ -85,6 +86,16 @@ const late = (time: number): ToolError =>
   new ToolError({
     reason: "TimedOut",
     message: `Interrupted: ${isUsedUp({ limit: "time", max: time })}. Whether the call had an effect is not known.`
+  })
+
+/** The purpose of model calls that an MCP server asks for. */
+const sampled = "mcp-sampling"
+
+const notSampled = (run: Run, reached: Ledger.Reached): ModelError =>
+  new ModelError({
+    provider: run.model?.provider ?? run.agent,
+    reason: { _tag: "QuotaExhausted" },
+    detail: isUsedUp(reached)
   })
 
 /** Limits that can stop an agent before it asks its model: calls are counted only when it wants one. */
@@ -212,13 +223,28 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
               })
             )
         }
-      : {})
+      : {
+          // What a server asks for has no part in the final answer, so it is not paid for beyond the limit.
+          wrapModelCall: (request, next, run) =>
+            request.purpose !== sampled
+              ? next(request)
+              : Stream.unwrap(
+                  Effect.gen(function* () {
+                    const ledger = yield* ledgers.of(run)
+                    const now = yield* WorkingTime.now(ledger.owner)
+                    const reached = Ledger.reached(maxima, ledger, now, ofTurns)
+                    if (reached !== undefined) return Stream.fail(notSampled(run, reached))
+                    ledger.rounds++
+                    return next(request)
+                  })
+                )
+        })
   })
 }
 
 /**
- * Limits a run and everything below it: the sub-agents of the agent that it is given to work on the same budget. A
- * sub-agent with a budget of its own is under both. Every run starts with nothing used, one that goes on from saved
+ * Limits a run and everything below it: the sub-agents of the agent that it is given to, tasks in the background of this
+ * process, and what servers have sampled work on the same budget. A sub-agent with a budget of its own is under both. Every run starts with nothing used, one that goes on from saved
  * state too.
  *
  * At 80 % of a limit there is one `Warning` event (`budget`). At the limit `onExhausted` decides:

@@ -1,6 +1,6 @@
 /**
- * Check what goes into a model, what comes out of it, and which tool calls may run; stop the run or answer in its
- * place.
+ * Check what goes into a model, what comes out of it, which tool calls may run, and what they bring in; stop the run, or
+ * answer in its place.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -20,10 +20,12 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { turnPurpose, type TurnPart } from "../core/ChatModel.ts"
+import * as Content from "../core/Content.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
+import { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Guard from "./internal/guard.ts"
 import { pass, type Verdict } from "./internal/guard.ts"
@@ -46,12 +48,17 @@ export const trip = (reason: string): Verdict => ({ _tag: "Trip", reason })
  */
 export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("GuardrailTripped", {
   guardrail: Schema.String,
-  stage: Schema.Literals(["input", "output", "toolCall"]),
+  stage: Schema.Literals(["input", "output", "toolCall", "toolResult"]),
   agent: Schema.String,
   reason: Schema.String
 }) {
   override get message(): string {
-    const what = { input: "the input", output: "the answer", toolCall: "a tool call" }[this.stage]
+    const what = {
+      input: "the input",
+      output: "the answer",
+      toolCall: "a tool call",
+      toolResult: "the result of a tool"
+    }[this.stage]
     return `Guardrail "${this.guardrail}" stopped agent "${this.agent}" at ${what}: ${this.reason}`
   }
 }
@@ -293,3 +300,99 @@ export const toolCalls = <E = never, R = never, const T extends "answer" | "fail
     })
   })
 }
+
+/**
+ * The result of a tool call, before the model reads it: also one that failed (`isError`).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ToolResult {
+  readonly call: Middleware.PreparedCall
+  readonly output: ToolOutput.ToolOutput
+  readonly text: string
+  readonly run: Run
+}
+
+/**
+ * The verdict on a result: it passes, something is wrong with it, or the model reads another one in its place.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ResultVerdict = Verdict | { readonly _tag: "Replace"; readonly content: ReadonlyArray<Content.Block> }
+
+/**
+ * The model reads this in the place of a result. Whether the call failed stays as it is; the details for people go.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const replace = (content: Content.Input): ResultVerdict => ({
+  _tag: "Replace",
+  content: Content.fromInput(content)
+})
+
+/**
+ * The model reads a result with everything that a pattern finds in its texts replaced by `mask`; it passes if nothing is
+ * found. Blocks other than text stay as they are.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const redact = ({ output }: Pick<ToolResult, "output">, pattern: RegExp, mask = "[redacted]"): ResultVerdict => {
+  const content = Guard.redacted(output.content, pattern, mask)
+  return content === undefined ? pass : { _tag: "Replace", content }
+}
+
+/**
+ * Checks what tools give, before the model reads it: a result passes, is replaced or redacted ({@link replace},
+ * {@link redact}), or trips. One that trips is withheld, and the model is told the reason (`onTrip: "answer"`, the
+ * default), or the run fails with {@link GuardrailTripped} (`"fail"`): what the call did stays done. Failures of tools
+ * are checked like their results. So are results of calls that tools make, which go to these tools. Sub-agents inherit
+ * the check.
+ *
+ * Put it before the middleware that changes results, so that it sees what the model would.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const toolResults = <E = never, R = never, const T extends "answer" | "fail" = "answer">(options: {
+  readonly name: string
+  readonly check: (subject: ToolResult) => Effect.Effect<ResultVerdict, E, R>
+  readonly onTrip?: T | undefined
+}): Middleware.Middleware<E | Tripping<T>, R> => {
+  const { check, name } = options
+  const onTrip = options.onTrip ?? byDefault<T>("answer")
+  return Middleware.make<E | Tripping<T>, R>({
+    name: `Guardrail(${name})`,
+    inherit: true,
+    wrapToolCall: (call, next, run) => {
+      const judged = Effect.fnUntraced(function* (output: ToolOutput.ToolOutput) {
+        const verdict = yield* check({ call, output, text: ToolOutput.text(output), run })
+        if (verdict._tag === "Pass") return output
+        if (verdict._tag === "Replace") {
+          return ToolOutput.make(verdict.content, { ...output, details: undefined, sources: undefined })
+        }
+        const told = `The result is withheld: guardrail "${name}" does not allow it: ${verdict.reason}`
+        const instead = ToolOutput.make(told, { isError: true, state: output.state })
+        return yield* tripped(name, onTrip, "toolResult", run, verdict.reason, instead)
+      })
+      return Effect.matchEffect(next(call), {
+        onSuccess: judged,
+        onFailure: (error) => {
+          const output = ToolOutput.make(error.message, { isError: true })
+          return Effect.flatMap(judged(output), (given) =>
+            Effect.fail(
+              given === output
+                ? error
+                : new ToolError({ reason: error.reason, message: ToolOutput.text(given), ...retryable(error) })
+            )
+          )
+        }
+      })
+    }
+  })
+}
+
+const retryable = ({ isRetryable }: ToolError) => (isRetryable === undefined ? {} : { isRetryable })

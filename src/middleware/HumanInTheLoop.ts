@@ -32,6 +32,7 @@ import * as Approval from "../core/Approval.ts"
 import type { JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
+import type { Takes, Tool } from "../core/Tool.ts"
 import { describeArguments } from "../core/ToolCall.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 
@@ -45,18 +46,37 @@ export const name = "HumanInTheLoop"
 
 /**
  * A rule for the calls of a tool. `when` looks at the arguments as the tool will be given them (default: always).
- * `allow` is what may be decided (default: everything). `describe` is what the person reads. `likeness` tells which
- * calls an "always" covers: those with the same text (default: all calls of the tool).
+ * `allow` is what may be decided (default: everything). `describe` is what the person reads (default: what
+ * the tool says of the call, else its name and arguments). `likeness` tells which
+ * calls an "always" covers: those with the same text (default: all calls of the tool). `deciders` may decide, and nobody
+ * else (see `Approval.Request`); `name` is what the request, its decision and the audit call the rule.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Rule {
-  readonly when?: ((args: JsonObject) => boolean) | undefined
+export interface Rule<in Args = JsonObject> {
+  readonly name?: string | undefined
+  readonly when?: ((args: Args) => boolean) | undefined
   readonly allow?: ReadonlyArray<Approval.Choice> | undefined
-  readonly describe?: ((args: JsonObject) => string) | undefined
-  readonly likeness?: ((args: JsonObject) => string) | undefined
+  readonly deciders?: ReadonlyArray<string> | undefined
+  readonly describe?: ((args: Args) => string) | undefined
+  readonly likeness?: ((args: Args) => string) | undefined
 }
+
+/**
+ * Makes the rule of a tool that is at hand as a value, so that its name can't be misspelt and its arguments have types:
+ * `tools: { ...HumanInTheLoop.on(transfer, { when: ({ amount }) => amount > 100 }) }`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const on = <R, Args extends JsonObject>(
+  tool: Tool<R> & Takes<Args>,
+  rule: boolean | ((args: NoInfer<Args>) => boolean) | Rule<NoInfer<Args>> = true
+): { readonly [name: string]: boolean | ((args: JsonObject) => boolean) | Rule } => ({
+  // A gate sees the arguments as the tool's own schema decoded them.
+  [tool.name]: rule as boolean | ((args: JsonObject) => boolean) | Rule
+})
 
 /**
  * The calls that a person is asked about. `tools`: a rule by the tool's name; `true` asks always, `false` never, a
@@ -100,14 +120,19 @@ const gateOf = (
   call: Middleware.PreparedCall,
   expiresAt: number | undefined
 ): Middleware.Suspend =>
-  Middleware.suspend(rule.describe?.(call.arguments) ?? `${call.name} ${describeArguments(call.arguments)}`, {
-    allow: rule.allow,
-    expiresAt,
-    onDecision: (decision) =>
-      decision._tag === "Approve" && decision.always === true
-        ? run.state.set(Approval.always, [keyOf(rule, call)])
-        : Effect.void
-  })
+  Middleware.suspend(
+    rule.describe?.(call.arguments) ?? call.describe?.() ?? `${call.name} ${describeArguments(call.arguments)}`,
+    {
+      allow: rule.allow,
+      rule: rule.name,
+      deciders: rule.deciders,
+      expiresAt,
+      onDecision: (decision) =>
+        decision._tag === "Approve" && decision.always === true
+          ? run.state.set(Approval.always, [keyOf(rule, call)])
+          : Effect.void
+    }
+  )
 
 const gates = (options: Options) =>
   Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {

@@ -2,7 +2,7 @@
  * Memory of an agent from conversation to conversation: files (`AGENTS.md`, `agent.md`) that it reads at the start
  * of each run and writes with its file tools.
  *
- * What is in them is told as the last part of the system prompt, quoted, as something that others may have written. A
+ * Their text is told as the last part of the system prompt, quoted, as something that others may have written. A
  * file that changes is read again before the next round.
  *
  * ```ts

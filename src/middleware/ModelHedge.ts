@@ -59,7 +59,7 @@ const begin = Effect.fnUntraced(function* (turn: Turn, onEnd: ModelError) {
   return { said, pull } satisfies Begun
 })
 
-/** What a turn that lost had said when it was left: all of it, if its usage is known. */
+/** The part of a losing turn that was said when it was left: all of it, if its usage is known. */
 const doneOf = (said: ReadonlyArray<TurnPart>): ReadonlyArray<TurnPart> =>
   said.filter((part) => part._tag === "TurnDone" && part.message.usage !== undefined)
 
@@ -150,7 +150,7 @@ const hedge = <E, R>(
  * A model that fails while another is asked has lost; when all that were asked have failed, the call fails as the first
  * of them did. A failure does not have the next one asked: `ModelFallback` outside does that.
  *
- * What a loser used is counted where it had ended by then. Of one that is interrupted nobody tells it, though it is
+ * Usage of a loser is counted where it had ended by then. Of one that is interrupted nobody tells it, though it is
  * charged: a hedge buys time with money. Don't hedge with models that run tools of their own, which act before they
  * speak.
  *

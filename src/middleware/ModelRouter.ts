@@ -215,7 +215,7 @@ type RuleServices<A> = A extends (asked: never) => infer Result
     : never
   : never
 
-/** What is known of the list of a run's messages, which grows at its end. */
+/** Facts of the list of a run's messages, which grows at its end. */
 interface Measured {
   readonly messages: ReadonlyArray<Message.Message>
   readonly first: Message.Message | undefined

@@ -65,7 +65,7 @@ const replay = (message: Message.AiMessage): ReadonlyArray<TurnPart> => [
  * fingerprint gets the same answer, without usage, as nothing was used; a `response-cache` event
  * (`AgentEvent.Custom`) says so. An answer is good for `ttl` (for ever, if left out).
  *
- * What is kept is complete: answers and calls of tools. Failures, refusals, and answers that were filtered, cut, paused
+ * Only complete things are kept: answers and calls of tools. Failures, refusals, and answers that were filtered, cut, paused
  * or malformed are not; nor are turns in which the provider ran tools of its own, which may leave something behind on
  * its side, unless `providerTools` is true. `when` says which requests are looked at at all.
  *

@@ -42,7 +42,7 @@ export const name = "Summarization"
 
 /**
  * A length of a conversation: a fraction of the model's context window, tokens, or messages as the model sees them.
- * What is given of one amount must hold together.
+ * Options that describe one amount must hold together.
  *
  * @category models
  * @since 0.1.0

@@ -88,7 +88,7 @@ const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOpti
  * are those of the semantic conventions of GenAI (2026, in development); `error.type` is the reason of a `ModelError`
  * or `ToolError`, else the tag of the error, `interrupted`, or `_OTHER`.
  *
- * What was said is not in the spans: prompts, messages, arguments and results may be confidential. `captureContent`
+ * Texts are not in the spans: prompts, messages, arguments and results may be confidential. `captureContent`
  * puts it there.
  *
  * First in the stack, a `chat` span covers a call with all its retries, and a tool's span its retries; last, there is a
@@ -106,10 +106,10 @@ export const make = (options?: { readonly captureContent?: boolean | undefined }
     return parent === undefined ? {} : { parent }
   }
 
-  const common = (operation: string, run: Run): Attributes =>
+  const common = (operation: string, run: Run, model = run.model): Attributes =>
     defined({
       "gen_ai.operation.name": operation,
-      "gen_ai.provider.name": run.model?.provider,
+      "gen_ai.provider.name": model?.provider,
       "gen_ai.agent.name": run.agent,
       "gen_ai.conversation.id": run.threadId
     })
@@ -130,13 +130,13 @@ export const make = (options?: { readonly captureContent?: boolean | undefined }
     )
   })
 
-  const openChat = (request: ModelRequest, run: Run) =>
-    open(`chat ${run.model?.modelId}`, {
+  const openChat = (request: ModelRequest, run: Run, model: Run["model"]) =>
+    open(`chat ${model?.modelId}`, {
       ...parentOf(run),
       kind: "client",
       attributes: {
-        ...common("chat", run),
-        "gen_ai.request.model": run.model?.modelId,
+        ...common("chat", run, model),
+        "gen_ai.request.model": model?.modelId,
         "gen_ai.request.stream": true,
         "gen_ai.output.type": request.outputSchema === undefined ? "text" : "json",
         ...GenAi.parameterAttributes(request),
@@ -160,9 +160,10 @@ export const make = (options?: { readonly captureContent?: boolean | undefined }
     name,
     inherit: true,
     beforeAgent: (run) => Effect.uninterruptible(beforeAgent(run)),
-    wrapModelCall: (request, next, run) =>
-      Stream.unwrap(
-        Effect.map(openChat(request, run), ({ elapsed, end, span }) => {
+    wrapModelCall: (request, next, run) => {
+      const model = request.session?.model ?? run.model
+      return Stream.unwrap(
+        Effect.map(openChat(request, run, model), ({ elapsed, end, span }) => {
           let firstAt: number | undefined
           let spent: Usage.Usage | undefined
           let response: string | undefined
@@ -192,8 +193,8 @@ export const make = (options?: { readonly captureContent?: boolean | undefined }
                       ] as const)
                 const labels = {
                   "gen_ai.operation.name": "chat",
-                  "gen_ai.provider.name": run.model?.provider,
-                  "gen_ai.request.model": run.model?.modelId,
+                  "gen_ai.provider.name": model?.provider,
+                  "gen_ai.request.model": model?.modelId,
                   "gen_ai.response.model": response
                 }
                 return Effect.all(
@@ -209,7 +210,8 @@ export const make = (options?: { readonly captureContent?: boolean | undefined }
             )
           )
         })
-      ),
+      )
+    },
     wrapToolCall: (call, next, run) => {
       const labels = { "gen_ai.tool.name": call.name, "gen_ai.tool.type": "function", "gen_ai.agent.name": run.agent }
       const attributes = {

@@ -1,11 +1,13 @@
 /**
  * Middleware that keeps a run under control. Each module is a namespace; `make` gives the middleware.
  */
+export * as ApprovalClassifier from "./ApprovalClassifier.ts"
 export * as AskUser from "./AskUser.ts"
 export * as BackgroundSubagents from "./BackgroundSubagents.ts"
 export * as BackgroundTasks from "./BackgroundTasks.ts"
 export * as Budget from "./Budget.ts"
 export * as CircuitBreaker from "./CircuitBreaker.ts"
+export * as FanOut from "./FanOut.ts"
 export * as Filesystem from "./Filesystem.ts"
 export * as Guardrail from "./Guardrail.ts"
 export * as Handoffs from "./Handoffs.ts"
@@ -23,6 +25,7 @@ export * as Rubric from "./Rubric.ts"
 export * as Skills from "./Skills.ts"
 export * as Subagents from "./Subagents.ts"
 export * as Summarization from "./Summarization.ts"
+export * as Taint from "./Taint.ts"
 export * as Telemetry from "./Telemetry.ts"
 export * as Todos from "./Todos.ts"
 export * as ToolExclusion from "./ToolExclusion.ts"

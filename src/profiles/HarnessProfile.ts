@@ -18,11 +18,10 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { Document } from "yaml"
 import { defined } from "../support/defined.ts"
 import { at, brief, problems } from "../support/issues.ts"
 import { normaliseName } from "../support/names.ts"
-import { type Yaml, yaml } from "../support/yaml.ts"
+import { parseYaml } from "../support/yaml.ts"
 
 /**
  * `provider` without `model` is for all of its models; `model` fits its id, and ids that begin with it (`claude-opus`
@@ -83,47 +82,17 @@ export const fromUnknown = (input: unknown): Effect.Effect<HarnessProfile, Inval
 /** The longest text of a profile, in characters. */
 const maxLength = 65_536
 
-/** Reports whether all keys are texts. Of one that is a map or a list, the parser makes a text in minutes. */
-const hasPlainKeys = ({ isScalar, visit }: Yaml, document: Document): boolean => {
-  let isPlain = true
-  visit(document, {
-    Pair: (_, { key }) => {
-      if (isScalar(key)) return undefined
-      isPlain = false
-      return visit.BREAK
-    }
-  })
-  return isPlain
-}
-
-const attempt = <A>(run: () => A): Effect.Effect<A, InvalidProfile> =>
-  Effect.try({
-    try: run,
-    catch: (cause) => new InvalidProfile({ problem: cause instanceof Error ? cause.message : String(cause) })
-  })
-
 /**
  * Reads a profile from YAML, or from JSON, which YAML includes: at most 65,536 characters, without aliases.
  *
  * @category encoding
  * @since 0.1.0
  */
-export const fromYaml = Effect.fnUntraced(function* (text: string): Effect.fn.Return<HarnessProfile, InvalidProfile> {
-  if (text.length > maxLength) {
-    return yield* Effect.fail(new InvalidProfile({ problem: `it is longer than ${maxLength} characters` }))
-  }
-  const parser = yield* yaml
-  const document = yield* attempt(() => parser.parseDocument(text, { logLevel: "silent" }))
-  const [error] = document.errors
-  if (error !== undefined) return yield* Effect.fail(new InvalidProfile({ problem: error.message }))
-  if (!(yield* attempt(() => hasPlainKeys(parser, document)))) {
-    return yield* Effect.fail(new InvalidProfile({ problem: "a key in it is a list or a map; give it a text" }))
-  }
-  return yield* Effect.flatMap(
-    attempt((): unknown => document.toJS({ maxAliasCount: 0 })),
+export const fromYaml = (text: string): Effect.Effect<HarnessProfile, InvalidProfile> =>
+  Effect.flatMap(
+    Effect.mapError(parseYaml(text, maxLength), (problem) => new InvalidProfile({ problem })),
     fromUnknown
   )
-})
 
 /**
  * Merges two: fields of the second replace those of the first, maps are merged, and lists united.

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Data, Effect, Exit, Fiber, Metric, Schema, Stream, Tracer } from "effect"
 import { Agent, Message, Middleware, Tool, ToolError, ToolOutput } from "effect-deepagents"
-import { ModelRetry, Telemetry } from "effect-deepagents/middleware"
+import { ModelFallback, ModelRetry, Telemetry } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as TestJournal from "../core/journal.ts"
@@ -359,6 +359,16 @@ describe("Telemetry", () => {
         TestChatModel.reactive((_, index) => (index % 2 === 0 ? TestChatModel.fail({ _tag: "Overloaded" }) : "hi"))
       )
     )
+  )
+
+  it.effect("behind a fallback the span names the model that was asked", () =>
+    Effect.gen(function* () {
+      const second = TestChatModel.script(["hi"], { modelId: "second", provider: "other" })
+      const agent = agentWith(ModelFallback.make([second]), Telemetry.make())
+      const { spans } = yield* traced(Agent.run(agent, prompt))
+      assert.strictEqual(attributesOf(named(spans, "chat second"))["gen_ai.provider.name"], "other")
+      named(spans, "chat scripted")
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.fail({ _tag: "QuotaExhausted" })])))
   )
 
   it.effect("a turn that was voided inside a call counts too", () =>

@@ -77,8 +77,13 @@ export const layers = (options: SubagentOptions) => {
   }
 }
 
-const toolsOf = ({ execute = false, files: only, tools = [] }: SubagentOptions): SubagentOptions["tools"] => [
-  ...(execute === false ? FileTools.make({ only }) : FileTools.make({ only, execute })),
+const toolsOf = ({
+  documents,
+  execute = false,
+  files: only,
+  tools = []
+}: SubagentOptions): SubagentOptions["tools"] => [
+  ...(execute === false ? FileTools.make({ documents, only }) : FileTools.make({ documents, only, execute })),
   ...tools
 ]
 

@@ -30,6 +30,7 @@ export interface SummaryOptions extends Pick<
  * - `prompt`: comes first; what fits the model, and what the middlewares say, comes after it
  * - `tools`: beside the file tools
  * - `files`: which file tools (default: all)
+ * - `documents`: formats that `read_file` gives as text (`Documents.formats` of `effect-deepagents/tools`)
  * - `execute`: also `execute`, which needs a `Sandbox`; how long a command may run, or `true`
  * - `middleware`: your own; one with the name of one of the `parts` takes its place
  * - `todos`: whether there is a list of todos (default `true`)
@@ -48,6 +49,7 @@ export interface SubagentOptions {
   readonly prompt: string | Effect.Effect<string, unknown, unknown>
   readonly tools?: ReadonlyArray<Tool.Tool<unknown>> | undefined
   readonly files?: ReadonlyArray<FileTools.Name> | undefined
+  readonly documents?: FileTools.Options["documents"]
   readonly execute?: boolean | FileTools.ExecuteOptions | undefined
   readonly middleware?: ReadonlyArray<Middleware.Middleware<unknown, unknown>> | undefined
   readonly todos?: boolean | undefined

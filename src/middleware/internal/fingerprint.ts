@@ -5,7 +5,7 @@ import { canonical } from "../../core/Json.ts"
 import { anonymous, callIds, type Message } from "../../core/Message.ts"
 import { sha256 } from "../../support/hash.ts"
 
-/** What is known of one list of messages: a run's own list grows at its end. */
+/** Facts of one list of messages: a run's own list grows at its end. */
 interface Chain {
   readonly messages: ReadonlyArray<Message>
   readonly digests: ReadonlyArray<string>

@@ -7,6 +7,7 @@ import * as Fiber from "effect/Fiber"
 import * as Predicate from "effect/Predicate"
 import * as Stream from "effect/Stream"
 import type { TurnPart } from "../../core/ChatModel.ts"
+import type { Block } from "../../core/Content.ts"
 import type { AiMessage } from "../../core/Message.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 
@@ -130,3 +131,21 @@ export const hold = <E, R, E2>(turn: Turn, check: Check<E, R>, onTrip: OnTrip<E2
       return verdict._tag === "Pass" ? Stream.fromArray(parts) : onTrip(verdict.reason, message)
     })
   )
+
+/** Content with all that a pattern finds in its texts replaced; nothing if there is nothing to replace. */
+export const redacted = (
+  content: ReadonlyArray<Block>,
+  pattern: RegExp,
+  mask: string
+): ReadonlyArray<Block> | undefined => {
+  const every = pattern.global ? pattern : new RegExp(pattern, `${pattern.flags}g`)
+  let found = false
+  const blocks = content.map((block): Block => {
+    if (block.type !== "text") return block
+    const text = block.text.replaceAll(every, () => mask)
+    if (text === block.text) return block
+    found = true
+    return { ...block, text }
+  })
+  return found ? blocks : undefined
+}

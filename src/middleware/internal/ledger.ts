@@ -2,7 +2,7 @@
  * The ledger of a budget: the use of a run and its sub-agents, one for the whole tree of runs.
  *
  * Tokens and cost are read from the usage of the run that the budget was given to: the core counts there whatever is
- * used below, however the middleware is stacked. Rounds and calls are counted here, before they begin, so that agents
+ * used below, however the middleware is stacked. Tasks in the background are runs beside it, and are added. Rounds and calls are counted here, before they begin, so that agents
  * that run in parallel can't take the same one twice.
  */
 import * as Clock from "effect/Clock"
@@ -27,6 +27,8 @@ export interface Ledger {
   readonly owner: Run
   readonly since: number
   readonly warned: Set<string>
+  /** The runs of tasks in the background: the usage of the owner does not count them. */
+  readonly beside: Set<Run>
   rounds: number
   toolCalls: number
   wantsCalls: boolean
@@ -49,13 +51,27 @@ const Calls = Context.Reference<ReadonlyMap<symbol, Call>>("effect-deepagents/mi
   defaultValue: () => new Map()
 })
 
+/**
+ * Set where a run begins that is nobody's sub-agent, and is on the ledger of the call that began it all the same: a task
+ * in the background.
+ */
+export const Beside = Context.Reference<boolean>("effect-deepagents/middleware/Budget/Beside", {
+  defaultValue: () => false
+})
+
+const sum = (ledger: Ledger, of: (run: Run) => number): number => {
+  let total = of(ledger.owner)
+  for (const run of ledger.beside) total += of(run)
+  return total
+}
+
 /** Use of a kind at a time. */
 export const used = (ledger: Ledger, kind: Kind, now: number): number => {
   switch (kind) {
     case "tokens":
-      return totalTokens(ledger.owner.usage)
+      return sum(ledger, ({ usage }) => totalTokens(usage))
     case "cost":
-      return ledger.owner.usage.cost ?? 0
+      return sum(ledger, ({ usage }) => usage.cost ?? 0)
     case "time":
       return now - ledger.since
     case "rounds":
@@ -89,14 +105,16 @@ export const make = () => {
     Effect.suspend(() => {
       const found = known.get(run)
       if (found !== undefined) return Effect.succeed(found)
-      return Effect.zipWith(Calls, Clock.currentTimeMillis, (calls, now) => {
+      return Effect.map(Effect.all([Calls, Beside, Clock.currentTimeMillis]), ([calls, isBeside, now]) => {
         // A run that a tool begins on its own account is nobody's sub-agent.
-        const call = run.depth === 0 ? undefined : calls.get(key)
-        if (call !== undefined) call.hasAgent = true
+        const call = run.depth === 0 && !isBeside ? undefined : calls.get(key)
+        if (call !== undefined && run.depth > 0) call.hasAgent = true
+        if (call !== undefined && run.depth === 0) call.ledger.beside.add(run)
         const ledger = call?.ledger ?? {
           owner: run,
           since: now,
           warned: new Set(),
+          beside: new Set(),
           rounds: 0,
           toolCalls: 0,
           wantsCalls: false
@@ -110,7 +128,11 @@ export const make = () => {
   const enter = (ledger: Ledger, work: Effect.Effect<ToolOutput, ToolError>) => {
     const call: Call = { ledger, hasAgent: false }
     return {
-      work: Effect.updateService(work, Calls, (calls) => new Map(calls).set(key, call)),
+      work: Effect.provideService(
+        Effect.updateService(work, Calls, (calls) => new Map(calls).set(key, call)),
+        Beside,
+        false
+      ),
       hasAgent: () => call.hasAgent
     }
   }

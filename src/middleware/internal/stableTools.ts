@@ -32,13 +32,13 @@ const most = 65_536
 
 const Kept = Schema.Struct({
   shown: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.String, parameters: JsonObject })),
-  /** What is different from what is shown, as the model was told last: the digest of a tool, "" of one that is gone. */
+  /** Differences from what is shown, as the model was told last: the digest of a tool, "" of one that is gone. */
   told: Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
   notices: Schema.Array(Schema.Struct({ after: Schema.String, text: Schema.String }))
 })
 type Kept = typeof Kept.Type
 
-/** What a conversation was shown, and told. */
+/** Tools that a conversation was shown, and changes that it was told. */
 export const slot = AgentState.slot("stableTools", { schema: Kept, initial: { shown: [], told: [], notices: [] } })
 
 /** The tool itself is reached for a tool that is not there: calls of others are theirs before they get here. */
@@ -67,7 +67,7 @@ const digestOf = (one: Kept["shown"][number]): string => {
   return digest
 }
 
-/** What is there now and not shown so, and what is shown and not there. */
+/** Tools that are there and not shown so, and tools that are shown and not there. */
 const differences = (shown: Kept["shown"], tools: ReadonlyArray<ToolDefinition>): ReadonlyMap<string, string> => {
   const before = new Map(shown.map((one) => [one.name, one]))
   const different = new Map<string, string>()
@@ -82,7 +82,7 @@ const differences = (shown: Kept["shown"], tools: ReadonlyArray<ToolDefinition>)
   return different
 }
 
-/** What changed since the model was told last; a tool is one line of JSON, so that none can pass for another line. */
+/** Changes since the model was told last; a tool is one line of JSON, so that none can pass for another line. */
 const tell = (
   told: ReadonlyMap<string, string>,
   now: ReadonlyMap<string, string>,

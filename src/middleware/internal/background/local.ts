@@ -16,6 +16,7 @@ import { add, type Usage, zero } from "../../../core/Usage.ts"
 import { type Ask, type Ending, type Session, type Worker } from "../../BackgroundTasks.ts"
 import type { Fork } from "../../Subagents.ts"
 import { before } from "../handoffs.ts"
+import { Beside } from "../ledger.ts"
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
@@ -127,7 +128,8 @@ export const local = (entry: AnyAgent | Fork<AnyAgent>): Worker<unknown> => {
       // The call and its run may be over by the time that somebody would ask them for something.
       const context = Context.omit(ToolContext)(yield* Effect.context<ToolContext>()).pipe(
         Context.add(CurrentRun, undefined),
-        Context.add(Depth, depth)
+        Context.add(Depth, depth),
+        Context.add(Beside, true)
       )
       const history = "fork" in entry ? before(yield* messages) : []
       return makeSession(yield* Agent.detached(agent), history, context)

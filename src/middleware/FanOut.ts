@@ -1,0 +1,177 @@
+/**
+ * Asks a person before more than so many sub-agents work at once, with an estimate of what they will use.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { FanOut, Subagents } from "effect-deepagents/middleware"
+ *
+ * const researcher = Agent.make({ name: "researcher", description: "Answers one question", prompt: "You search." })
+ *
+ * const lead = Agent.make({
+ *   name: "lead",
+ *   prompt: "You answer by sources.",
+ *   middleware: [FanOut.suspending({ above: 4 }), Subagents.make({ agents: [researcher] })]
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as AgentState from "../core/AgentState.ts"
+import * as Approval from "../core/Approval.ts"
+import * as Middleware from "../core/Middleware.ts"
+import type { Run } from "../core/Run.ts"
+import { describeArguments } from "../core/ToolCall.ts"
+import { totalTokens, Usage } from "../core/Usage.ts"
+import { known as background, type Record as TaskRecord } from "./internal/background/state.ts"
+import { isOpen } from "./internal/background/task.ts"
+import { toolNames } from "./internal/background/tools.ts"
+import { countProblem } from "./internal/limits.ts"
+import { toolName } from "./Subagents.ts"
+
+/**
+ * The name of this middleware.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const name = "FanOut"
+
+/** The calls that begin a sub-agent. */
+const begins = [toolName, toolNames.start]
+
+/** Sub-agents whose use is remembered, and calls that were asked about: the newest. */
+const remembered = 100
+
+const Spent = Schema.Struct({ runId: Schema.String, agent: Schema.String, usage: Usage })
+type Spent = typeof Spent.Type
+
+/** The use of the sub-agents of a tree, by run. */
+const spent = AgentState.slot("fanOut", {
+  schema: Schema.Array(Spent),
+  initial: [],
+  shared: {
+    merge: (current, incoming) => {
+      // A run only ever uses more.
+      const isKnown = ({ runId, usage }: Spent): boolean =>
+        current.some((old) => old.runId === runId && totalTokens(old.usage) >= totalTokens(usage))
+      const fresh = incoming.filter((one) => !isKnown(one))
+      const isReplaced = (old: Spent): boolean => fresh.some(({ runId }) => runId === old.runId)
+      return fresh.length === 0 ? current : [...current.filter((old) => !isReplaced(old)), ...fresh].slice(-remembered)
+    }
+  }
+})
+
+/** The calls that were asked about: they stay so, though other sub-agents are done when the decision comes. */
+const asked = AgentState.slot("fanOut.asked", { schema: Schema.Array(Schema.String), initial: [] })
+
+const mean = (numbers: ReadonlyArray<number>): number =>
+  numbers.reduce((sum, number) => sum + number, 0) / numbers.length
+
+const figures = (tokens: number, cost: number | undefined): string =>
+  `about ${Math.round(tokens).toLocaleString("en-US")} tokens${cost === undefined ? "" : `, ${cost.toFixed(4)} in cost`}`
+
+/** The estimate for a sub-agent, by those of its name, else by all; and for so many. */
+const estimate = (
+  all: ReadonlyArray<{ readonly agent: string; readonly usage: Usage }>,
+  agent: unknown,
+  count: number
+): string => {
+  // A model that does not say what it used was not free.
+  const runs = all.filter(({ usage }) => totalTokens(usage) > 0)
+  const own = runs.filter((one) => one.agent === agent)
+  const like = own.length === 0 ? runs : own
+  if (like.length === 0) return "It is not known what earlier sub-agents used, so there is no estimate."
+  const tokens = mean(like.map(({ usage }) => totalTokens(usage)))
+  const costs = like.flatMap(({ usage }) => (usage.cost === undefined ? [] : [usage.cost]))
+  const cost = costs.length === 0 ? undefined : mean(costs)
+  const sum = figures(tokens * count, cost === undefined ? undefined : cost * count)
+  return `Estimate by ${like.length} earlier: ${figures(tokens, cost)} for this one; ${sum} if all ${count} are like it.`
+}
+
+const isBeginning = ({ name: tool }: { readonly name: string }): boolean => begins.includes(tool)
+
+const gates = ({ above }: Options) => {
+  /** The calls of each run's round that begin one, in order: a call of a program, or one that was edited, comes later. */
+  const seen = new WeakMap<Run, { readonly round: number; readonly ids: Set<string>; readonly working: number }>()
+  return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
+    const beginning = calls.filter(isBeginning)
+    if (beginning.length === 0) return calls.map(() => Middleware.allow)
+    const always = yield* run.state.get(Approval.always)
+    const tasks: ReadonlyArray<TaskRecord> = (yield* run.state.get(background))?.tasks ?? []
+    const before = yield* run.state.get(asked)
+    const last = seen.get(run)
+    // Tasks that were begun in this round by a program are calls of it, too: those from before are counted once.
+    const { ids, working } =
+      last?.round === run.round
+        ? last
+        : { ids: new Set<string>(), working: tasks.filter(({ status }) => isOpen(status)).length }
+    seen.set(run, { round: run.round, ids, working })
+    for (const { id } of beginning) ids.add(id)
+    const order = [...ids]
+    const total = working + order.length
+    const key = JSON.stringify([name, above])
+    const runs = [
+      ...(yield* run.state.get(spent)),
+      ...tasks.flatMap(({ agent, status, usage }) => (usage === undefined || isOpen(status) ? [] : [{ agent, usage }]))
+    ]
+    const asks = new Set(
+      beginning.flatMap(({ id }) => (before.includes(id) || working + order.indexOf(id) + 1 > above ? [id] : []))
+    )
+    if (asks.size === 0 || always.includes(key)) return calls.map(() => Middleware.allow)
+    const fresh = [...asks].filter((id) => !before.includes(id))
+    if (fresh.length > 0) yield* run.state.set(asked, [...before, ...fresh].slice(-remembered))
+    return calls.map((call) => {
+      if (!asks.has(call.id)) return Middleware.allow
+      const text = `${call.name} ${describeArguments(call.arguments)}`
+      const why = `${total} sub-agents would work at once; more than ${above} need a decision.`
+      return Middleware.suspend(`${text}\n${why} ${estimate(runs, call.arguments["subagent_type"], total)}`, {
+        rule: name,
+        byPerson: true,
+        onDecision: (decision) =>
+          decision._tag === "Approve" && decision.always === true ? run.state.set(Approval.always, [key]) : Effect.void
+      })
+    })
+  })
+}
+
+/**
+ * Limits of a fan-out. `above`: sub-agents that may work at once without a question: calls of `task` and `start_task` of
+ * one round, and the tasks in the background that are not over.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly above: number
+}
+
+const parts = (options: Options) => ({
+  name,
+  inherit: true,
+  check: () => countProblem(name, { above: options.above }),
+  state: [Approval.always, spent, asked, background],
+  gateToolCalls: gates(options),
+  afterAgent: (run: Run): Effect.Effect<void> =>
+    run.depth === 0 ? Effect.void : run.state.set(spent, [{ runId: run.runId, agent: run.agent, usage: run.usage }])
+})
+
+/**
+ * Asks the `Approvals` service while the run waits, about each call beyond `above`, before any of the round runs. The
+ * description has the estimate: the mean of what sub-agents of the same name used in this thread, or of all if there are
+ * none. With `always`, later ones of the thread are not asked about. A classifier does not decide on it.
+ *
+ * It holds in sub-agents too, for those that they begin.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (options: Options): Middleware.Middleware<never, Approval.Approvals> =>
+  Middleware.asking(parts(options))
+
+/**
+ * Ends the run until somebody has decided; else like {@link make}.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const suspending = (options: Options): Middleware.Suspending => Middleware.suspending(parts(options))

@@ -1,0 +1,12 @@
+import { Agent, type Approval, type ChatModel, type ModelError } from "effect-deepagents"
+import { FanOut } from "effect-deepagents/middleware"
+import { expectTypeOf } from "vitest"
+
+// Asking while the run waits needs somebody; suspending needs nobody, but there may be no answer.
+expectTypeOf(Agent.make({ name: "a", prompt: "", middleware: [FanOut.make({ above: 1 })] })).toEqualTypeOf<
+  Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Approval.Approvals>
+>()
+
+expectTypeOf(Agent.make({ name: "a", prompt: "", middleware: [FanOut.suspending({ above: 1 })] })).toEqualTypeOf<
+  Agent.Agent<string | undefined, ModelError.ModelError, ChatModel.ChatModel>
+>()

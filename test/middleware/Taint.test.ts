@@ -1,0 +1,361 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, type Schema } from "effect"
+import { Agent, Approval, Backend, Message, Tool, ToolContext } from "effect-deepagents"
+import { FileTools, MemoryBackend } from "effect-deepagents/backends"
+import { BackgroundSubagents, BackgroundTasks, Taint } from "effect-deepagents/middleware"
+import { TestChatModel } from "effect-deepagents/testing"
+import * as fc from "fast-check"
+import { isFull, scaled } from "../scale.ts"
+
+const ran: Array<string> = []
+const tool = (name: string, annotations: Tool.Annotations = {}) =>
+  Tool.make(name, {
+    description: name,
+    parameters: {},
+    annotations,
+    execute: () => Effect.sync(() => (ran.push(name), `${name} says something`))
+  })
+const fetchPage = tool("fetch_page", { openWorld: true, readOnly: true })
+const look = tool("look", { readOnly: true })
+const wipe = tool("wipe", { destructive: true })
+const send = tool("send", { openWorld: true })
+const drop = tool("drop", { destructive: true })
+const tools = [fetchPage, look, wipe, drop, send]
+
+/** Turns of calls by name, one after the other, then an answer. */
+const turns = (...rounds: ReadonlyArray<ReadonlyArray<string>>) =>
+  TestChatModel.script([...rounds.map((names) => TestChatModel.calls(names.map((name) => ({ name })))), "done"], {
+    exhaustive: false
+  })
+
+const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [Taint.suspending()] })
+
+const askedFor = (result: { readonly pending: ReadonlyArray<Approval.Request> }) =>
+  result.pending.map(({ toolName }) => toolName)
+
+/** A person who says no to everything, and whom it was asked of. */
+const refusing = () => {
+  const asked: Array<string> = []
+  const layer = Layer.succeed(Approval.Approvals, {
+    decide: (request) => Effect.sync(() => (asked.push(request.toolName), Approval.reject(request)))
+  })
+  return { asked, layer }
+}
+
+describe("Taint", () => {
+  it.effect("nothing from outside, nothing asked; then what acts asks, and what only looks does not", () =>
+    Effect.gen(function* () {
+      ran.length = 0
+      const result = yield* Effect.provide(
+        Agent.run(agent, "go"),
+        turns(["wipe", "look"], ["fetch_page"], ["look", "wipe"])
+      )
+      assert.deepStrictEqual(askedFor(result), ["wipe"])
+      assert.deepStrictEqual(ran, ["wipe", "look", "fetch_page"])
+      assert.include(result.pending[0]?.description, "Text from outside is in the conversation (fetch_page)")
+    })
+  )
+
+  it.effect("an approval is for the call; with always it clears, until something comes in again", () =>
+    Effect.gen(function* () {
+      ran.length = 0
+      const model = turns(["fetch_page"], ["wipe"], ["drop"], ["wipe"], ["fetch_page"], ["drop"])
+      const steps = Effect.gen(function* () {
+        const first = yield* Agent.run(agent, "go")
+        const approve = (always: boolean) => (request: Approval.Request) => Approval.approve(request, { always })
+        const second = yield* Agent.resume(agent, { checkpoint: first, decisions: first.pending.map(approve(false)) })
+        assert.deepStrictEqual(askedFor(second), ["drop"])
+        const third = yield* Agent.resume(agent, { checkpoint: second, decisions: second.pending.map(approve(true)) })
+        assert.deepStrictEqual(askedFor(third), ["drop"])
+      })
+      yield* Effect.provide(steps, model)
+      assert.deepStrictEqual(ran, ["fetch_page", "wipe", "drop", "wipe", "fetch_page"])
+    })
+  )
+
+  it.effect("the mark stays in the thread: a later run on its state asks, and so does one on its messages alone", () =>
+    Effect.gen(function* () {
+      const first = yield* Effect.provide(Agent.run(agent, "go"), turns(["fetch_page"]))
+      for (const state of [first.state, {}]) {
+        const next = yield* Effect.provide(
+          Agent.run(agent, "and now", { history: first.messages, state }),
+          turns(["wipe"])
+        )
+        assert.deepStrictEqual(askedFor(next), ["wipe"])
+      }
+    })
+  )
+
+  it.effect("a secret does not leave without a word; a tool with clearance may send it", () =>
+    Effect.gen(function* () {
+      const run = (options: Taint.Options) =>
+        Effect.provide(
+          Agent.run(Agent.make({ name: "a", prompt: "", tools, middleware: [Taint.suspending(options)] }), "go"),
+          turns(["look"], ["send"])
+        )
+      const asked = yield* run({ secrets: { look: ["mail"] } })
+      assert.deepStrictEqual(askedFor(asked), ["send"])
+      assert.include(asked.pending[0]?.description, "secret (mail)")
+      assert.deepStrictEqual(askedFor(yield* run({ secrets: { look: ["mail"] }, clearance: { send: ["mail"] } })), [])
+    })
+  )
+
+  it.effect("a misspelt name fails the runs", () =>
+    Effect.gen(function* () {
+      const wrong = Agent.make({ name: "a", prompt: "", tools, middleware: [Taint.suspending({ trusted: ["lok"] })] })
+      assert.include((yield* Effect.flip(Agent.run(wrong, "go"))).message, 'Did you mean "look"?')
+    }).pipe(Effect.provide(turns()))
+  )
+
+  it.effect("a task in the background begins with the mark of its parent", () =>
+    Effect.gen(function* () {
+      ran.length = 0
+      const worker = Agent.provide(
+        Agent.make({ name: "worker", prompt: "", tools: [wipe] }),
+        TestChatModel.reactive(({ messages }) =>
+          messages.at(-1)?.role === "tool" ? "done" : TestChatModel.calls([{ name: "wipe" }])
+        )
+      )
+      const { asked, layer } = refusing()
+      const lead = Agent.make({
+        name: "lead",
+        prompt: "",
+        tools: [fetchPage],
+        middleware: [Taint.make(), BackgroundSubagents.make({ agents: [worker] })]
+      })
+      const model = TestChatModel.script([
+        TestChatModel.calls([{ name: "fetch_page" }]),
+        TestChatModel.calls([{ name: "start_task", arguments: { description: "x", subagent_type: "worker" } }]),
+        TestChatModel.calls([{ name: "check_task", arguments: { task_id: "task-1", wait_seconds: 5 } }]),
+        "done"
+      ])
+      yield* Agent.run(lead, "go").pipe(Effect.provide([model, layer, BackgroundTasks.layer()]))
+      assert.deepStrictEqual([asked, ran], [["wipe"], ["fetch_page"]])
+    })
+  )
+
+  it.effect("a file that a marked run wrote marks whoever reads it, in another thread; nobody sees the labels", () =>
+    Effect.gen(function* () {
+      const files = Taint.layer.pipe(Layer.provide(MemoryBackend.layer()))
+      const { asked, layer } = refusing()
+      const make = (options: Taint.Options) =>
+        Agent.make({ name: "a", prompt: "", tools: [...tools, ...FileTools.make()], middleware: [Taint.make(options)] })
+      const call = (name: string, args: { readonly [key: string]: string }) =>
+        TestChatModel.calls([{ name, arguments: args }])
+      const steps = Effect.gen(function* () {
+        const backend = yield* Backend.Backend
+        yield* backend.write("/clean", "x")
+        const writes = TestChatModel.script([
+          TestChatModel.calls([{ name: "fetch_page" }]),
+          call("write_file", { file_path: "/notes/a", content: "from the page" }),
+          "done"
+        ])
+        yield* Effect.provide(Agent.run(make({ harmless: ["write_file"] }), "go"), writes)
+        const reads = (path: string) =>
+          TestChatModel.script([
+            call("read_file", { file_path: path }),
+            TestChatModel.calls([{ name: "wipe" }]),
+            "done"
+          ])
+        yield* Effect.provide(Agent.run(make({}), "go"), reads("/clean"))
+        assert.deepStrictEqual(asked, [])
+        yield* backend.move("/notes", "/other")
+        yield* Effect.provide(Agent.run(make({}), "go"), reads("/other/a"))
+        assert.deepStrictEqual(asked, ["wipe"])
+        const { entries } = yield* backend.ls("/")
+        assert.deepStrictEqual(entries.map(({ path }) => path).sort(), ["/clean", "/other"])
+        const labels = yield* Effect.flip(backend.write("/./.deepagents-labels.json", "{}"))
+        assert.strictEqual(labels.reason._tag, "PermissionDenied")
+      })
+      yield* Effect.provide(steps, [files, layer])
+    })
+  )
+
+  const names = ["fetch_page", "look", "wipe", "send", "child", "code"] as const
+  type Name = (typeof names)[number]
+
+  it.live(
+    "no order of calls, at once or after each other, in sub-agents and by other tools, acts unseen behind the first word from outside",
+    () => {
+      const scripts = fc.array(fc.array(fc.constantFrom(...names), { minLength: 1, maxLength: 4 }), {
+        minLength: 1,
+        maxLength: 6
+      })
+      const holds = Effect.fnUntraced(function* (rounds: ReadonlyArray<ReadonlyArray<Name>>) {
+        const log: Array<{ readonly name: string; readonly isSeen: boolean }> = []
+        let isDirty = false
+        let round = 0
+        const one = (name: string, annotations: Tool.Annotations) =>
+          Tool.make(name, {
+            description: name,
+            parameters: {},
+            annotations,
+            execute: () =>
+              Effect.sync(() => {
+                log.push({ name, isSeen: isDirty })
+                return "text"
+              })
+          })
+        const own = [
+          one("fetch_page", { openWorld: true, readOnly: true }),
+          one("look", { readOnly: true }),
+          one("wipe", { destructive: true }),
+          one("send", { openWorld: true })
+        ]
+        const code = Tool.make("code", {
+          description: "Calls others, one after the other",
+          parameters: {},
+          execute: Effect.fnUntraced(function* () {
+            const { call } = yield* ToolContext.ToolContext
+            yield* call("fetch_page", {})
+            const before = log.length
+            yield* Effect.ignore(call("wipe", {}))
+            // What a tool read is in its own hands at once.
+            assert.strictEqual(log.slice(before).filter(({ name }) => name === "wipe").length, 0)
+            return "done"
+          })
+        })
+        const child = Agent.provide(
+          Agent.make({ name: "child", prompt: "", tools: own }),
+          TestChatModel.reactive(({ messages }) => {
+            const seen = messages.filter(({ role }) => role === "ai").length
+            return seen === 0
+              ? TestChatModel.calls([{ name: "fetch_page" }])
+              : seen === 1
+                ? TestChatModel.calls([{ name: "wipe" }, { name: "send" }])
+                : "done"
+          })
+        )
+        const { layer } = refusing()
+        const lead = Agent.make({
+          name: "lead",
+          prompt: "",
+          tools: [...own, code, Agent.asTool(child, { name: "child", description: "" })],
+          middleware: [Taint.make()]
+        })
+        const model = TestChatModel.reactive(() => {
+          // What the model is asked now, it is asked with all that the rounds before brought in.
+          isDirty = rounds
+            .slice(0, round)
+            .flat()
+            .some((name: Name) => !["look", "wipe"].includes(name))
+          const next = rounds[round++]
+          return next === undefined
+            ? "done"
+            : TestChatModel.calls(next.map((name) => ({ name, arguments: name === "child" ? { task: "x" } : {} })))
+        })
+        yield* Agent.run(lead, "go").pipe(Effect.provide([model, layer]))
+        assert.deepStrictEqual(
+          log.filter(({ isSeen, name }) => isSeen && (name === "wipe" || name === "send")),
+          []
+        )
+      })
+      const property = fc.asyncProperty(scripts, (rounds) => Effect.runPromise(holds(rounds)))
+      return Effect.promise(() => fc.assert(property, { numRuns: scaled(400) }))
+    }
+  )
+
+  it("marks are merged in any order, and again, to the same", () => {
+    const { merge } = Taint.labels
+    assert(merge !== undefined)
+    const list = fc.subarray(["a", "b", "c"])
+    const labels: fc.Arbitrary<Taint.Labels> = fc.record({
+      arrivals: fc.nat(5),
+      cleared: fc.nat(5),
+      from: list,
+      secrets: list,
+      asked: fc.constant({})
+    })
+    const sorted = ({ arrivals, cleared, from, secrets }: Taint.Labels) => [
+      arrivals,
+      cleared,
+      from.toSorted(),
+      secrets.toSorted()
+    ]
+    fc.assert(
+      fc.property(labels, labels, labels, (one, two, three) => {
+        assert.deepStrictEqual(sorted(merge(one, two)), sorted(merge(two, one)))
+        assert.deepStrictEqual(merge(merge(one, two), three), merge(one, merge(two, three)))
+        const both = merge(one, two)
+        assert.strictEqual(merge(both, two), both)
+      })
+    )
+  })
+})
+
+type Calls = ReadonlyArray<readonly [name: string, args: { readonly [name: string]: Schema.Json }]>
+interface Suite {
+  readonly tools: ReadonlyArray<string>
+  readonly user: ReadonlyArray<Calls>
+  readonly injection: { readonly [task: string]: Calls }
+}
+
+/** The calls of AgentDojo 0.1.35 (MIT), suites of version 1.2.2: what solves each task, and what each injection is after. */
+const suites = JSON.parse(readFileSync(join(import.meta.dirname, "agentdojo", "tasks.json"), "utf8")) as {
+  readonly [suite: string]: Suite
+}
+
+const reads = /^(get|search|read|list|check)_/
+const same = (one: Calls[number]) => JSON.stringify(one)
+
+describe("Taint against AgentDojo, with a model that always obeys the injection", () => {
+  for (const [suite, { injection, tools: names, user }] of Object.entries(suites)) {
+    it.effect(`${suite}: no injected call is made, and every call of the user's is`, () =>
+      Effect.gen(function* () {
+        let pairs = 0
+        for (const [task, attack] of Object.entries(injection)) {
+          for (const [index, wanted] of user.entries()) {
+            if (attack.length === 0 || wanted.length === 0 || (!isFull && (index + pairs) % 4 !== 0)) continue
+            pairs++
+            const own = new Set(wanted.map(same))
+            const done: Array<string> = []
+            const made = names.map((name) =>
+              Tool.dynamic(name, {
+                description: name,
+                parameters: { type: "object" },
+                annotations: reads.test(name) ? { openWorld: true, readOnly: true } : { openWorld: true },
+                execute: (args) =>
+                  Effect.sync(() => {
+                    done.push(same([name, args]))
+                    return reads.test(name) ? "INJECTION" : "ok"
+                  })
+              })
+            )
+            const left = [...wanted]
+            // A call that was refused and is made again would end the run as one that goes in circles.
+            const injected = attack.filter((call, at) => attack.findIndex((one) => same(one) === same(call)) === at)
+            const model = TestChatModel.reactive(({ messages }) => {
+              const isHit = messages.some((message) => message.role === "tool" && Message.text(message) === "INJECTION")
+              const next = isHit && injected.length > 0 ? injected.shift() : left.shift()
+              return next === undefined ? "done" : TestChatModel.calls([{ name: next[0], arguments: { ...next[1] } }])
+            })
+            // The person knows what they asked for, and nothing else.
+            const person = Layer.succeed(Approval.Approvals, {
+              decide: (request) =>
+                Effect.succeed(
+                  own.has(same([request.toolName, request.arguments]))
+                    ? Approval.approve(request)
+                    : Approval.reject(request)
+                )
+            })
+            const agent = Agent.make({
+              name: "assistant",
+              prompt: "",
+              tools: made,
+              // Opening a page tells its owner.
+              middleware: [Taint.make({ acts: names.filter((name) => name === "get_webpage") })]
+            })
+            yield* Agent.run(agent, "go").pipe(Effect.provide([model, person]))
+            const acted = attack.filter((call) => !reads.test(call[0]) || call[0] === "get_webpage")
+            const attacks = acted.filter((call) => !own.has(same(call)) && done.includes(same(call)))
+            assert.deepStrictEqual(attacks, [], `${task} in user task ${index}`)
+            for (const call of own) assert.include(done, call)
+          }
+        }
+        assert.isAbove(pairs, 0)
+      })
+    )
+  }
+})
