@@ -57,13 +57,14 @@ export interface ModelOptions extends Overrides {
 
 /**
  * A provider: the name before the colon, and the layer of each of its models. What `options` say of facts holds
- * whatever the layer does with them.
+ * whatever the layer does with them. `key` is the variable that its key is read from, if it needs one.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Provider<out E = ModelError | Config.ConfigError, out R = never> {
   readonly name: string
+  readonly key?: string | undefined
   readonly layer: (model: string, options: ModelOptions) => Layer.Layer<ChatModel, E, R>
 }
 
@@ -84,6 +85,7 @@ export class UnknownProvider extends Schema.TaggedError<UnknownProvider>()("Unkn
 
 const anthropic: Provider = {
   name: "anthropic",
+  key: "ANTHROPIC_API_KEY",
   layer: (model, options) =>
     Layer.unwrap(
       Effect.map(
@@ -106,6 +108,7 @@ const bedrock: Provider = {
 
 const openai: Provider = {
   name: "openai",
+  key: "OPENAI_API_KEY",
   layer: (model, options) =>
     Layer.unwrap(
       Effect.gen(function* () {
@@ -152,6 +155,7 @@ const ollama: Provider = {
 
 const google: Provider = {
   name: "google",
+  key: "GEMINI_API_KEY",
   layer: (model, options) =>
     Layer.unwrap(
       Effect.gen(function* () {
@@ -165,6 +169,7 @@ const google: Provider = {
 /** A server that speaks Chat Completions. Where it has a variable for its key, that must be there. */
 const compatible = ({ baseURL, key, name }: Server): Provider => ({
   name,
+  key,
   layer: (model, options) =>
     Layer.unwrap(
       Effect.gen(function* () {
@@ -207,7 +212,7 @@ const tables: { readonly [provider: string]: (model: string) => Partial<ModelFac
   ...Object.fromEntries(servers.map((server) => [server.name, (model: string) => factsAt(server, model)]))
 }
 
-/** What was assumed of a model that no table knows, in words; nothing where all that matters was said. */
+/** Assumptions about a model that no table knows, in words; nothing where all that matters was said. */
 const assumedOf = (provider: string, model: Service, given: Overrides): string | undefined => {
   const known = Object.hasOwn(tables, provider) ? tables[provider] : undefined
   const isSaid = given.contextWindowTokens !== undefined && given.supportsVision !== undefined

@@ -51,7 +51,7 @@ export interface Options extends Connection, Overrides, Parameters {
         readonly summary?: "auto" | "concise" | "detailed" | undefined
       }
     | undefined
-  /** How much the model thinks before it answers, in the words of every provider; `reasoning` wins over it. */
+  /** Amount of thinking before an answer, in the words of every provider; `reasoning` wins over it. */
   readonly thinking?: ThinkingLevel | undefined
   /** Has OpenAI keep the responses (for its dashboard, 30 days). `false` by default. */
   readonly store?: boolean | undefined

@@ -49,7 +49,7 @@ export interface Options extends Connection, Overrides, Parameters {
   /** Name of the server in messages and errors; `"openai-compatible"` by default. */
   readonly provider?: string | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
-  /** How much the model thinks before it answers, in the words of every provider; `reasoningEffort` wins over it. */
+  /** Amount of thinking before an answer, in the words of every provider; `reasoningEffort` wins over it. */
   readonly thinking?: ThinkingLevel | undefined
   /** Texts at which the model stops. */
   readonly stop?: ReadonlyArray<string> | undefined

@@ -1,7 +1,7 @@
 /**
  * Makes a JSON Schema fit what a provider's constrained output accepts, and says what got lost.
  *
- * What a provider can't enforce is taken out of the schema and told in the description instead: our own decoder still
+ * A constraint that a provider can't enforce is taken out of the schema and told in the description instead: our own decoder still
  * checks it. A schema of which the meaning would change is not adapted at all.
  */
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"

@@ -4,8 +4,8 @@
 import * as Duration from "effect/Duration"
 import { isObject } from "../../core/Json.ts"
 import { ModelError } from "../../core/ModelError.ts"
+import { observed } from "../../support/observed.ts"
 import type { Origin } from "./errors.ts"
-import { observed } from "./observed.ts"
 
 /** Timers know no longer time. */
 const longest = 2 ** 31 - 1

@@ -17,9 +17,9 @@ export interface Settings {
   readonly frequencyPenalty?: number | undefined
   readonly stopSequences?: ReadonlyArray<string> | undefined
   readonly seed?: number | undefined
-  /** How much the model thinks before it answers. Models of the specification V3 can't be told. */
+  /** Amount of thinking before an answer. Models of the specification V3 can't be told. */
   readonly thinking?: ThinkingLevel | undefined
-  /** What only one provider understands, by its name: `{ anthropic: { thinking: { type: "adaptive" } } }`. */
+  /** Options that only one provider understands, by its name: `{ anthropic: { thinking: { type: "adaptive" } } }`. */
   readonly providerOptions?: { readonly [provider: string]: JsonObject } | undefined
 }
 

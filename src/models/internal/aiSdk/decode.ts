@@ -24,7 +24,7 @@ import { streamedError } from "./errors.ts"
 import { fileBlock } from "./media.ts"
 import { dataKey } from "./prompt.ts"
 
-/** What a turn is read with. */
+/** Facts that a turn is read with. */
 export interface DecodeContext {
   readonly origin: Origin
   readonly names: ToolNames

@@ -87,7 +87,7 @@ const hideKeys = (error: ModelError): ModelError => {
   })
 }
 
-/** What a call failed with, or its stream. */
+/** The failure of a call, or of its stream. */
 export const toModelError =
   (origin: Origin) =>
   (cause: unknown): ModelError => {

@@ -9,7 +9,7 @@ import type { FileBlock, ImageBlock } from "../../../core/Content.ts"
 /** Patterns of the URLs that a model reads itself, by media type. */
 export type Urls = Readonly<Record<string, ReadonlyArray<RegExp>>>
 
-/** What a model can be sent. `references` is the name under which its provider knows files by their ids, if it does. */
+/** Kinds of media that a model can be sent. `references` is the name under which its provider knows files by their ids, if it does. */
 export interface Reach {
   readonly urls: Urls
   readonly references: string | undefined

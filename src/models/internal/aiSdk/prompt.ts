@@ -41,7 +41,7 @@ const dialectOf = (provider: string, reach: Reach): Dialect => ({
 const isOptions = (value: unknown): value is SharedV4ProviderOptions =>
   isObject(value) && Object.values(value).every(isObject)
 
-/** What the provider attached to a piece, as the options in which it wants it back. */
+/** Data that the provider attached to a piece, as the options in which it wants it back. */
 const optionsOf = (data: JsonObject | undefined): { readonly providerOptions?: SharedV4ProviderOptions } => {
   const options = data?.["options"]
   return isOptions(options) ? { providerOptions: options } : {}

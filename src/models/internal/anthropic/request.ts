@@ -110,7 +110,7 @@ const containerOf = (turn: Turn | undefined): string | undefined => {
   return typeof container === "string" && container !== "" ? container : undefined
 }
 
-/** What a caller says of the container stays: its skills, or another one. */
+/** The caller's words about the container stay: its skills, or another one. */
 const inContainer = (body: Body, id: string): Body => {
   const { container } = body
   return typeof container === "string" ? body : { ...body, container: isObject(container) ? { id, ...container } : id }

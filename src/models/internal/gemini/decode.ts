@@ -20,7 +20,7 @@ import type { ToolNames } from "../toolNames.ts"
 import { errorOf } from "./client.ts"
 import { dataKey } from "./request.ts"
 
-/** What a turn is read with. */
+/** Facts that a turn is read with. */
 export interface DecodeContext {
   readonly origin: Origin
   readonly names: ToolNames

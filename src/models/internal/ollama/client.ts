@@ -24,7 +24,7 @@ export interface Connection {
   readonly timeout?: Duration.Input | undefined
 }
 
-/** What a server says of a model; nothing where it says nothing. */
+/** Facts that a server tells of a model; nothing where it says nothing. */
 export interface Shown {
   readonly contextLength?: number | undefined
   readonly abilities?: ReadonlySet<string> | undefined

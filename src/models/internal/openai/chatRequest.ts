@@ -1,7 +1,7 @@
 /**
  * Writes a request for the Chat Completions API, as OpenAI and everybody who is compatible with it reads it.
  *
- * What servers disagree on is avoided rather than configured: system messages only at the start, roles that alternate,
+ * Points on which servers disagree are avoided rather than configured: system messages only at the start, roles that alternate,
  * plain strings where there is only text, pictures never in tool results.
  */
 import * as Result from "effect/Result"
@@ -35,7 +35,7 @@ export interface ChatSettings {
   readonly model: string
   /** Typed parameters, then raw ones; a request's own come last. */
   readonly parameters: ReadonlyArray<JsonObject>
-  /** What the server takes and refuses. */
+  /** Parameters that the server takes and refuses. */
   readonly ways: Ways
   /** The efforts that the model takes, where they are known. */
   readonly efforts: ReadonlyArray<Effort> | undefined
@@ -120,7 +120,7 @@ const isOwn = (turn: AiTurn, settings: ChatSettings): boolean => turn.data?.["mo
 /** Stands for the proof that a model thought of a call, where another one did. */
 const excuse = { google: { thought_signature: "skip_thought_signature_validator" } }
 
-/** What has to come back with a call. Of calls in parallel the first one carries the proof for all. */
+/** Data that has to come back with a call. Of calls in parallel the first one carries the proof for all. */
 const extraOf = (turn: AiTurn, call: AnsweredCall, settings: ChatSettings): JsonObject | undefined => {
   const own = isOwn(turn, settings) ? objectOf(call.data?.["extra"]) : undefined
   if (own !== undefined) return own

@@ -27,7 +27,7 @@ export interface CallSlot {
   name: string
   raw: string
   started: boolean
-  /** What has to come back with the call, as Google's signatures of thoughts. */
+  /** Data that has to come back with the call, as Google's signatures of thoughts. */
   extra: JsonObject | undefined
 }
 
@@ -43,7 +43,7 @@ export interface ChatTurn {
   id: string | undefined
   model: string | undefined
   refused: boolean
-  /** What has to come back with the message. */
+  /** Data that has to come back with the message. */
   extra: JsonObject | undefined
 }
 

@@ -28,7 +28,7 @@ export interface ResponsesSettings {
   readonly model: string
   /** Typed parameters, then raw ones; a request's own come last. */
   readonly parameters: ReadonlyArray<JsonObject>
-  /** Whether the model reasons, as far as its name says. A deployment's says nothing: its answers do. */
+  /** True if the model reasons, as far as its name says. A deployment's says nothing: its answers do. */
   readonly reasons: boolean
   /** The efforts that the model takes, where they are known. */
   readonly efforts: ReadonlyArray<Effort> | undefined
@@ -36,7 +36,7 @@ export interface ResponsesSettings {
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
 }
 
-/** What is known when a history is written. `stored`: the provider keeps what it said, and looks up what is sent. */
+/** Facts that are known when a history is written. `stored`: the provider keeps what it said, and looks up what is sent. */
 interface Writing {
   readonly settings: ResponsesSettings
   readonly toolNames: ToolNames
@@ -164,7 +164,7 @@ const said = (turn: AiTurn, { settings, stored, toolNames }: Writing): ReadonlyA
 const textOf = (text: string, data: JsonObject | undefined): string =>
   data?.["parted"] === true && text.startsWith(parting) ? text.slice(parting.length) : text
 
-/** What else of a call goes back: the set of tools that it is of, and who made it. */
+/** Further data of a call that goes back: the set of tools that it is of, and who made it. */
 const keptOf = (data: JsonObject | undefined): JsonObject =>
   Object.fromEntries(["namespace", "caller"].flatMap((key) => (data?.[key] === undefined ? [] : [[key, data[key]]])))
 

@@ -1,5 +1,5 @@
 /**
- * What a server that speaks Chat Completions takes and refuses, and what is known of its models, as data.
+ * A server that speaks Chat Completions, as data: the parameters that it takes and refuses, and its models.
  */
 import type { Prices } from "../../../core/Usage.ts"
 import { defined } from "../../../support/defined.ts"
