@@ -1,0 +1,124 @@
+/**
+ * Find all that waits for a person, over all threads of a store, and decide on it: approvals, questions, permissions, of
+ * sub-agents and tasks in the background too.
+ *
+ * It reads the threads of the `SessionStore` in context, whichever that is, also those of a cluster. Who has taken which
+ * request is kept in a thread of the same store (`deepagents/inbox`), so that two people in two processes don't take the
+ * same one.
+ *
+ * ```ts
+ * import { Effect, Layer } from "effect"
+ * import { Agent, Approval } from "effect-deepagents"
+ * import { Inbox } from "effect-deepagents/policy"
+ * import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+ *
+ * declare const clerk: Agent.Agent<string | undefined, never, never>
+ *
+ * const sessions = SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))
+ * const inbox = Inbox.layer({ deliver: Inbox.toAgents([clerk]) }).pipe(Layer.provideMerge(sessions))
+ *
+ * const program = Effect.gen(function* () {
+ *   const { claim, decide, list } = yield* Inbox.Inbox
+ *   const by = { id: "ada", roles: ["finance"] }
+ *   for (const { id, request } of yield* list({ severities: ["high"] })) {
+ *     yield* claim(id, { by })
+ *     yield* decide([Approval.approve(request)], { by })
+ *   }
+ * }).pipe(Effect.provide(inbox))
+ * ```
+ */
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Agent from "../core/Agent.ts"
+import type { AgentError } from "../core/AgentError.ts"
+import * as Approval from "../core/Approval.ts"
+import type { Journal } from "../core/Journal.ts"
+import type { SessionStore } from "../core/SessionStore.ts"
+import { make } from "./internal/inbox.ts"
+import { type Deliver, InboxError, type Options, type Service } from "./internal/inboxModel.ts"
+import type { Notify } from "./Notify.ts"
+
+export {
+  type Deliver,
+  InboxError,
+  Item,
+  type Options,
+  type Query,
+  Reason,
+  type Service
+} from "./internal/inboxModel.ts"
+
+/**
+ * An item that waits for a person.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class Inbox extends Context.Service<Inbox, Service>()("effect-deepagents/Inbox") {}
+
+type AnyAgent = Agent.Agent<unknown, unknown, unknown>
+
+/**
+ * Delivers by resuming the agent whose name is the first of the request's path, in this process.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const toAgents =
+  <const Agents extends ReadonlyArray<AnyAgent>>(
+    agents: Agents
+  ): Deliver<Agent.Error<Agents[number]> | AgentError | InboxError, Agent.Services<Agents[number]> | Journal> =>
+  (threadId, decisions, name) => {
+    const agent = agents.find((one) => one.name === name)
+    const problem = `there is no agent "${name}" here, only ${agents.map((one) => one.name).join(", ")}`
+    // What the agents fail with and need is in their types, and is put back here.
+    return (
+      agent === undefined
+        ? Effect.fail(new InboxError({ id: "", reason: { _tag: "Undeliverable", problem } }))
+        : Agent.resume(agent, { threadId, decisions })
+    ) as Effect.Effect<
+      unknown,
+      Agent.Error<Agents[number]> | AgentError | InboxError,
+      Agent.Services<Agents[number]> | Journal
+    >
+  }
+
+/**
+ * Makes an inbox of the store in context. With `BackgroundTasks` in context, it has what their tasks wait for, too.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = <E, R>(options: Options<E, R>): Layer.Layer<Inbox, never, SessionStore | R> =>
+  Layer.effect(Inbox, make(options))
+
+/**
+ * Makes the inbox the one who decides while a run waits: its requests are listed like others, and are gone with the run.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const approvals: Layer.Layer<Approval.Approvals, never, Inbox> = Layer.effect(
+  Approval.Approvals,
+  Inbox.use(({ wait }) => Effect.succeed({ decide: wait }))
+)
+
+/**
+ * Looks for what is new again and again, and tells of it. A failure of the store is logged, and tried again.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const watch = (options?: {
+  readonly every?: Duration.Input | undefined
+}): Effect.Effect<never, never, Inbox | Notify> =>
+  Inbox.use(({ notify }) =>
+    Effect.forever(
+      Effect.andThen(
+        Effect.catch(notify, (error) => Effect.logWarning(error.message)),
+        Effect.sleep(options?.every ?? "10 seconds")
+      )
+    )
+  )

@@ -1,0 +1,284 @@
+/**
+ * Tell people that something waits for them: at the terminal, by a webhook, in Slack, in Telegram.
+ *
+ * Each way is a layer of `Notify`; {@link all} uses several at once, {@link only} lets through what is of some kinds, or
+ * severe enough. By mail: `SmtpNotify`.
+ *
+ * ```ts
+ * import { Config, Effect, Layer } from "effect"
+ * import { FetchHttpClient } from "effect/http"
+ * import { Notify } from "effect-deepagents/policy"
+ *
+ * const ways = Layer.unwrap(
+ *   Effect.map(Config.Redacted("SLACK_WEBHOOK"), (url) =>
+ *     Notify.all([Notify.terminal, Notify.only(Notify.slack({ url }), { severity: "high" })])
+ *   )
+ * ).pipe(Layer.provide(FetchHttpClient.layer))
+ * ```
+ */
+import * as Console from "effect/Console"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Headers from "effect/http/Headers"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import type { Json } from "../core/Json.ts"
+import { cut } from "../support/text.ts"
+import { escaped } from "../support/untrusted.ts"
+
+/**
+ * Urgency of a notice.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Severity = Schema.Literals(["low", "normal", "high"])
+export type Severity = typeof Severity.Type
+
+/**
+ * The kind of what waits: a call, a question of a tool.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Kind = Schema.Literals(["approval", "question"])
+export type Kind = typeof Kind.Type
+
+/**
+ * A notification. `id` is that of the request, so that whoever gets it twice can tell. `text` may quote a model, or what
+ * it read.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Notification = Schema.Struct({
+  id: Schema.String,
+  kind: Kind,
+  severity: Severity,
+  title: Schema.String,
+  text: Schema.String,
+  threadId: Schema.optionalKey(Schema.String),
+  at: Schema.Finite
+})
+export interface Notification extends Schema.Schema.Type<typeof Notification> {}
+
+/**
+ * A notification could not be sent. `way` says by what; no secret is in it.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError", {
+  way: Schema.String,
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return `The notification by ${this.way} was not sent: ${this.problem}`
+  }
+}
+
+/**
+ * See {@link Notify}.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Service {
+  readonly send: (notification: Notification) => Effect.Effect<void, NotifyError>
+}
+
+/**
+ * Sends notifications.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class Notify extends Context.Service<Notify, Service>()("effect-deepagents/Notify") {}
+
+/**
+ * The lines of a notification, made fit for a terminal or a chat: what nobody would see is written out, and long texts
+ * are cut.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const lines = ({ severity, text, threadId, title }: Notification): ReadonlyArray<string> => [
+  `${severity === "high" ? "[!] " : ""}${escaped(cut(title, 200))}`,
+  ...cut(text, 2000).split("\n").map(escaped),
+  ...(threadId === undefined ? [] : [`thread ${escaped(cut(threadId, 200))}`])
+]
+
+/**
+ * Writes notifications to the console, on standard error.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const terminal: Layer.Layer<Notify> = Layer.succeed(Notify, {
+  send: (notification) => Console.error(lines(notification).join("\n"))
+})
+
+const seconds = 10
+
+/** Posts JSON; the address may be a secret, so no failure quotes it, and the tracer does not see it. */
+const post = (
+  way: string,
+  client: HttpClient.HttpClient,
+  url: Redacted.Redacted<string>,
+  headers: { readonly [name: string]: Redacted.Redacted<string> },
+  body: Json
+): Effect.Effect<void, NotifyError> => {
+  const plain = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Redacted.value(value)]))
+  const request = HttpClientRequest.bodyJsonUnsafe(
+    HttpClientRequest.post(Redacted.value(url), { headers: plain }),
+    body
+  )
+  return HttpClient.withScope(client)
+    .execute(request)
+    .pipe(
+      Effect.mapError(() => new NotifyError({ way, problem: "the address can't be reached" })),
+      Effect.flatMap(({ status }) =>
+        status >= 200 && status < 300
+          ? Effect.void
+          : Effect.fail(new NotifyError({ way, problem: `the server answered with status ${status}` }))
+      ),
+      Effect.timeoutOrElse({
+        duration: seconds * 1000,
+        orElse: () => Effect.fail(new NotifyError({ way, problem: `no answer came in ${seconds} seconds` }))
+      }),
+      Effect.scoped,
+      Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
+      Effect.updateService(Headers.CurrentRedactedNames, (names) => [...names, ...Object.keys(headers)])
+    )
+}
+
+const over = (
+  way: string,
+  send: (
+    post: (
+      url: Redacted.Redacted<string>,
+      headers: { readonly [name: string]: Redacted.Redacted<string> },
+      body: Json
+    ) => Effect.Effect<void, NotifyError>,
+    notification: Notification
+  ) => Effect.Effect<void, NotifyError>
+): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
+  Layer.effect(
+    Notify,
+    Effect.map(HttpClient.HttpClient, (client) => ({
+      send: (notification: Notification) =>
+        send((url, headers, body) => post(way, client, url, headers, body), notification)
+    }))
+  )
+
+/**
+ * Posts notifications as JSON (see {@link Notification}) to an address, with headers that may be secrets.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const webhook = (options: {
+  readonly url: Redacted.Redacted<string>
+  readonly headers?: { readonly [name: string]: Redacted.Redacted<string> } | undefined
+}): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
+  over("webhook", (post, notification) => post(options.url, options.headers ?? {}, { ...notification }))
+
+/** Mentions and links that a chat would act on are written out. */
+const plainSlack = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+
+/**
+ * Posts notifications to an incoming webhook of Slack.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const slack = (options: {
+  readonly url: Redacted.Redacted<string>
+}): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
+  over("Slack", (post, notification) =>
+    post(
+      options.url,
+      {},
+      { text: plainSlack(lines(notification).join("\n")), unfurl_links: false, unfurl_media: false }
+    )
+  )
+
+/**
+ * Sends notifications by a bot of Telegram. `chatId` is the chat that it writes to; `baseUrl` that of the API.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const telegram = (options: {
+  readonly token: Redacted.Redacted<string>
+  readonly chatId: string
+  readonly baseUrl?: string | undefined
+}): Layer.Layer<Notify, never, HttpClient.HttpClient> => {
+  const { baseUrl = "https://api.telegram.org", chatId, token } = options
+  const url = Redacted.make(`${baseUrl.replace(/\/+$/, "")}/bot${Redacted.value(token)}/sendMessage`)
+  return over("Telegram", (post, notification) =>
+    post(
+      url,
+      {},
+      {
+        chat_id: chatId,
+        text: lines(notification).join("\n"),
+        link_preview_options: { is_disabled: true }
+      }
+    )
+  )
+}
+
+/**
+ * Sends by every one of these ways. It fails if one of them does, once all were tried.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const all = <E, R>(ways: ReadonlyArray<Layer.Layer<Notify, E, R>>): Layer.Layer<Notify, E, R> =>
+  Layer.effect(
+    Notify,
+    Effect.map(
+      Effect.forEach(ways, (way) => Effect.map(Layer.build(way), (context) => Context.get(context, Notify))),
+      (services) => ({
+        send: (notification: Notification) =>
+          Effect.flatMap(
+            Effect.forEach(services, ({ send }) => Effect.result(send(notification)), { concurrency: "unbounded" }),
+            (results) => {
+              const failed = results.find((result) => result._tag === "Failure")
+              return failed === undefined ? Effect.void : Effect.fail(failed.failure)
+            }
+          )
+      })
+    )
+  )
+
+const ranks: { readonly [S in Severity]: number } = { low: 0, normal: 1, high: 2 }
+
+/**
+ * Lets only some notifications through: of these kinds, and at least so severe.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const only = <E, R>(
+  way: Layer.Layer<Notify, E, R>,
+  filter: { readonly kinds?: ReadonlyArray<Kind> | undefined; readonly severity?: Severity | undefined }
+): Layer.Layer<Notify, E, R> =>
+  Layer.effect(
+    Notify,
+    Effect.map(Layer.build(way), (context) => {
+      const { send } = Context.get(context, Notify)
+      const { kinds, severity = "low" } = filter
+      return {
+        send: (notification: Notification) =>
+          (kinds === undefined || kinds.includes(notification.kind)) && ranks[notification.severity] >= ranks[severity]
+            ? send(notification)
+            : Effect.void
+      }
+    })
+  )

@@ -1,0 +1,8 @@
+/**
+ * Rules for what agents may do, as data; and an inbox of what waits for a person, over all threads.
+ */
+export * as Audit from "./Audit.ts"
+export * as Inbox from "./Inbox.ts"
+export * as Notify from "./Notify.ts"
+export * as Policy from "./Policy.ts"
+export * as Tamper from "./Tamper.ts"

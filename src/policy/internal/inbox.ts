@@ -1,0 +1,269 @@
+/**
+ * The work of an inbox: what waits where, who has taken it, and whom a decision is told to.
+ */
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Approval from "../../core/Approval.ts"
+import { CurrentRun } from "../../core/Run.ts"
+import type { SessionError } from "../../core/SessionError.ts"
+import { SessionStore } from "../../core/SessionStore.ts"
+import { BackgroundTasks } from "../../middleware/BackgroundTasks.ts"
+import { type Kind, Notify, type Severity } from "../Notify.ts"
+import * as Books from "./book.ts"
+import { InboxError, type Item, type Options, type Query, type Reason, type Service } from "./inboxModel.ts"
+import * as Pending from "./pending.ts"
+
+const kindOf = (request: Approval.Request): Kind => (request.answer === undefined ? "approval" : "question")
+
+const unavailable = (error: SessionError): InboxError =>
+  new InboxError({ id: "", reason: { _tag: "Unavailable", problem: error.message } })
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : typeof error === "string" ? error : "it failed"
+
+interface Waiting {
+  readonly request: Approval.Request
+  readonly threadId: string | undefined
+  readonly decided: Deferred.Deferred<Approval.Decision>
+}
+
+/** The place of an item: what a decision on it is given to. */
+interface Place {
+  readonly item: Item
+  readonly waiting?: Waiting
+}
+
+/** Makes an inbox of the store in context. */
+export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
+  const store = yield* SessionStore
+  const tasks = yield* Effect.serviceOption(BackgroundTasks)
+  const context = yield* Effect.context<R>()
+  const book = Books.make(store)
+  const pending = Pending.make(store)
+  const live = new Map<string, Waiting>()
+  const severityOf =
+    options.severity ?? ((request: Approval.Request): Severity => (kindOf(request) === "question" ? "low" : "normal"))
+
+  const read = Effect.fnUntraced(function* (threadId?: string) {
+    const now = yield* Clock.currentTimeMillis
+    const { claims } = yield* book.read
+    const place = (
+      request: Approval.Request,
+      where: { readonly threadId?: string; readonly task?: string },
+      waiting?: Waiting
+    ): Place => {
+      const claim = Object.hasOwn(claims, request.id) ? claims[request.id] : undefined
+      const item: Item = {
+        id: request.id,
+        kind: kindOf(request),
+        severity: severityOf(request),
+        request,
+        ...where,
+        isLive: waiting !== undefined,
+        isExpired: request.expiresAt !== undefined && request.expiresAt <= now,
+        ...(claim !== undefined && claim.until > now ? { claim } : {})
+      }
+      return waiting === undefined ? { item } : { item, waiting }
+    }
+    const stored = yield* threadId === undefined ? pending.all : pending.ofOne(threadId)
+    const running = Option.isNone(tasks) ? [] : yield* tasks.value.list()
+    const found = [
+      ...stored.map((one) => place(one.request, { threadId: one.threadId })),
+      ...running.flatMap(({ key, pending: requests, status }) =>
+        status === "suspended" ? requests.map((request) => place(request, { task: key })) : []
+      ),
+      ...[...live.values()].map((one) =>
+        place(one.request, one.threadId === undefined ? {} : { threadId: one.threadId }, one)
+      )
+    ]
+    // A run that waits here may have told its thread, too.
+    const byId = new Map(found.map((one) => [one.item.id, one]))
+    return [...byId.values()].sort(({ item: left }, { item: right }) => left.request.at - right.request.at)
+  })
+
+  const places = (threadId?: string) => Effect.mapError(read(threadId), unavailable)
+
+  const fits =
+    ({ claimedBy, isFree, kinds, severities, threadId }: Query) =>
+    ({ claim, kind, severity, threadId: own }: Item): boolean =>
+      (threadId === undefined || own === threadId) &&
+      (kinds === undefined || kinds.includes(kind)) &&
+      (severities === undefined || severities.includes(severity)) &&
+      (claimedBy === undefined || claim?.by.id === claimedBy) &&
+      (isFree !== true || claim === undefined)
+
+  const list = (query: Query = {}) =>
+    Effect.map(places(query.threadId), (found) => found.map(({ item }) => item).filter(fits(query)))
+
+  const failed = (id: string, reason: Reason) => Effect.fail(new InboxError({ id, reason }))
+
+  const find = (id: string, among: ReadonlyArray<Place>): Effect.Effect<Place, InboxError> => {
+    const found = among.find(({ item }) => item.id === id)
+    return found === undefined ? failed(id, { _tag: "NotFound" }) : Effect.succeed(found)
+  }
+
+  const otherThan = (claim: Books.Claim | undefined, by: Approval.Principal, now: number) =>
+    claim !== undefined && claim.until > now && claim.by.id !== by.id
+      ? ({ _tag: "Claimed", by: claim.by.id, until: claim.until } as const)
+      : undefined
+
+  const claim: Service["claim"] = Effect.fnUntraced(function* (id, { by, for: time = "15 minutes" }) {
+    const { item } = yield* find(id, yield* places())
+    if (!Approval.mayDecide(item.request, by)) {
+      const problem = `it may be decided by ${item.request.deciders?.join(", ") ?? ""}, not by "${by.id}"`
+      return yield* failed(id, { _tag: "Refused", problem })
+    }
+    const now = yield* Clock.currentTimeMillis
+    const mine = { by, until: now + Duration.toMillis(Duration.fromInputUnsafe(time)) }
+    const taken = yield* Effect.mapError(
+      book.change((current) => {
+        const other = otherThan(Object.hasOwn(current.claims, id) ? current.claims[id] : undefined, by, now)
+        if (other !== undefined) return { value: other, book: undefined }
+        // Those that are over are of no use to anybody.
+        const kept = Object.entries(current.claims).filter(([, one]) => one.until > now)
+        return { value: undefined, book: { ...current, claims: { ...Object.fromEntries(kept), [id]: mine } } }
+      }),
+      unavailable
+    )
+    return taken === undefined ? { ...item, claim: mine } : yield* failed(id, taken)
+  })
+
+  /** Takes requests out of the book. */
+  const forget = (ids: ReadonlyArray<string>, by?: Approval.Principal) =>
+    Effect.mapError(
+      book.change((current) => {
+        const gone = ids.filter(
+          (id) => Object.hasOwn(current.claims, id) && (by === undefined || current.claims[id]?.by.id === by.id)
+        )
+        if (gone.length === 0) return { value: undefined, book: undefined }
+        const kept = Object.entries(current.claims).filter(([id]) => !gone.includes(id))
+        return { value: undefined, book: { ...current, claims: Object.fromEntries(kept) } }
+      }),
+      unavailable
+    )
+
+  const undeliverable = (id: string) => (error: unknown) =>
+    new InboxError({ id, reason: { _tag: "Undeliverable", problem: messageOf(error) } })
+
+  const decide: Service["decide"] = Effect.fnUntraced(function* (decisions, { by, rule }) {
+    const among = yield* places()
+    const now = yield* Clock.currentTimeMillis
+    const threads = new Map<string, { readonly agent: string; readonly decisions: Array<Approval.Decision> }>()
+    const others: Array<Effect.Effect<void, InboxError>> = []
+    // Nothing is told to anybody before all of it is known to count.
+    for (const given of decisions) {
+      const { item, waiting } = yield* find(given.id, among)
+      const { id, request, task, threadId } = item
+      const other = otherThan(item.claim, by, now)
+      if (other !== undefined) return yield* failed(id, other)
+      const decision = Approval.decidedBy(given, request, { by, at: now, rule })
+      const problem =
+        Approval.problemOf(request, given.digest === undefined ? decision : { ...decision, digest: given.digest }) ??
+        (item.isExpired ? "a decision on it counts no more; its thread asks again when it is resumed" : undefined)
+      if (problem !== undefined) return yield* failed(id, { _tag: "Refused", problem })
+      if (waiting !== undefined) others.push(Effect.asVoid(Deferred.succeed(waiting.decided, decision)))
+      else if (task !== undefined && Option.isSome(tasks)) {
+        others.push(Effect.asVoid(Effect.mapError(tasks.value.decide(task, [decision]), undeliverable(id))))
+      } else if (threadId !== undefined) {
+        const one = threads.get(threadId) ?? { agent: request.path[0] ?? "", decisions: [] }
+        threads.set(threadId, one)
+        one.decisions.push(decision)
+      }
+    }
+    yield* Effect.all(others, { discard: true })
+    yield* Effect.forEach(
+      threads,
+      ([threadId, { agent, decisions: own }]) =>
+        Effect.mapError(
+          Effect.provideContext(options.deliver(threadId, own, agent), context),
+          undeliverable(own[0]?.id ?? "")
+        ),
+      { concurrency: 8, discard: true }
+    )
+    yield* forget(decisions.map(({ id }) => id))
+  })
+
+  const expire: Service["expire"] = Effect.fnUntraced(function* ({ after, reason = "Nobody decided in time." }) {
+    const before = (yield* Clock.currentTimeMillis) - Duration.toMillis(Duration.fromInputUnsafe(after))
+    const late = (yield* list({ isFree: true })).filter(
+      ({ isExpired, request }) =>
+        !isExpired && request.at <= before && request.allow.includes("reject") && request.deciders === undefined
+    )
+    yield* decide(
+      late.map(({ request }) => Approval.reject(request, reason)),
+      { by: { id: "inbox" }, rule: "expired" }
+    )
+    return late
+  })
+
+  const notify = Effect.gen(function* () {
+    const { send } = yield* Notify
+    const found = yield* list()
+    const now = yield* Clock.currentTimeMillis
+    const ids = new Set(found.map(({ id }) => id))
+    const chosen = yield* Effect.mapError(
+      book.change((current) => {
+        const added = found.filter(({ id }) => !Object.hasOwn(current.told, id))
+        if (added.length === 0) return { value: added, book: undefined }
+        const kept = Object.entries(current.told).filter(([id]) => ids.has(id))
+        const told = Object.fromEntries([...kept, ...added.map(({ id }) => [id, now] as const)])
+        return { value: added, book: { ...current, told } }
+      }),
+      unavailable
+    )
+    const sent = yield* Effect.forEach(
+      chosen,
+      (item) =>
+        Effect.matchEffect(send(notificationOf(item)), {
+          onSuccess: () => Effect.succeed([item]),
+          // It is tried again the next time.
+          onFailure: (error) => Effect.as(Effect.andThen(Effect.logWarning(error.message), untold(item.id)), [])
+        }),
+      { concurrency: 4 }
+    )
+    return sent.flat()
+  })
+
+  const untold = (id: string) =>
+    Effect.mapError(
+      book.change((current) => {
+        const kept = Object.entries(current.told).filter(([other]) => other !== id)
+        return { value: undefined, book: { ...current, told: Object.fromEntries(kept) } }
+      }),
+      unavailable
+    )
+
+  const wait: Service["wait"] = Effect.fnUntraced(function* (request) {
+    const run = yield* CurrentRun
+    const waiting: Waiting = { request, threadId: run?.threadId, decided: yield* Deferred.make<Approval.Decision>() }
+    live.set(request.id, waiting)
+    const now = yield* Clock.currentTimeMillis
+    return yield* Effect.ensuring(
+      request.expiresAt === undefined
+        ? Deferred.await(waiting.decided)
+        : Effect.timeoutOrElse(Deferred.await(waiting.decided), {
+            duration: Math.max(0, request.expiresAt - now),
+            orElse: () => Effect.succeed(Approval.reject(request, "Nobody decided in time."))
+          }),
+      Effect.sync(() => live.delete(request.id))
+    )
+  })
+
+  const release: Service["release"] = (id, { by }) => forget([id], by)
+
+  return { list, claim, release, decide, expire, notify, wait } satisfies Service
+})
+
+/** The notification of an item. */
+const notificationOf = ({ id, kind, request, severity, threadId }: Item) => ({
+  id,
+  kind,
+  severity,
+  title: `${request.path.join(" > ")} ${kind === "question" ? "asks" : "wants to call"} ${request.toolName}`,
+  text: request.description,
+  at: request.at,
+  ...(threadId === undefined ? {} : { threadId })
+})

@@ -1,0 +1,323 @@
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, Schema, Stream } from "effect"
+import { Agent, Approval, Message, Question, Tool, ToolContext } from "effect-deepagents"
+import { BackgroundSubagents, BackgroundTasks, HumanInTheLoop } from "effect-deepagents/middleware"
+import { Audit, Inbox, Notify } from "effect-deepagents/policy"
+import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
+import { TestChatModel } from "effect-deepagents/testing"
+import { TestClock } from "effect/testing"
+import * as places from "../sessions/places.ts"
+
+const paid: Array<number> = []
+const pay = Tool.make("pay", {
+  description: "Pays",
+  parameters: { amount: Schema.Int },
+  execute: ({ amount }) => Effect.sync(() => (paid.push(amount), `paid ${amount}`))
+})
+const book = Tool.make("book", {
+  description: "Books a seat",
+  parameters: {},
+  execute: Effect.fnUntraced(function* () {
+    const { ask } = yield* ToolContext.ToolContext
+    return yield* ask(Question.make("Which seat?", { answer: Schema.Literals(["window", "aisle"]) }))
+  })
+})
+
+const rules = HumanInTheLoop.on(pay, { deciders: ["ada", "role:finance"], name: "payments" })
+const child = Agent.make({ name: "child", prompt: "", tools: [pay] })
+const clerk = Agent.make({
+  name: "clerk",
+  prompt: "",
+  tools: [pay, book, Agent.asTool(child, { name: "child", description: "" })],
+  middleware: [HumanInTheLoop.suspending({ tools: rules })]
+})
+
+/** What is said is what is called. */
+const model = TestChatModel.reactive(({ messages }) => {
+  const last = messages.at(-1)
+  if (last === undefined || last.role === "tool") return "done"
+  const said = Message.text(last)
+  const [name = "", amount] = said.split(" ")
+  if (name === "hello") return "hi"
+  if (name === "child") return TestChatModel.calls([{ name, arguments: { task: "pay 7" } }])
+  return TestChatModel.calls([{ name, arguments: amount === undefined ? {} : { amount: Number(amount) } }])
+})
+
+const say = (threadId: string, text: string) => Agent.run(clerk, text, { threadId })
+
+const inbox = Inbox.layer({ deliver: Inbox.toAgents([clerk]) })
+const ada: Approval.Principal = { id: "ada" }
+const eve: Approval.Principal = { id: "eve", roles: ["finance"] }
+const reasonOf = Effect.map((error: Inbox.InboxError) => error.reason)
+
+const stores = {
+  memory: () => places.memory.layer(),
+  sqlite: (folder: string) => Layer.orDie(places.sqlite.layer(`${folder}/sessions.db`)),
+  jsonl: (folder: string) => JsonlSessions.layer({ folder }).pipe(Layer.provide(NodeServices.layer), Layer.orDie)
+}
+
+for (const [kind, store] of Object.entries(stores)) {
+  const using = <A, E>(
+    effect: Effect.Effect<A, E, Inbox.Inbox | SessionStore.SessionStore | Layer.Success<typeof model> | SessionJournal>
+  ) =>
+    Effect.gen(function* () {
+      const folder = yield* places.folder
+      paid.length = 0
+      const sessions = SessionStore.journal.pipe(Layer.provideMerge(store(folder)))
+      return yield* Effect.provide(effect, inbox.pipe(Layer.provideMerge(Layer.merge(sessions, model))))
+    }).pipe(Effect.scoped)
+
+  describe(`Inbox on ${kind}`, () => {
+    it.effect("has what waits over all threads, sub-agents' and questions too, the oldest first", () =>
+      using(
+        Effect.gen(function* () {
+          const { list } = yield* Inbox.Inbox
+          yield* say("a", "pay 5")
+          yield* TestClock.adjust("1 second")
+          yield* say("b", "book")
+          yield* say("c", "hello")
+          yield* TestClock.adjust("1 second")
+          yield* say("d", "child")
+          const items = yield* list()
+          assert.deepStrictEqual(
+            items.map(({ kind: what, request, severity, threadId }) => [
+              threadId,
+              what,
+              severity,
+              request.path.join("/"),
+              request.toolName
+            ]),
+            [
+              ["a", "approval", "normal", "clerk", "pay"],
+              ["b", "question", "low", "clerk", "book"],
+              ["d", "approval", "normal", "clerk/child", "pay"]
+            ]
+          )
+          assert.deepStrictEqual(
+            (yield* list({ kinds: ["question"] })).map(({ threadId }) => threadId),
+            ["b"]
+          )
+          assert.deepStrictEqual((yield* list({ threadId: "c" })).length, 0)
+          assert.deepStrictEqual((yield* list({ threadId: "nowhere" })).length, 0)
+        })
+      )
+    )
+
+    it.effect("a decision has its thread go on, with the name of who decided; what is decided is gone", () =>
+      using(
+        Effect.gen(function* () {
+          const { decide, list } = yield* Inbox.Inbox
+          yield* say("a", "pay 5")
+          yield* say("b", "book")
+          const items = yield* list()
+          const decisions = items.map(({ request }) =>
+            request.answer === undefined ? Approval.approve(request) : Approval.respond(request, "aisle")
+          )
+          yield* decide(decisions, { by: ada })
+          assert.deepStrictEqual(paid, [5])
+          assert.deepStrictEqual(yield* list(), [])
+          const audit = yield* Stream.runCollect(Audit.records())
+          assert.deepStrictEqual(
+            [...audit]
+              .map(({ decision, isAsShown, request, threadId }) => [
+                threadId,
+                request.rule,
+                decision?._tag,
+                decision?.by?.id,
+                isAsShown
+              ])
+              .toSorted(([left = ""], [right = ""]) => String(left).localeCompare(String(right))),
+            [
+              ["a", "payments", "Approve", "ada", true],
+              ["b", undefined, "Respond", "ada", true]
+            ]
+          )
+          const again = yield* Effect.flip(decide(decisions, { by: ada }))
+          assert.strictEqual(again.reason._tag, "NotFound")
+        })
+      )
+    )
+
+    it.effect("of many who claim at once one has it, for its time; others can't decide", () =>
+      using(
+        Effect.gen(function* () {
+          const { claim, decide, list, release } = yield* Inbox.Inbox
+          yield* say("a", "pay 5")
+          const [item] = yield* list()
+          assert(item !== undefined)
+          const { id, request } = item
+          const people = Array.from({ length: 8 }, (_, index) => ({ id: `p${index}`, roles: ["finance"] }))
+          const claims = yield* Effect.forEach(people, (by) => Effect.exit(claim(id, { by })), {
+            concurrency: "unbounded"
+          })
+          assert.strictEqual(claims.filter(Exit.isSuccess).length, 1)
+          const winner = people[claims.findIndex(Exit.isSuccess)] ?? ada
+          const other = yield* Effect.flip(decide([Approval.approve(request)], { by: ada }))
+          assert.deepInclude(other.reason, { _tag: "Claimed", by: winner.id })
+          assert.deepStrictEqual((yield* list({ isFree: true })).length, 0)
+          // Somebody else can't give it back.
+          yield* release(id, { by: ada })
+          assert.deepStrictEqual((yield* list({ claimedBy: winner.id })).length, 1)
+          yield* TestClock.adjust("16 minutes")
+          yield* claim(id, { by: eve })
+          yield* release(id, { by: eve })
+          const refused = yield* Effect.flip(claim(id, { by: { id: "bob" } }))
+          assert.strictEqual(refused.reason._tag, "Refused")
+          yield* decide([Approval.approve(request)], { by: eve })
+          assert.deepStrictEqual(paid, [5])
+        })
+      )
+    )
+
+    it.effect("each request is told of once, by however many inboxes; one that could not be sent is tried again", () =>
+      using(
+        Effect.gen(function* () {
+          const sent: Array<string> = []
+          let isDown = true
+          const notify = Layer.succeed(Notify.Notify, {
+            send: ({ id }) =>
+              isDown
+                ? Effect.fail(new Notify.NotifyError({ way: "test", problem: "down" }))
+                : Effect.sync(() => void sent.push(id))
+          })
+          const first = yield* Inbox.Inbox
+          const second = yield* Effect.map(Layer.build(inbox), (context) => context.pipe((it) => it))
+          const { notify: other } = yield* Effect.provideContext(Inbox.Inbox, second)
+          yield* say("a", "pay 5")
+          yield* say("b", "pay 6")
+          assert.deepStrictEqual((yield* Effect.provide(first.notify, notify)).length, 0)
+          isDown = false
+          yield* Effect.provide(Effect.all([first.notify, other, first.notify], { concurrency: "unbounded" }), notify)
+          yield* Effect.provide(first.notify, notify)
+          assert.strictEqual(sent.length, 2)
+          assert.strictEqual(new Set(sent).size, 2)
+        }).pipe(Effect.scoped)
+      )
+    )
+  })
+}
+
+type SessionJournal = Layer.Success<typeof SessionStore.journal>
+
+describe("Inbox", () => {
+  const here = inbox.pipe(
+    Layer.provideMerge(Layer.merge(SessionStore.journal.pipe(Layer.provideMerge(places.memory.layer())), model))
+  )
+
+  it.effect("expire rejects what waited too long and nobody has, but nothing that only some may decide", () =>
+    Effect.gen(function* () {
+      const { claim, expire, list } = yield* Inbox.Inbox
+      yield* say("a", "book")
+      yield* say("b", "book")
+      yield* say("c", "pay 5")
+      const [first] = yield* list({ threadId: "a" })
+      yield* claim(first?.id ?? "", { by: ada, for: "1 day" })
+      yield* TestClock.adjust("2 hours")
+      const gone = yield* expire({ after: "1 hour" })
+      assert.deepStrictEqual(
+        gone.map(({ threadId }) => threadId),
+        ["b"]
+      )
+      assert.deepStrictEqual(
+        (yield* list()).map(({ threadId }) => threadId),
+        ["a", "c"]
+      )
+    }).pipe(Effect.provide(here))
+  )
+
+  it.effect("a decision on something else than what is shown, and one by nobody who may, are refused", () =>
+    Effect.gen(function* () {
+      const { decide, list } = yield* Inbox.Inbox
+      yield* say("a", "pay 5")
+      const [item] = yield* list()
+      assert(item !== undefined)
+      const other = { ...item.request, arguments: { amount: 1 } }
+      const wrong = Approval.decidedBy(Approval.approve(other), other, { by: ada })
+      assert.strictEqual((yield* reasonOf(Effect.flip(decide([wrong], { by: ada }))))._tag, "Refused")
+      const bob = Effect.flip(decide([Approval.approve(item.request)], { by: { id: "bob" } }))
+      assert.strictEqual((yield* reasonOf(bob))._tag, "Refused")
+      assert.deepStrictEqual(
+        paid.filter((amount) => amount === 1),
+        []
+      )
+      assert.strictEqual((yield* list()).length, 1)
+    }).pipe(Effect.provide(here))
+  )
+
+  it.effect("a run that waits is in it, is decided on there, and leaves nothing when it is interrupted", () =>
+    Effect.gen(function* () {
+      paid.length = 0
+      const { decide, list } = yield* Inbox.Inbox
+      const waiting = Agent.make({
+        name: "clerk",
+        prompt: "",
+        tools: [pay],
+        middleware: [HumanInTheLoop.make({ tools: rules })]
+      })
+      const start = Effect.forkChild(Agent.run(waiting, "pay 5"), { startImmediately: true })
+      const first = yield* start
+      while ((yield* list()).length === 0) yield* Effect.yieldNow
+      const [item] = yield* list()
+      assert(item?.isLive === true)
+      yield* decide([Approval.approve(item.request)], { by: ada })
+      assert.strictEqual((yield* Fiber.join(first)).text, "done")
+      assert.deepStrictEqual(paid, [5])
+      const second = yield* start
+      while ((yield* list()).length === 0) yield* Effect.yieldNow
+      yield* Fiber.interrupt(second)
+      assert.deepStrictEqual(yield* list(), [])
+    }).pipe(Effect.provide(Inbox.approvals.pipe(Layer.provideMerge(here))))
+  )
+
+  it.effect("what a task in the background waits for is in it, and the task goes on", () =>
+    Effect.gen(function* () {
+      paid.length = 0
+      const { decide, list } = yield* Inbox.Inbox
+      const worker = Agent.make({
+        name: "worker",
+        prompt: "",
+        tools: [pay],
+        middleware: [HumanInTheLoop.suspending({ tools: rules })]
+      })
+      const lead = Agent.make({
+        name: "lead",
+        prompt: "",
+        middleware: [BackgroundSubagents.make({ agents: [worker] })]
+      })
+      const script = TestChatModel.reactive(({ messages, tools }) => {
+        const isWorker = tools.some(({ name }) => name === "pay")
+        if (messages.some(({ role }) => role === "tool")) return "done"
+        return isWorker
+          ? TestChatModel.calls([{ name: "pay", arguments: { amount: 9 } }])
+          : TestChatModel.calls([{ name: "start_task", arguments: { description: "x", subagent_type: "worker" } }])
+      })
+      yield* Effect.provide(Agent.run(lead, "go"), script)
+      while ((yield* list()).length === 0) yield* Effect.yieldNow
+      const [item] = yield* list()
+      assert(item?.task !== undefined)
+      yield* decide([Approval.approve(item.request)], { by: eve })
+      const tasks = yield* BackgroundTasks.BackgroundTasks
+      yield* tasks.check(item.task, 1000)
+      assert.deepStrictEqual(paid, [9])
+    }).pipe(Effect.provide(here.pipe(Layer.provideMerge(BackgroundTasks.layer()))))
+  )
+
+  it.effect("a thread that can't go on leaves the request where it was, and says why", () =>
+    Effect.gen(function* () {
+      const { decide, list } = yield* Inbox.Inbox
+      yield* say("a", "pay 5")
+      const [item] = yield* list()
+      assert(item !== undefined)
+      const error = yield* Effect.flip(decide([Approval.approve(item.request)], { by: ada }))
+      assert.include(error.message, 'there is no agent "clerk" here')
+      assert.strictEqual((yield* list()).length, 1)
+    }).pipe(
+      Effect.provide(
+        Inbox.layer({ deliver: Inbox.toAgents([child]) }).pipe(
+          Layer.provideMerge(Layer.merge(SessionStore.journal.pipe(Layer.provideMerge(places.memory.layer())), model))
+        )
+      )
+    )
+  )
+})
