@@ -1,0 +1,235 @@
+/**
+ * A real browser by Playwright, whose pages keep the rules of the network.
+ *
+ * Needs the package `playwright-core`, and a Chromium: one of the machine (`executablePath`), or Playwright's own.
+ *
+ * Everything that a page opens goes through a proxy on loopback which keeps the rules, redirects, frames, scripts and
+ * WebSockets included; service workers are blocked, and WebRTC has no way around it. Of what is encrypted, the proxy sees
+ * host and port.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Browser as Chromium, BrowserContext, Page } from "playwright-core"
+import { defined } from "../support/defined.ts"
+import { loadPeer } from "../support/peer.ts"
+import { type Action, Browser, BrowserError } from "./Browser.ts"
+import type { Resolve } from "./internal/network/connect.ts"
+import * as proxy from "./internal/network/proxy.ts"
+import * as judging from "./internal/network/rules.ts"
+import type * as Network from "./Network.ts"
+
+export type { Resolve }
+
+/**
+ * - `rules` of the network
+ * - `executablePath` of a Chromium; Playwright's own, if nothing is said
+ * - `sandbox`: Chromium's own sandbox, which does not run as root: there, and in most containers, say `false`
+ * - `timeout` of one action in milliseconds: 10,000
+ * - `maxContexts`: threads that have one at once, 16; the one that was used least recently is closed
+ * - `maxDownload` in bytes: 50,000,000
+ * - `args`: more arguments of Chromium
+ * - `resolve`: takes the place of `dns.lookup`
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly rules: Network.Rules
+  readonly executablePath?: string | undefined
+  readonly sandbox?: boolean | undefined
+  readonly timeout?: number | undefined
+  readonly maxContexts?: number | undefined
+  readonly maxDownload?: number | undefined
+  readonly args?: ReadonlyArray<string> | undefined
+  readonly resolve?: Resolve | undefined
+}
+
+/** Chromium's own calls home, which no page has asked for. */
+const calls = [
+  ..."update.googleapis.com content-autofill.googleapis.com optimizationguide-pa.googleapis.com".split(" "),
+  ..."clients2.google.com clients4.google.com edgedl.me.gvt1.com".split(" ")
+]
+
+interface Opened {
+  readonly context: BrowserContext
+  page: Page
+}
+
+/** Playwright's words, without its log and colours. */
+const problemOf = (cause: unknown, hint: string): BrowserError => {
+  // oxlint-disable-next-line no-control-regex -- the colours of a terminal
+  const text = (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\u001b\[\d+m/g, "")
+  const line = text.split("\n").find((one) => one.trim() !== "") ?? ""
+  return new BrowserError({ message: `${line.slice(0, 300)}${hint}` })
+}
+
+const asked = <A>(work: () => Promise<A>, hint = ""): Effect.Effect<A, BrowserError> =>
+  Effect.tryPromise({ try: work, catch: (cause) => problemOf(cause, hint) })
+
+const stale = "; the page may have changed: take a new snapshot, and use its numbers"
+
+/** The elements of frames are `f1e7`. */
+const element = (page: Page, ref: string) => page.locator(`aria-ref=${ref.replaceAll(/[^a-z0-9]/gi, "")}`)
+
+const perform = (page: Page, action: Action, timeout: number): Effect.Effect<unknown, BrowserError> => {
+  switch (action._tag) {
+    case "Open":
+      return /^https?:\/\//i.test(action.url)
+        ? asked(() => page.goto(action.url, { waitUntil: "domcontentloaded", timeout: 3 * timeout }))
+        : Effect.fail(new BrowserError({ message: "give a whole address, as in https://example.com/" }))
+    case "Back":
+      return asked(() => page.goBack({ waitUntil: "domcontentloaded", timeout }))
+    case "Click":
+      return asked(() => element(page, action.ref).click({ timeout }), stale)
+    case "Type":
+      return asked(async () => {
+        const field = element(page, action.ref)
+        await field.fill(action.text, { timeout })
+        if (action.submit) await field.press("Enter", { timeout })
+      }, stale)
+    case "Select":
+      return asked(() => element(page, action.ref).selectOption([...action.values], { timeout }), stale)
+    case "Wait": {
+      const { seconds, text } = action
+      return text === undefined
+        ? asked(() => page.waitForTimeout(seconds * 1000))
+        : asked(() =>
+            page
+              .getByText(text)
+              .first()
+              .waitFor({ timeout: seconds * 1000 })
+          )
+    }
+  }
+}
+
+const readAll = async (chunks: AsyncIterable<Buffer>, most: number): Promise<Uint8Array | undefined> => {
+  const parts: Array<Buffer> = []
+  let length = 0
+  for await (const chunk of chunks) {
+    length += chunk.length
+    if (length > most) return undefined
+    parts.push(chunk)
+  }
+  return new Uint8Array(Buffer.concat(parts))
+}
+
+/**
+ * A browser that starts with the layer and ends with it, with its proxy. Fails if Playwright or Chromium can't be
+ * started.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
+  Layer.effect(
+    Browser,
+    Effect.gen(function* () {
+      const timeout = options.timeout ?? 10_000
+      const most = options.maxDownload ?? 50_000_000
+      const judge = judging.judge({ ...options.rules, deny: [...(options.rules.deny ?? []), ...calls] })
+      const playwright = yield* loadPeer(
+        "playwright-core",
+        () => import("playwright-core"),
+        (message) => new BrowserError({ message })
+      )
+      const guard = yield* proxy.start({ judge, resolve: options.resolve })
+      const chromium: Chromium = yield* Effect.acquireRelease(
+        asked(
+          () =>
+            playwright.chromium.launch({
+              ...defined({ executablePath: options.executablePath }),
+              chromiumSandbox: options.sandbox ?? true,
+              args: [
+                "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+                "--disable-background-networking",
+                ...(options.args ?? [])
+              ],
+              proxy: { server: `http://127.0.0.1:${guard.port}`, username: "browser", password: guard.token }
+            }),
+          "; give executablePath of a Chromium, and sandbox: false where it runs as root"
+        ),
+        (browser) => Effect.promise(() => browser.close())
+      )
+
+      const contexts = new Map<string, Opened>()
+      const close = (thread: string) =>
+        Effect.suspend(() => {
+          const opened = contexts.get(thread)
+          contexts.delete(thread)
+          return opened === undefined ? Effect.void : Effect.ignore(asked(() => opened.context.close()))
+        })
+
+      const open = (thread: string) =>
+        Effect.gen(function* () {
+          const known = contexts.get(thread)
+          if (known !== undefined) {
+            contexts.delete(thread)
+            contexts.set(thread, known)
+            return known
+          }
+          const [oldest] = contexts.keys()
+          if (oldest !== undefined && contexts.size >= (options.maxContexts ?? 16)) yield* close(oldest)
+          const opened = yield* asked(async (): Promise<Opened> => {
+            const context = await chromium.newContext({
+              serviceWorkers: "block",
+              acceptDownloads: true,
+              viewport: { width: 1280, height: 800 }
+            })
+            const made: Opened = { context, page: await context.newPage() }
+            // What a link opens beside the page is what the agent looks at next.
+            context.on("page", (page) => {
+              made.page = page
+              page.on("close", () => {
+                made.page = context.pages().at(-1) ?? made.page
+              })
+            })
+            return made
+          })
+          contexts.set(thread, opened)
+          return opened
+        })
+
+      const settled = (page: Page) =>
+        Effect.ignore(asked(() => page.waitForLoadState("domcontentloaded", { timeout: 3000 })))
+
+      return Browser.of({
+        close,
+        act: (thread, action) =>
+          Effect.gen(function* () {
+            const opened = yield* open(thread)
+            yield* perform(opened.page, action, timeout)
+            yield* settled(opened.page)
+          }),
+        snapshot: (thread) =>
+          Effect.gen(function* () {
+            const { page } = yield* open(thread)
+            const tree = yield* asked(() => page.ariaSnapshot({ mode: "ai", timeout }))
+            return { url: page.url(), title: yield* asked(() => page.title()), tree }
+          }),
+        screenshot: (thread) =>
+          Effect.flatMap(open(thread), ({ page }) =>
+            Effect.map(
+              asked(() => page.screenshot({ type: "jpeg", quality: 70, timeout })),
+              (bytes) => new Uint8Array(bytes)
+            )
+          ),
+        download: (thread, ref) =>
+          Effect.gen(function* () {
+            const { page } = yield* open(thread)
+            const download = yield* asked(async () => {
+              const [given] = await Promise.all([
+                page.waitForEvent("download", { timeout }),
+                element(page, ref).click({ timeout })
+              ])
+              return given
+            }, `; it gives no file${stale}`)
+            const bytes = yield* asked(async () => readAll(await download.createReadStream(), most))
+            yield* Effect.ignore(asked(() => download.delete()))
+            return bytes === undefined
+              ? yield* Effect.fail(new BrowserError({ message: `the file is longer than ${most} bytes` }))
+              : { name: download.suggestedFilename(), bytes }
+          })
+      })
+    })
+  )

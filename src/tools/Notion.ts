@@ -1,0 +1,183 @@
+/**
+ * Notion: finding pages, reading them as text, writing new ones.
+ *
+ * The pages must be shared with the integration whose token it is.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { at, limitField, makeClient, makeTools, type Options, paged, text } from "./internal/connectors/client.ts"
+
+export type { Options }
+
+const Rich = Schema.Array(Schema.Struct({ plain_text: Schema.String }))
+
+const Titled = Schema.Struct({ type: Schema.optionalKey(Schema.String), title: Schema.optionalKey(Rich) })
+
+const Wire = Schema.Struct({
+  object: Schema.String,
+  id: Schema.String,
+  url: Schema.optionalKey(Schema.String),
+  last_edited_time: Schema.optionalKey(Schema.String),
+  title: Schema.optionalKey(Rich),
+  // Properties of other types have a `title` of another form, or none.
+  properties: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
+})
+
+const Block = Schema.Record(Schema.String, Schema.Unknown)
+
+const Pages = Schema.Struct({
+  results: Schema.Array(Wire),
+  has_more: Schema.Boolean,
+  next_cursor: Schema.NullOr(Schema.String)
+})
+
+/**
+ * A page or a database.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Found {
+  readonly id: string
+  readonly kind: string
+  readonly title: string
+  readonly url: string
+  readonly editedAt: string
+}
+
+const isTitled = Schema.is(Titled)
+const isRich = Schema.is(Schema.Struct({ rich_text: Rich }))
+
+const wordsOf = (rich: typeof Rich.Type = []): string => rich.map(({ plain_text }) => plain_text).join("")
+
+const foundOf = ({ id, last_edited_time = "", object, properties = {}, title, url = "" }: typeof Wire.Type): Found => {
+  const named = Object.values(properties).find((one) => isTitled(one) && one.type === "title")
+  return {
+    id,
+    kind: object,
+    title: wordsOf(title ?? (isTitled(named) ? named.title : undefined)),
+    url,
+    editedAt: last_edited_time
+  }
+}
+
+const marks: { readonly [type: string]: string } = {
+  heading_1: "# ",
+  heading_2: "## ",
+  heading_3: "### ",
+  bulleted_list_item: "- ",
+  numbered_list_item: "1. ",
+  to_do: "- [ ] ",
+  quote: "> "
+}
+
+const lineOf = (block: typeof Block.Type): string => {
+  const type = typeof block["type"] === "string" ? block["type"] : ""
+  const own = Object.hasOwn(block, type) ? block[type] : undefined
+  return isRich(own) ? `${Object.hasOwn(marks, type) ? (marks[type] ?? "") : ""}${wordsOf(own.rich_text)}` : ""
+}
+
+/** A text has 2,000 characters at most. */
+const paragraphs = (body: string) =>
+  body
+    .split(/\n+/)
+    .filter((line) => line.trim() !== "")
+    .flatMap((line) => line.match(/[^]{1,2000}/gu) ?? [])
+    .map((content) => ({
+      object: "block",
+      type: "paragraph",
+      paragraph: { rich_text: [{ type: "text", text: { content } }] }
+    }))
+
+/**
+ * Makes a client of Notion for one integration.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = <R = never>({ baseUrl = "https://api.notion.com", connection }: Options<R>) => {
+  const headers = { "notion-version": "2022-06-28" }
+  const http = makeClient({ service: "Notion", connection, baseUrl: `${baseUrl}/v1`, headers })
+  return {
+    /** Pages and databases by words of their title, those that were changed last first. */
+    search: (query: string) =>
+      paged((cursor: string | undefined) =>
+        Effect.map(
+          http.post(
+            "search",
+            "/search",
+            Pages,
+            {
+              query,
+              sort: { direction: "descending", timestamp: "last_edited_time" },
+              page_size: 100,
+              ...(cursor === undefined ? {} : { start_cursor: cursor })
+            },
+            { isReading: true }
+          ),
+          ({ has_more, next_cursor, results }) => ({ items: results, next: has_more ? next_cursor : undefined })
+        )
+      ).pipe(Stream.map(foundOf)),
+    page: (id: string) => Effect.map(http.get("read a page", at`/pages/${id}`, Wire), foundOf),
+    /** The blocks of a page, each a line of Markdown. */
+    lines: (id: string) =>
+      paged((cursor: string | undefined) =>
+        Effect.map(
+          http.get(
+            "read a page",
+            at`/blocks/${id}/children`,
+            Schema.Struct({
+              results: Schema.Array(Block),
+              has_more: Schema.Boolean,
+              next_cursor: Schema.NullOr(Schema.String)
+            }),
+            { page_size: 100, start_cursor: cursor }
+          ),
+          ({ has_more, next_cursor, results }) => ({ items: results, next: has_more ? next_cursor : undefined })
+        )
+      ).pipe(Stream.map(lineOf)),
+    /** Makes a page below another one; each line of the text is a paragraph, 100 at most. */
+    createPage: (parentId: string, title: string, body: string) =>
+      Effect.map(
+        http.post("create a page", "/pages", Wire, {
+          parent: { page_id: parentId },
+          properties: { title: { title: [{ type: "text", text: { content: title.slice(0, 2_000) } }] } },
+          children: paragraphs(body).slice(0, 100)
+        }),
+        foundOf
+      )
+  }
+}
+
+/**
+ * Makes the tools of Notion.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const tools = <R = never>(options: Options<R>) => {
+  const notion = make(options)
+  const { reading, writing } = makeTools("Notion")
+  const id = text("As notion_search gave it")
+  return [
+    reading(
+      "notion_search",
+      "Finds pages and databases in Notion by their titles.",
+      { query: Schema.String, limit: limitField },
+      ({ query }) => notion.search(query)
+    ),
+    reading("notion_read_page", "Reads a page of Notion.", { id }, (args) =>
+      Effect.map(
+        Effect.all([notion.page(args.id), Stream.runCollect(Stream.take(notion.lines(args.id), 1_000))]),
+        ([page, lines]) => ({ ...page, text: lines.join("\n") })
+      )
+    ),
+    writing(
+      "notion_create_page",
+      "Makes a page in Notion, below another one.",
+      { parentId: id, title: Schema.String, text: text("A paragraph on each line") },
+      (args) => notion.createPage(args.parentId, args.title, args.text)
+    )
+  ] as const
+}

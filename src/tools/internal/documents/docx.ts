@@ -1,0 +1,153 @@
+/** Word documents: paragraphs, headings, lists, tables, notes and comments; pages where Word has said where they end. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
+import { failing } from "./failure.ts"
+import { mainPart, relationsOf } from "./relations.ts"
+import { makeWriter, type Writer } from "./writer.ts"
+import { type Handler, pieces, whole } from "./xml.ts"
+import * as Zip from "./zip.ts"
+
+const fail = failing("Word document")
+
+const heading = /^heading ?([1-6])$/i
+
+/** Beginning of a paragraph, by its style and its list. */
+interface Shape {
+  prefix: string
+}
+
+/** Elements of which nothing is text of the document: what was deleted, moved away, or stands twice. */
+const skipped = new Set(["Fallback", "del", "moveFrom"])
+
+const handlerOf = (writer: Writer, paged: boolean): Handler => {
+  let skip = 0
+  let inText = 0
+  let page = 1
+  /** True if the page was begun by a break of the author's, which Word says again where it laid the page out. */
+  let begun = false
+  const shape: Shape = { prefix: "" }
+  const nextPage = () => {
+    page++
+    writer.part(`page ${page}`)
+  }
+  return {
+    open: (name, attributes) => {
+      if (skip > 0 || skipped.has(name)) {
+        skip++
+        return
+      }
+      switch (name) {
+        case "t":
+          inText++
+          return
+        case "tab":
+          return writer.text("\t")
+        case "br":
+        case "cr":
+          if (attributes("type") !== "page") return writer.text("\n")
+          if (!paged) return
+          nextPage()
+          begun = true
+          return
+        case "lastRenderedPageBreak":
+          if (paged && !(begun && writer.isEmpty())) nextPage()
+          begun = false
+          return
+        case "noBreakHyphen":
+          return writer.text("-")
+        case "pStyle": {
+          const style = attributes("val") ?? ""
+          const level = heading.exec(style)?.[1]
+          if (level !== undefined) shape.prefix = `${"#".repeat(Number(level))} `
+          else if (/^title$/i.test(style)) shape.prefix = "# "
+          else if (/^list/i.test(style)) shape.prefix = "- "
+          return
+        }
+        case "numPr":
+          if (shape.prefix === "") shape.prefix = "- "
+          return
+        case "tr":
+          return writer.row.open()
+        case "tc":
+          return writer.cell.open()
+        case "p":
+          writer.paragraph()
+          shape.prefix = ""
+          return
+      }
+    },
+    text: (text) => {
+      if (skip === 0 && inText > 0) writer.text(text)
+    },
+    close: (name) => {
+      if (skip > 0) {
+        skip--
+        return
+      }
+      switch (name) {
+        case "t":
+          inText--
+          return
+        case "p":
+          writer.paragraph(shape.prefix)
+          shape.prefix = ""
+          return
+        case "tc":
+          return writer.cell.close()
+        case "tr":
+          return writer.row.close()
+      }
+    }
+  }
+}
+
+/** Number of pages that Word counted when it saved the document. */
+const pagesOf = (archive: Zip.Archive): Effect.Effect<number> => {
+  let inPages = false
+  let count = ""
+  return whole(archive, "docProps/app.xml", fail, {
+    open: (name) => {
+      inPages = name === "Pages"
+    },
+    text: (text) => {
+      if (inPages) count += text
+    },
+    close: () => {
+      inPages = false
+    }
+  }).pipe(
+    Effect.map(() => Number(count)),
+    Effect.orElseSucceed(() => 0)
+  )
+}
+
+const extras = ["footnotes", "endnotes", "comments"]
+
+export const read = ({ bytes }: Input): Stream.Stream<Piece, DocumentError> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const archive = yield* Zip.open(bytes, fail)
+      const main = yield* mainPart(archive, fail, "word/document.xml")
+      const relations = [...(yield* relationsOf(archive, main, fail)).values()]
+      const paged = (yield* pagesOf(archive)) > 1
+      const writer = makeWriter(paged ? "page 1" : "")
+      const part = (path: string) => pieces(archive, path, fail, writer, handlerOf(writer, paged && path === main))
+      const more = extras.flatMap((type) =>
+        relations.flatMap((one) => (one.type === type ? [{ label: type, path: one.path }] : []))
+      )
+      return part(main).pipe(
+        Stream.concat(
+          Stream.fromIterable(more).pipe(
+            Stream.flatMap(({ label, path }) =>
+              Stream.suspend(() => {
+                writer.part(label)
+                return part(path)
+              })
+            )
+          )
+        ),
+        Stream.concat(Stream.suspend(() => Stream.fromArray(writer.end())))
+      )
+    })
+  )

@@ -1,0 +1,47 @@
+/** Rows of sheets and tables as lines: the number of the row, then its cells with ` | ` between them. */
+import { cut } from "../../../support/text.ts"
+import { paragraphLength } from "./limits.ts"
+import { lettersOf } from "./numbers.ts"
+import type { Writer } from "./writer.ts"
+
+/** A gap of more empty cells than these is not shown: the next cell says its column. */
+const maxGap = 16
+
+/** Gathers the cells of a row. */
+export interface Rows {
+  readonly open: (number: number) => void
+  readonly cell: (column: number, value: string) => void
+  readonly close: () => void
+}
+
+const inLine = (value: string): string =>
+  cut(value, paragraphLength)
+    .replaceAll(/\s*[\r\n]+\s*/g, " ")
+    .trim()
+
+export const makeRows = (writer: Writer): Rows => {
+  let number = 0
+  let next = 0
+  let hasCell = false
+  return {
+    open: (row) => {
+      number = row
+      next = 0
+      hasCell = false
+    },
+    cell: (column, value) => {
+      const text = inLine(value)
+      if (text === "") return
+      const gap = column - next
+      const isFar = gap > maxGap || gap < 0
+      const between = isFar ? (hasCell ? 1 : 0) : hasCell ? gap + 1 : gap
+      writer.text(hasCell ? "" : `${number}: `)
+      writer.text(" | ".repeat(between) + (isFar ? `[${lettersOf(column)}] ${text}` : text))
+      next = column + 1
+      hasCell = true
+    },
+    close: () => {
+      if (hasCell) writer.paragraph()
+    }
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Runs git in a sandbox: by a list of arguments, each quoted for the shell that the sandbox has, never by a text that
+ * somebody else put together.
+ *
+ * Nothing that a repository says is run by reading it: no pager, no external diff, no text conversion, no file system
+ * monitor, no hook.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as CommandLine from "effect/process/CommandLine"
+import * as Stream from "effect/Stream"
+import type { BackendError } from "../../../core/BackendError.ts"
+import { Sandbox } from "../../../core/Sandbox.ts"
+import * as ToolError from "../../../core/ToolError.ts"
+import { cut } from "../../../support/text.ts"
+
+/** The output that is kept of a command, in characters of each channel. */
+const kept = 400_000
+
+/** The time that a command may take. */
+const patience = Duration.seconds(30)
+
+/** A request to git. `hooks`: those of the repository run, as for a person who commits. */
+export interface Request {
+  readonly cwd: string
+  readonly args: ReadonlyArray<string>
+  readonly hooks?: boolean | undefined
+  readonly stdin?: string | undefined
+  readonly env?: { readonly [name: string]: string } | undefined
+}
+
+/** Outcome of the request. */
+export interface Answer {
+  readonly exitCode: number
+  readonly stdout: string
+  readonly stderr: string
+  readonly truncated: boolean
+}
+
+const environment = {
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_PAGER: "cat",
+  GIT_EDITOR: "true",
+  GIT_OPTIONAL_LOCKS: "0",
+  LC_ALL: "C"
+}
+
+/** Paths are names, never patterns; names are shown as they are. */
+const always = ["--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]
+
+const withoutHooks = ["-c", "core.hooksPath=/dev/null"]
+
+const failed = (error: BackendError): ToolError.ToolError =>
+  ToolError.make(
+    error.reason._tag === "TimedOut"
+      ? `git did not come to an end within ${Duration.toSeconds(patience)} seconds`
+      : `git could not be run: ${error.message}`
+  )
+
+/** Runs git, whatever its exit code. */
+export const attempt = ({
+  args,
+  cwd,
+  env,
+  hooks = false,
+  stdin
+}: Request): Effect.Effect<Answer, ToolError.ToolError, Sandbox> =>
+  Effect.gen(function* () {
+    const sandbox = yield* Sandbox
+    const command = yield* Effect.fromResult(
+      CommandLine.join(["git", ...always, ...(hooks ? [] : withoutHooks), ...args])
+    ).pipe(Effect.mapError(() => ToolError.make("a name or a text for git can't have a NUL character")))
+    const output = { stdout: "", stderr: "" }
+    let truncated = false
+    const exitCode = yield* sandbox
+      .executeStream(command, { cwd, timeout: patience, env: { ...environment, ...env }, stdin })
+      .pipe(
+        Stream.runFold(
+          () => -1,
+          (code, event) => {
+            if (event._tag === "Exited") {
+              truncated ||= event.truncated
+              return event.exitCode
+            }
+            const room = kept - output[event.channel].length
+            truncated ||= event.text.length > room
+            output[event.channel] += event.text.slice(0, Math.max(0, room))
+            return code
+          }
+        ),
+        Effect.mapError(failed)
+      )
+    return { ...output, exitCode, truncated }
+  })
+
+/** Git's words on a failure, for whoever asked. */
+export const complaint = ({ exitCode, stderr, stdout }: Answer): string => {
+  const said = (stderr.trim() === "" ? stdout : stderr).trim()
+  return said === "" ? `git failed with exit code ${exitCode}` : cut(said, 4_000)
+}
+
+/** Runs git, and fails with what it says if its exit code is not 0. */
+export const run = (request: Request): Effect.Effect<Answer, ToolError.ToolError, Sandbox> =>
+  Effect.flatMap(attempt(request), (answer) =>
+    answer.exitCode === 0 ? Effect.succeed(answer) : Effect.fail(ToolError.make(complaint(answer)))
+  )

@@ -1,0 +1,176 @@
+/**
+ * A cache of answers that can be asked for again by their `ETag` or date.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Headers from "effect/http/Headers"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Option from "effect/Option"
+import * as Persistable from "effect/persistence/Persistable"
+import * as PersistedCache from "effect/persistence/PersistedCache"
+import type * as Persistence from "effect/persistence/Persistence"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { sha256 } from "../../../support/hash.ts"
+import { join, withStream } from "./body.ts"
+
+export interface CacheOptions {
+  readonly maxBytes?: number | undefined
+  readonly timeToLive?: Duration.Input | undefined
+}
+
+/** An answer that was kept, and until when it is fresh. */
+const Kept = Schema.Struct({
+  url: Schema.String,
+  headers: Schema.Record(Schema.String, Schema.String),
+  body: Schema.Uint8ArrayFromBase64,
+  freshUntil: Schema.Number
+})
+type Kept = typeof Kept.Type
+
+const Nothing = Schema.TaggedStruct("Nothing", {})
+const nothing = Nothing.make({})
+
+const Page = Persistable.Class<{ payload: { readonly key: string } }>()("effect-deepagents/Network/Page", {
+  primaryKey: ({ key }) => key,
+  success: Kept,
+  error: Nothing
+})
+type Page = InstanceType<typeof Page>
+
+const directives = (header: string | undefined): ReadonlyMap<string, string> =>
+  new Map(
+    (header ?? "").split(",").map((part): [string, string] => {
+      const [name = "", value = ""] = part.trim().toLowerCase().split("=")
+      return [name, value.replaceAll('"', "")]
+    })
+  )
+
+/** The time that an answer is fresh, in milliseconds; `undefined` if it may not be kept, or if that is of no use. */
+const freshness = (headers: Headers.Headers): number | undefined => {
+  const control = directives(headers["cache-control"])
+  const vary = (headers["vary"] ?? "").toLowerCase()
+  if (control.has("no-store") || control.has("private") || headers["set-cookie"] !== undefined) return undefined
+  if (vary !== "" && !vary.split(",").every((name) => ["accept", "accept-encoding"].includes(name.trim()))) {
+    return undefined
+  }
+  const seconds = control.has("no-cache") ? 0 : Number(control.get("max-age") ?? 0)
+  const canBeAsked = headers["etag"] !== undefined || headers["last-modified"] !== undefined
+  if (Number.isFinite(seconds) && seconds > 0) return seconds * 1000
+  return canBeAsked ? 0 : undefined
+}
+
+/** The headers of a request of nobody in particular. */
+const common = new Set([
+  ..."accept accept-encoding accept-language user-agent".split(" "),
+  // Those of a trace.
+  ..."b3 traceparent tracestate".split(" ")
+])
+
+const isCommon = (request: HttpClientRequest.HttpClientRequest): boolean =>
+  request.method === "GET" &&
+  request.body._tag === "Empty" &&
+  Object.keys(request.headers).every((name) => common.has(name))
+
+/** A client that keeps answers, and asks for them anew when they are stale. */
+export const cached = (
+  client: HttpClient.HttpClient,
+  options: CacheOptions = {}
+): Effect.Effect<HttpClient.HttpClient, never, Persistence.Persistence | Scope.Scope> =>
+  Effect.gen(function* () {
+    const maxBytes = options.maxBytes ?? 5_000_000
+    const timeToLive = Duration.fromInputUnsafe(options.timeToLive ?? "1 day")
+    // What has just come, on its way into the cache: a lookup finds it here, and nothing else.
+    const arrived = new Map<string, Kept>()
+    const forHits = (exit: Exit.Exit<unknown, unknown>) => (Exit.isSuccess(exit) ? timeToLive : Duration.zero)
+    const pages = yield* PersistedCache.make(
+      (page: Page) => {
+        const kept = arrived.get(page.key)
+        return kept === undefined ? Effect.fail(nothing) : Effect.succeed(kept)
+      },
+      { storeId: "effect-deepagents-network", timeToLive: forHits, inMemoryTTL: forHits, inMemoryCapacity: 64 }
+    )
+
+    const keep = (key: string, kept: Kept) =>
+      Effect.suspend(() => {
+        arrived.set(key, kept)
+        const page = new Page({ key })
+        return Effect.andThen(pages.invalidate(page), pages.get(page))
+      }).pipe(
+        Effect.ensuring(Effect.sync(() => arrived.delete(key))),
+        Effect.catchCause((cause) => Effect.logDebug("an answer could not be kept", cause))
+      )
+
+    /** A cache that can't be read is none. */
+    const find = (key: string) => Effect.option(pages.get(new Page({ key })))
+
+    const again = (request: HttpClientRequest.HttpClientRequest, kept: Kept) =>
+      Object.assign(
+        withStream(
+          HttpClientResponse.fromWeb(request, new Response(null, { status: 200, headers: kept.headers })),
+          Headers.fromInput(kept.headers),
+          Stream.succeed(kept.body)
+        ),
+        { url: kept.url }
+      )
+
+    /** Hands an answer on, and keeps it once it has come to its end. */
+    const keeping = (key: string, response: HttpClientResponse.HttpClientResponse, now: number) => {
+      const fresh = response.status === 200 ? freshness(response.headers) : undefined
+      if (fresh === undefined) return response
+      const chunks: Array<Uint8Array> = []
+      let length = 0
+      const tapped = response.stream.pipe(
+        Stream.tap((chunk) =>
+          Effect.sync(() => {
+            length += chunk.length
+            if (length <= maxBytes) chunks.push(chunk)
+            else chunks.length = 0
+          })
+        ),
+        Stream.onExit((exit) =>
+          Exit.isSuccess(exit) && length <= maxBytes
+            ? Effect.asVoid(
+                keep(key, {
+                  url: response.url,
+                  headers: { ...Headers.remove(response.headers, "content-length") },
+                  body: join(chunks),
+                  freshUntil: now + fresh
+                })
+              )
+            : Effect.void
+        )
+      )
+      return withStream(response, response.headers, tapped)
+    }
+
+    return HttpClient.make((request, url) =>
+      Effect.gen(function* () {
+        if (!isCommon(request)) return yield* client.execute(request)
+        const now = yield* Clock.currentTimeMillis
+        const key = yield* sha256(
+          `${url.href.split("#")[0] ?? ""}\n${request.headers["accept"] ?? ""}\n${request.headers["accept-language"] ?? ""}`
+        )
+        const kept = Option.getOrUndefined(yield* find(key))
+        if (kept === undefined) return keeping(key, yield* client.execute(request), now)
+        if (kept.freshUntil > now) return again(request, kept)
+        const { etag, "last-modified": modified } = kept.headers
+        const response = yield* client.execute(
+          etag !== undefined
+            ? HttpClientRequest.setHeader(request, "if-none-match", etag)
+            : modified !== undefined
+              ? HttpClientRequest.setHeader(request, "if-modified-since", modified)
+              : request
+        )
+        if (response.status !== 304) return keeping(key, response, now)
+        yield* Effect.ignore(Stream.runDrain(response.stream))
+        yield* keep(key, { ...kept, freshUntil: now + (freshness(response.headers) ?? 0) })
+        return again(request, kept)
+      })
+    )
+  })

@@ -1,0 +1,65 @@
+/**
+ * A page cut down to what a DOM can take: nested and endless pages make every extractor hang.
+ */
+import { Parser } from "htmlparser2"
+
+const maxDepth = 200
+const maxElements = 20_000
+const maxNesting = 10_000
+const maxAttribute = 4096
+
+const skipped = new Set("script style noscript template svg iframe object".split(" "))
+const empty = new Set("area base br col embed hr img input link meta source track wbr".split(" "))
+
+/** The attributes that extraction looks at. */
+const kept = new Set([
+  ..."href src alt title id class lang colspan rowspan content name property rel type".split(" "),
+  ..."itemprop datetime style hidden aria-hidden role".split(" ")
+])
+
+const escapeText = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
+
+const escapeAttribute = (text: string) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;")
+
+/** The page without scripts, at most so deep and so many elements; `undefined` for one that is only nesting. */
+export const bound = (html: string): string | undefined => {
+  const out: Array<string> = []
+  const open: Array<{ readonly name: string; readonly isKept: boolean }> = []
+  let elements = 0
+  let skipping = 0
+  let isHopeless = false
+  const parser = new Parser(
+    {
+      onopentag: (name, attributes) => {
+        if (open.length > maxNesting) {
+          isHopeless = true
+          parser.reset()
+          return
+        }
+        const isData = name === "script" && attributes["type"] === "application/ld+json"
+        if (skipped.has(name) && !isData) skipping++
+        const isKept = skipping === 0 && open.length < maxDepth && ++elements <= maxElements
+        open.push({ name, isKept })
+        if (!isKept) return
+        out.push("<", name)
+        for (const [key, value] of Object.entries(attributes)) {
+          if (kept.has(key)) out.push(" ", key, '="', escapeAttribute(value.slice(0, maxAttribute)), '"')
+        }
+        out.push(">")
+      },
+      onclosetag: (name) => {
+        const closed = open.pop()
+        if (closed?.isKept === true && !empty.has(name)) out.push("</", name, ">")
+        if (skipped.has(name) && skipping > 0) skipping--
+      },
+      ontext: (text) => {
+        if (skipping === 0) out.push(escapeText(text))
+      }
+    },
+    { decodeEntities: true, lowerCaseTags: true }
+  )
+  for (let at = 0; at < html.length && !isHopeless; at += 65_536) parser.write(html.slice(at, at + 65_536))
+  if (isHopeless) return undefined
+  parser.end()
+  return out.join("")
+}

@@ -1,0 +1,60 @@
+/**
+ * Bytes of the web as text, and what kind of thing they are.
+ */
+import * as Result from "effect/Result"
+
+export type Kind = "html" | "feed" | "sitemap" | "json" | "csv" | "text" | "document" | "image" | "binary"
+
+const decoder = (label: string): InstanceType<typeof TextDecoder> | undefined =>
+  Result.getOrUndefined(Result.try(() => new TextDecoder(label)))
+
+/** The encoding that bytes begin with, that their header says, or that the page says of itself. */
+const charsetOf = (bytes: Uint8Array, contentType: string): string => {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return "utf-8"
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le"
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be"
+  const said = /charset\s*=\s*["']?([\w.:-]{1,40})/i
+  const own = said.exec(contentType)?.[1]
+  if (own !== undefined) return own
+  const head = new TextDecoder("latin1").decode(bytes.subarray(0, 2048))
+  return (said.exec(head) ?? /^\s*<\?xml[^>]{0,200}encoding\s*=\s*["']([\w.:-]{1,40})/.exec(head))?.[1] ?? "utf-8"
+}
+
+/** Bytes as text. What can't be decoded is shown as the replacement character. */
+export const decode = (bytes: Uint8Array, contentType: string): string =>
+  (decoder(charsetOf(bytes, contentType)) ?? new TextDecoder()).decode(bytes)
+
+const startsWith = (bytes: Uint8Array, text: string): boolean =>
+  [...text].every((character, index) => bytes[index] === character.charCodeAt(0))
+
+const images = ["\x89PNG", "GIF8", "\xff\xd8\xff", "BM"]
+
+const officeTypes =
+  /officedocument|opendocument|epub|msword|ms-excel|ms-powerpoint|message\/rfc822|application\/pdf|ipynb/
+
+/** A text has no zero bytes. */
+const isText = (bytes: Uint8Array): boolean => !bytes.subarray(0, 4096).includes(0)
+
+/** The kind of an answer: by its bytes first, since servers say what they like. */
+export const kindOf = (bytes: Uint8Array, contentType: string, url: string): Kind => {
+  const type = contentType.split(";")[0]?.trim().toLowerCase() ?? ""
+  const path = URL.canParse(url) ? new URL(url).pathname.toLowerCase() : ""
+  if (startsWith(bytes, "%PDF-") || officeTypes.test(type)) return "document"
+  if (startsWith(bytes, "PK\x03\x04")) return "document"
+  if (images.some((magic) => startsWith(bytes, magic)) || (startsWith(bytes, "RIFF") && type.startsWith("image/"))) {
+    return "image"
+  }
+  const isWide = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
+  if (!isWide && !isText(bytes)) return "binary"
+  const head = decode(bytes.subarray(0, 4096), contentType).trimStart().toLowerCase()
+  if (/^(?:<\?xml[^>]*>)?(?:\s|<!--[^]*?-->|<\?[^>]*>)*<(?:rss|feed|rdf:rdf)[\s>]/.test(head)) return "feed"
+  if (/^(?:<\?xml[^>]*>)?(?:\s|<!--[^]*?-->|<\?[^>]*>)*<(?:urlset|sitemapindex)[\s>]/.test(head)) return "sitemap"
+  if (/[/+]json$/.test(type) || (type === "" && /^[[{]/.test(head))) return "json"
+  if (type === "text/csv" || type === "text/tab-separated-values" || (/\.[ct]sv$/.test(path) && type !== "text/html")) {
+    return "csv"
+  }
+  if (type === "text/html" || type === "application/xhtml+xml" || /^<(?:!doctype html|html|head|body)/.test(head)) {
+    return "html"
+  }
+  return type === "" && head.startsWith("<") ? "html" : "text"
+}

@@ -1,0 +1,56 @@
+/**
+ * The wishes of a site for programs that read it: `robots.txt`, by RFC 9309.
+ */
+
+interface Rule {
+  readonly allows: boolean
+  readonly pattern: string
+}
+
+/** Reports whether a pattern (`*` for anything, `$` for the end) fits the beginning of a path. */
+const fits = (pattern: string, path: string): boolean => {
+  const isWhole = pattern.endsWith("$")
+  const parts = (isWhole ? pattern.slice(0, -1) : pattern).split("*")
+  const [head = "", ...rest] = parts
+  if (!path.startsWith(head)) return false
+  let at = head.length
+  for (const [index, part] of rest.entries()) {
+    if (isWhole && index === rest.length - 1) return path.length - part.length >= at && path.endsWith(part)
+    const found = path.indexOf(part, at)
+    if (found === -1) return false
+    at = found + part.length
+  }
+  return !isWhole || at === path.length
+}
+
+/** Reports whether a path may be read by a program of that name. */
+export const allows = (robots: string, agent: string, path: string): boolean => {
+  const name = agent.toLowerCase()
+  const own: Array<Rule> = []
+  const common: Array<Rule> = []
+  let groups: Array<Array<Rule>> = []
+  let isOwnGroup = false
+  let inRules = true
+  for (const line of robots.slice(0, 500_000).split(/\r?\n|\r/)) {
+    const [key = "", ...more] = (line.split("#")[0] ?? "").split(":")
+    const value = more.join(":").trim()
+    const field = key.trim().toLowerCase()
+    if (field === "user-agent") {
+      if (inRules) groups = []
+      inRules = false
+      if (value === "*") groups.push(common)
+      else if (name.includes(value.toLowerCase()) && value !== "") {
+        isOwnGroup = true
+        groups.push(own)
+      }
+    } else if (field === "allow" || field === "disallow") {
+      inRules = true
+      if (value !== "") for (const group of groups) group.push({ allows: field === "allow", pattern: value })
+    }
+  }
+  const fitting = (isOwnGroup ? own : common).filter(({ pattern }) => fits(pattern, path))
+  // The longest rule counts, and of two of a length the one that allows.
+  const longest = Math.max(-1, ...fitting.map(({ pattern }) => pattern.length))
+  const strongest = fitting.filter(({ pattern }) => pattern.length === longest)
+  return strongest.length === 0 || strongest.some((rule) => rule.allows)
+}

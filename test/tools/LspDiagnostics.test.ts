@@ -1,0 +1,123 @@
+/** What a language server says of a file after an edit: TypeScript's own, and one that only publishes. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import { Agent } from "effect-deepagents"
+import { FileTools } from "effect-deepagents/backends"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
+import { TestChatModel } from "effect-deepagents/testing"
+import { LspDiagnostics } from "effect-deepagents/tools"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+
+const tsc = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc")
+
+const typescript = {
+  ...LspDiagnostics.typescript,
+  command: [process.execPath, tsc, "--lsp", "--stdio"] as const
+}
+
+/** A server that publishes what it says, and asks a question first: every file with "bad" in it is wrong. */
+const publishing = `
+let left = Buffer.alloc(0)
+const send = (m) => { const b = Buffer.from(JSON.stringify({ jsonrpc: "2.0", ...m })); process.stdout.write("Content-Length: " + b.length + "\\r\\n\\r\\n"); process.stdout.write(b.subarray(0, 5)); process.stdout.write(b.subarray(5)) }
+const on = (m) => {
+  if (m.method === "initialize") { send({ id: "q", method: "workspace/configuration", params: { items: [1, 2] } }); send({ id: m.id, result: { capabilities: {} } }) }
+  const doc = m.params && m.params.textDocument
+  const text = m.method === "textDocument/didOpen" ? doc.text : m.method === "textDocument/didChange" ? m.params.contentChanges[0].text : undefined
+  if (text !== undefined) send({ method: "textDocument/publishDiagnostics", params: { uri: doc.uri, diagnostics: text.includes("bad") ? [{ range: { start: { line: 0, character: 2 }, end: { line: 0, character: 3 } }, severity: 2, message: "this is\\nbad" }] : [] } })
+}
+process.stdin.on("data", (d) => { left = Buffer.concat([left, d]); for (;;) { const e = left.indexOf("\\r\\n\\r\\n"); if (e < 0) return; const n = Number(/length: *(\\d+)/i.exec(left.subarray(0, e).toString())[1]); if (left.length < e + 4 + n) return; const b = left.subarray(e + 4, e + 4 + n).toString(); left = left.subarray(e + 4 + n); on(JSON.parse(b)) } })
+`
+
+const call = (name: string, args: Readonly<Record<string, string>>) => TestChatModel.calls([{ name, arguments: args }])
+
+const agent = Agent.make({
+  name: "coder",
+  prompt: "You code.",
+  tools: FileTools.make(),
+  middleware: [LspDiagnostics.make()]
+})
+
+/** What the model is told after each of these turns, with this server. */
+const told = (
+  options: Omit<LspDiagnostics.Options, "root">,
+  files: Readonly<Record<string, string>>,
+  turns: ReadonlyArray<TestChatModel.Turn>
+) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => {
+      const root = mkdtempSync(join(tmpdir(), "lsp-"))
+      for (const [name, content] of Object.entries(files)) writeFileSync(join(root, name), content)
+      return root
+    }),
+    (root) =>
+      Agent.run(agent, "Go").pipe(
+        Effect.map(({ messages }) =>
+          messages.flatMap((message) =>
+            message.role === "tool"
+              ? [message.content.map((block) => (block.type === "text" ? block.text : "")).join("")]
+              : []
+          )
+        ),
+        Effect.provide([
+          TestChatModel.script([...turns, "done"]),
+          FilesystemBackend.layer({ root }),
+          LspDiagnostics.layer({ root, ...options }).pipe(Layer.provide(NodeServices.layer))
+        ])
+      ),
+    (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true }))
+  )
+
+describe("diagnostics after an edit", () => {
+  it.live("are those of TypeScript, of each new text, over several files", () =>
+    Effect.gen(function* () {
+      const [wrong, mended, other, plain] = yield* told(
+        typescript,
+        { "tsconfig.json": '{ "compilerOptions": { "strict": true, "noEmit": true } }' },
+        [
+          call("write_file", { file_path: "/a.ts", content: 'export const a: number = "x"\n' }),
+          call("edit_file", { file_path: "/a.ts", old_string: '"x"', new_string: "1" }),
+          call("write_file", {
+            file_path: "/b.ts",
+            content: 'import { a } from "./a.js"\nexport const b: string = a\n'
+          }),
+          call("write_file", { file_path: "/c.txt", content: "text" })
+        ]
+      )
+      assert.include(wrong, "[the language server says of /a.ts:]\n1:14 error 2322: Type 'string' is not assignable")
+      assert.notInclude(mended, "language server")
+      assert.include(other, "2:14 error 2322: Type 'number' is not assignable to type 'string'")
+      assert.notInclude(plain, "language server")
+    })
+  )
+
+  it.live("come from a server that can't be asked, too", () =>
+    Effect.gen(function* () {
+      const server = {
+        command: [process.execPath, "-e", publishing] as const,
+        languages: { txt: "text" }
+      }
+      const [bad, good] = yield* told(server, {}, [
+        call("write_file", { file_path: "/ä b.txt", content: "bad" }),
+        call("edit_file", { file_path: "/ä b.txt", old_string: "bad", new_string: "good" })
+      ])
+      assert.include(bad, "[the language server says of /ä b.txt:]\n1:3 warning this is bad")
+      assert.notInclude(good, "language server")
+    })
+  )
+
+  it.live("are missing where there is no server, or one that dies, and nothing else is", () =>
+    Effect.gen(function* () {
+      const turns = [call("write_file", { file_path: "/a.txt", content: "x" })]
+      for (const command of [["/no/such/program"], [process.execPath, "-e", "process.exit(1)"]] as const) {
+        const [text] = yield* told({ command, languages: { txt: "text" } }, {}, turns)
+        assert.include(text, "/a.txt")
+        assert.notInclude(text, "language server")
+      }
+    })
+  )
+})

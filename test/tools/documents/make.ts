@@ -1,0 +1,61 @@
+/** Documents that are made in the test: archives of parts, PDFs. */
+import * as Effect from "effect/Effect"
+import * as Zip from "effect/encoding/Zip"
+import * as Stream from "effect/Stream"
+import { PDFDocument } from "pdf-lib"
+
+const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => new Uint8Array(Buffer.concat(chunks))
+
+/** An archive with these parts, in this order. */
+export const archive = (parts: { readonly [path: string]: string | Uint8Array }): Effect.Effect<Uint8Array> =>
+  Stream.fromIterable(Object.entries(parts)).pipe(
+    Stream.map(([path, content]) => Zip.file(path, content)),
+    Stream.pipeThroughChannel(Zip.encode()),
+    Stream.runCollect,
+    Effect.map(joined),
+    Effect.orDie
+  )
+
+const rels = (targets: ReadonlyArray<readonly [string, string, string]>): string =>
+  `<Relationships>${targets.map(([id, type, target]) => `<Relationship Id="${id}" Type="http://x/${type}" Target="${target}"/>`).join("")}</Relationships>`
+
+/** A workbook of sheets, whose rows are given as XML. */
+export const workbook = (
+  sheets: { readonly [name: string]: string },
+  more: { readonly texts?: string; readonly styles?: string; readonly date1904?: boolean } = {}
+): Effect.Effect<Uint8Array> => {
+  const names = Object.keys(sheets)
+  return archive({
+    ...Object.fromEntries(
+      names.map((name, index) => [
+        `xl/worksheets/sheet${index}.xml`,
+        `<worksheet><sheetData>${sheets[name]}</sheetData></worksheet>`
+      ])
+    ),
+    "xl/sharedStrings.xml": `<sst>${more.texts ?? ""}</sst>`,
+    "xl/styles.xml": `<styleSheet>${more.styles ?? ""}</styleSheet>`,
+    "xl/_rels/workbook.xml.rels": rels([
+      ...names.map((_, index) => [`rId${index}`, "worksheet", `worksheets/sheet${index}.xml`] as const),
+      ["s", "sharedStrings", "sharedStrings.xml"],
+      ["t", "styles", "styles.xml"]
+    ]),
+    "xl/workbook.xml": `<workbook xmlns:r="r"><workbookPr date1904="${more.date1904 === true ? 1 : 0}"/><sheets>${names
+      .map((name, index) => `<sheet name="${name}" sheetId="${index}" r:id="rId${index}"/>`)
+      .join("")}</sheets></workbook>`
+  })
+}
+
+/** A Word document with this body. */
+export const word = (body: string, more: { readonly [path: string]: string } = {}): Effect.Effect<Uint8Array> =>
+  archive({ "word/document.xml": `<w:document xmlns:w="w"><w:body>${body}</w:body></w:document>`, ...more })
+
+/** A PDF of so many pages, each with its text; an empty one has none. */
+export const pdf = (texts: ReadonlyArray<string>): Effect.Effect<Uint8Array> =>
+  Effect.promise(async () => {
+    const document = await PDFDocument.create()
+    for (const text of texts) {
+      const page = document.addPage([300, 300])
+      if (text !== "") page.drawText(text, { x: 20, y: 200, size: 12 })
+    }
+    return document.save()
+  })

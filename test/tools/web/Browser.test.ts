@@ -1,0 +1,158 @@
+import { assert, describe, it } from "@effect/vitest"
+import chromium from "@sparticuz/chromium"
+import { Agent, Backend } from "effect-deepagents"
+import { MemoryBackend } from "effect-deepagents/backends"
+import { TestChatModel } from "effect-deepagents/testing"
+import { Browser, type Network } from "effect-deepagents/tools"
+import * as NodeBrowser from "effect-deepagents/tools/NodeBrowser"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { serve } from "../servers.ts"
+
+/** A real Chromium, which comes as a package for tests. It runs as root here, and so without its own sandbox. */
+const browserWith = (rules: Network.Rules, more: Partial<NodeBrowser.Options> = {}) =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => chromium.executablePath()),
+      (executablePath) => NodeBrowser.layer({ rules, executablePath, sandbox: false, timeout: 3000, ...more })
+    )
+  )
+
+const page = (body: string) => `<!doctype html><html><head><title>Shop</title></head><body>${body}</body></html>`
+
+const shop = serve((request, response, body) => {
+  response.setHeader("content-type", "text/html")
+  switch (request.url ?? "") {
+    case "/":
+      response.setHeader("set-cookie", "seen=1")
+      response.end(
+        page(`<h1>Shop</h1><form action="/order" method="post"><input name="what" aria-label="What">
+          <select name="size" aria-label="Size"><option>small</option><option>large</option></select>
+          <button>Order</button></form><a href="/file" download>Catalogue</a><a href="/later">Later</a>`)
+      )
+      break
+    case "/order":
+      response.end(page(`<p>Ordered: ${body}</p><p>Cookies: ${request.headers.cookie ?? "none"}</p>`))
+      break
+    case "/cookies":
+      response.end(page(`<p>Cookies: ${request.headers.cookie ?? "none"}</p>`))
+      break
+    case "/file":
+      response.setHeader("content-disposition", 'attachment; filename="../../etc/cata logue.txt"')
+      response.end("towers")
+      break
+    case "/later":
+      response.end(page(`<script>setTimeout(() => { document.body.innerHTML = "<p>It is here</p>" }, 300)</script>`))
+      break
+    default:
+      response.writeHead(404).end(page("nothing"))
+  }
+})
+
+const refOf = (tree: string, name: RegExp): string => {
+  const line = tree.split("\n").find((one) => name.test(one)) ?? ""
+  return /\[ref=(\w+)\]/.exec(line)?.[1] ?? `no ${String(name)} in ${tree}`
+}
+
+describe("browser", () => {
+  it.live("reads, fills in, chooses, clicks, waits, takes pictures and files, one context a thread", () =>
+    Effect.gen(function* () {
+      const { port, url } = yield* shop
+      yield* Effect.gen(function* () {
+        const browser = yield* Browser.Browser
+        const act = (action: Browser.Action, thread = "a") => browser.act(thread, action)
+        const tree = Effect.map(browser.snapshot("a"), (snapshot) => snapshot.tree)
+        yield* act({ _tag: "Open", url })
+        const first = yield* browser.snapshot("a")
+        assert.strictEqual(first.title, "Shop")
+        yield* act({ _tag: "Type", ref: refOf(first.tree, /textbox "What"/), text: "a tower", submit: false })
+        yield* act({ _tag: "Select", ref: refOf(first.tree, /combobox "Size"/), values: ["large"] })
+        assert.strictEqual(
+          yield* Effect.map(browser.download("a", refOf(first.tree, /Catalogue/)), ({ bytes }) =>
+            new TextDecoder().decode(bytes)
+          ),
+          "towers"
+        )
+        yield* act({ _tag: "Click", ref: refOf(first.tree, /button "Order"/) })
+        const ordered = yield* tree
+        assert.include(ordered, "what=a+tower&size=large")
+        assert.include(ordered, "seen=1")
+        yield* act({ _tag: "Open", url: `${url}/cookies` }, "b")
+        assert.include((yield* browser.snapshot("b")).tree, "Cookies: none")
+        yield* act({ _tag: "Back" })
+        yield* act({ _tag: "Open", url: `${url}/later` })
+        yield* act({ _tag: "Wait", text: "It is here", seconds: 3 })
+        assert.include(yield* tree, "It is here")
+        const picture = yield* browser.screenshot("a")
+        assert.deepStrictEqual(picture.slice(0, 3), new Uint8Array([0xff, 0xd8, 0xff]))
+        const stale = yield* Effect.flip(act({ _tag: "Click", ref: "e999" }))
+        assert.match(stale.message, /take a new snapshot/)
+      }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${port}`] })))
+    })
+  )
+
+  it.live("keeps the rules in the page: redirects, frames, scripts, sockets, tunnels", () =>
+    Effect.gen(function* () {
+      const secret = yield* serve((_, response) => response.end("private"))
+      const hidden = `127.0.0.1:${secret.port}`
+      const outer = yield* serve((request, response) => {
+        if (request.url === "/redirect" || request.url === "/hop") {
+          response.writeHead(302, { location: `http://${hidden}/${request.url}` }).end()
+          return
+        }
+        response.setHeader("content-type", "text/html")
+        response.end(
+          page(`<h1>Outer</h1><iframe src="http://${hidden}/frame"></iframe><img src="/hop"><img src="http://${hidden}/image">
+            <script>fetch("http://${hidden}/fetch", { mode: "no-cors" }).catch(() => {});
+            new WebSocket("ws://${hidden}/socket"); fetch("https://${hidden}/tls", { mode: "no-cors" }).catch(() => {});
+            fetch("http://rebound.example:${secret.port}/name", { mode: "no-cors" }).catch(() => {});
+            fetch("http://localhost:${secret.port}/local", { mode: "no-cors" }).catch(() => {});
+            fetch("http://[::1]:${secret.port}/six", { mode: "no-cors" }).catch(() => {});
+            setTimeout(() => { document.title = "done" }, 1000)</script>`)
+        )
+      })
+      const resolve = ((_: string, __: unknown, callback: (error: null, all: Array<unknown>) => void) =>
+        callback(null, [{ address: "127.0.0.1", family: 4 }])) as never
+      yield* Effect.gen(function* () {
+        const browser = yield* Browser.Browser
+        yield* browser.act("a", { _tag: "Open", url: outer.url })
+        yield* browser.act("a", { _tag: "Wait", text: undefined, seconds: 1.5 })
+        assert.include((yield* browser.snapshot("a")).tree, "Outer")
+        yield* Effect.exit(browser.act("a", { _tag: "Open", url: `${outer.url}/redirect` }))
+        assert.notInclude((yield* browser.snapshot("a")).tree, "private")
+        for (const url of ["file:///etc/passwd", "about:config", "chrome://version"]) {
+          assert.match((yield* Effect.flip(browser.act("a", { _tag: "Open", url }))).message, /whole address/)
+        }
+      }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${outer.port}`] }, { resolve })))
+      assert.deepStrictEqual(secret.seen, [])
+    })
+  )
+
+  it.live("is a set of tools of an agent, whose files go into its backend", () =>
+    Effect.gen(function* () {
+      const { port, url } = yield* shop
+      const model = TestChatModel.script([
+        TestChatModel.calls([{ name: "browser_open", arguments: { url } }]),
+        TestChatModel.calls([{ name: "browser_download", arguments: { ref: "e7" } }]),
+        TestChatModel.calls([{ name: "browser_screenshot", arguments: {} }]),
+        "done"
+      ])
+      const agent = Agent.make({ name: "surfer", prompt: "p", tools: Browser.make() })
+      yield* Effect.gen(function* () {
+        const result = yield* Agent.run(agent, "go")
+        const outputs = result.messages.filter((message) => message.role === "tool")
+        const [opened, downloaded, picture] = outputs
+        const text = JSON.stringify(opened?.content)
+        assert.include(text, "> Shop")
+        assert.strictEqual(refOf(text.replaceAll("\\n", "\n"), /link \\"Catalogue/), "e7")
+        const [, file = ""] = / in (\/downloads\/[^/"]+txt)"/.exec(JSON.stringify(downloaded?.content)) ?? []
+        assert.strictEqual(picture?.content[0]?.type, "image")
+        const backend = yield* Backend.Backend
+        assert.include(JSON.stringify(yield* backend.read(file)), "towers")
+      }).pipe(
+        Effect.provide([model, MemoryBackend.layer()]),
+        Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${port}`] }))
+      )
+    })
+  )
+})

@@ -1,0 +1,160 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Agent, Approval, Tool, ToolOutput } from "effect-deepagents"
+import { TestChatModel } from "effect-deepagents/testing"
+import { HttpRequest, Secrets } from "effect-deepagents/tools"
+import * as NodeNetwork from "effect-deepagents/tools/NodeNetwork"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
+import * as Tracer from "effect/Tracer"
+import { serve } from "../servers.ts"
+
+const value = 'top "secret"/1'
+const tool = HttpRequest.make()
+
+const approvals = Layer.succeed(Approval.Approvals, { decide: (request) => Effect.succeed(Approval.approve(request)) })
+
+const webFor = (host: string) =>
+  Layer.mergeAll(
+    approvals,
+    NodeNetwork.layer({ allowPrivate: ["127.0.0.1"] }),
+    Secrets.layer({ KEY: { value: Redacted.make(value), hosts: [host] } })
+  )
+
+/** Says what it was asked, as services for testing do. */
+const echo = serve((request, response, body) => {
+  response.setHeader("x-other", "1")
+  if (request.url === "/away") response.writeHead(302, { location: "http://localhost:1/" })
+  response.end(JSON.stringify({ url: request.url, method: request.method, headers: request.headers, body }))
+})
+
+describe("http_request", () => {
+  it.effect("sends methods, headers, parameters and bodies", () =>
+    Effect.gen(function* () {
+      const server = yield* echo
+      const text = yield* Effect.map(
+        Tool.run(tool, {
+          url: `${server.url}/a?x=1`,
+          method: "PUT",
+          headers: { "X-Own": "2" },
+          params: { y: "a b", z: 3 },
+          body: { deep: [1] }
+        }),
+        ToolOutput.text
+      ).pipe(Effect.provide(webFor("none.test")))
+      const [sent] = server.seen
+      assert.strictEqual(sent?.url, "/a?x=1&y=a+b&z=3")
+      assert.strictEqual(sent?.method, "PUT")
+      assert.strictEqual(sent?.body, '{"deep":[1]}')
+      assert.deepInclude(sent?.headers, { "x-own": "2", "content-type": "application/json" })
+      assert.match(text, /^Status 200[^]*\n> \{"url"/)
+    })
+  )
+
+  it.effect("fills secrets in on the way out, and takes them out of what comes back", () =>
+    Effect.gen(function* () {
+      const server = yield* echo
+      const output = yield* Tool.run(tool, {
+        url: server.url,
+        method: "POST",
+        headers: { "x-api-key": "{{secret:KEY}}" },
+        params: { key: "{{ secret:KEY }}" },
+        body: "key={{secret:KEY}}"
+      }).pipe(Effect.provide(webFor(`127.0.0.1:${server.port}`)))
+      const [sent] = server.seen
+      assert.strictEqual(sent?.headers["x-api-key"], value)
+      assert.strictEqual(sent?.body, `key=${value}`)
+      assert.strictEqual(new URL(sent?.url ?? "", server.url).searchParams.get("key"), value)
+      const text = JSON.stringify(output)
+      assert.include(text, "[secret KEY]")
+      assert.notInclude(text, "top ")
+      assert.notInclude(text, "top+")
+    })
+  )
+
+  it.effect("shows no beginning of a secret where an answer is cut off", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((request, response) => response.end(`key: ${String(request.headers["x-key"])}`))
+      const short = HttpRequest.make({ maxBytes: 15 })
+      const args = { url: server.url, headers: { "x-key": "{{secret:KEY}}" } }
+      const output = yield* Effect.provide(Tool.run(short, args), webFor("127.0.0.1"))
+      assert.include(ToolOutput.text(output), "the first 15 bytes")
+      assert.notInclude(ToolOutput.text(output), "top")
+    })
+  )
+
+  it.effect("gives a secret to no other host, by no other way, and no name away", () =>
+    Effect.gen(function* () {
+      const server = yield* echo
+      const run = (args: Parameters<typeof Tool.run>[1], host = `127.0.0.1:${server.port}`) =>
+        Effect.map(Effect.flip(Effect.provide(Tool.run(tool, args), webFor(host))), ({ message }) => message)
+      const headers = { authorization: "Bearer {{secret:KEY}}" }
+      assert.match(yield* run({ url: server.url, headers }, "api.example.com"), /is for api.example.com, not for 127/)
+      assert.match(yield* run({ url: server.url, headers }, `127.0.0.1:${server.port + 1}`), /not for 127/)
+      assert.match(yield* run({ url: server.url, headers: { a: "{{secret:NO}}" } }), /no secret "NO"; there is KEY/)
+      assert.match(yield* run({ url: `${server.url}/{{secret:KEY}}` }), /may not be a part of url/)
+      assert.match(yield* run({ url: `${server.url}/%7B%7Bsecret%3AKEY%7D%7D` }), /may not be a part of url/)
+      assert.match(yield* run({ url: "http://api.example.com/", headers }, "api.example.com"), /https only/)
+      const refused = yield* run({ url: `${server.url}/away`, headers })
+      assert.match(refused, /localhost/)
+      assert.strictEqual(server.seen.length, 1)
+    })
+  )
+
+  it.effect("shows a secret in no transcript, event, log or span", () =>
+    Effect.gen(function* () {
+      const server = yield* echo
+      const seen: Array<unknown> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          seen.push(span.attributes, span.name)
+          return span
+        }
+      })
+      const logger = Logger.make((options) => seen.push(options))
+      const model = TestChatModel.script([
+        TestChatModel.calls([
+          {
+            name: "http_request",
+            arguments: {
+              url: server.url,
+              method: "POST",
+              headers: { "x-token": "{{secret:KEY}}" },
+              params: { k: "{{secret:KEY}}" },
+              body: "{{secret:KEY}}"
+            }
+          },
+          { name: "http_request", arguments: { url: "http://127.0.0.1:1/", headers: { "x-token": "{{secret:KEY}}" } } }
+        ]),
+        "done"
+      ])
+      const agent = Agent.make({ name: "a", prompt: "p", tools: [tool] })
+      const asked: Array<unknown> = []
+      const asking = Layer.succeed(Approval.Approvals, {
+        decide: (request) =>
+          Effect.sync(() => {
+            asked.push(request)
+            return Approval.approve(request)
+          })
+      })
+      const exit = yield* Stream.runCollect(Agent.stream(agent, "go")).pipe(
+        Effect.provide([asking, model]),
+        Effect.provide(webFor("127.0.0.1")),
+        Effect.withTracer(tracer),
+        Effect.provide(Logger.layer([logger])),
+        Effect.exit
+      )
+      assert.isTrue(Exit.isSuccess(exit), String(exit))
+      assert.strictEqual(server.seen[0]?.headers["x-token"], value)
+      const all = JSON.stringify([exit, asked, seen.map((one) => (one instanceof Map ? [...one] : String(one)))])
+      assert.include(all, "{{secret:KEY}}")
+      assert.notInclude(all, "top ")
+      assert.notInclude(all, "top+")
+      assert.notInclude(all, "top%20")
+    })
+  )
+})

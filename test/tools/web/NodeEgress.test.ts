@@ -1,0 +1,112 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { request } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Sandbox } from "effect-deepagents"
+import * as LocalShell from "effect-deepagents/backends/LocalShell"
+import { Secrets } from "effect-deepagents/tools"
+import * as NodeEgress from "effect-deepagents/tools/NodeEgress"
+import * as NodeNetwork from "effect-deepagents/tools/NodeNetwork"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { serve } from "../servers.ts"
+
+const value = 'top "secret"/1'
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "egress-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+/** What the command does: one request by Node's own fetch, printed. */
+const script = `
+const [path, header, body] = process.argv.slice(2)
+const answer = await fetch(process.env.EGRESS_URL + "/" + path, { method: body === undefined ? "GET" : "POST", headers: header ? { "x-key": header } : {}, body })
+console.log(answer.status, await answer.text())
+`
+
+const echo = serve((incoming, response, body) => {
+  response.end(JSON.stringify({ url: incoming.url, key: incoming.headers["x-key"] ?? "", body }))
+})
+
+describe("egress", () => {
+  it.live("fills secrets in for commands of a sandbox, which never get them", () =>
+    Effect.gen(function* () {
+      const server = yield* echo
+      const other = yield* echo
+      const root = yield* folder
+      writeFileSync(join(root, "get.mjs"), script)
+      const rules = { allowPrivate: ["127.0.0.1"] }
+      const web = Layer.merge(
+        NodeNetwork.layer(rules),
+        Secrets.layer({ KEY: { value: Redacted.make(value), hosts: [`127.0.0.1:${server.port}`] } })
+      )
+      yield* Effect.gen(function* () {
+        const { env } = yield* NodeEgress.start({ rules })
+        yield* Effect.gen(function* () {
+          const sandbox = yield* Sandbox.Sandbox
+          const node = JSON.stringify(process.execPath)
+          const run = (args: string) =>
+            Effect.map(sandbox.execute(`env; ${node} get.mjs ${args}`), ({ output }) => output)
+          const filled = yield* run(
+            `'${server.url}/a?k={{secret:KEY}}&b=1' 'Bearer {{secret:KEY}}' 'body {{secret:KEY}}'`
+          )
+          const [sent] = server.seen
+          // A header is sent as the bytes of its text.
+          assert.strictEqual(sent?.body, `body ${value}`)
+          assert.strictEqual(new URL(sent?.url ?? "", server.url).searchParams.get("k"), value)
+          assert.match(filled, /200 .*\[secret KEY\]/)
+          assert.notInclude(filled, "top ")
+          const refused = yield* run(`'${other.url}/' 'Bearer {{secret:KEY}}'`)
+          assert.match(refused, /403 the secret "KEY" is for 127/)
+          assert.match(yield* run(`'http://10.0.0.1/'`), /502 10\.0\.0\.1 is an address of this machine/)
+          assert.match(yield* run(`'not-an-address'`), /400 write the whole address/)
+          assert.strictEqual(other.seen.length, 0)
+        }).pipe(Effect.provide(LocalShell.layer({ root, env })))
+      }).pipe(Effect.provide(web))
+    })
+  )
+
+  it.live("is for whoever has its password, and its proxy keeps the rules", () =>
+    Effect.gen(function* () {
+      const server = yield* echo
+      const secret = yield* echo
+      const rules = { allowPrivate: [`127.0.0.1:${server.port}`] }
+      yield* Effect.gen(function* () {
+        const { env, url } = yield* NodeEgress.start({ rules })
+        const { origin } = new URL(url)
+        const stranger = yield* Effect.promise(() => fetch(`${origin}/guess/${server.url}/`))
+        assert.strictEqual(stranger.status, 403)
+        const { password, port, username } = new URL(env["HTTP_PROXY"] ?? "")
+        const through = (path: string, auth: string | undefined, method = "GET") =>
+          Effect.callback<number>((resume) => {
+            const asked = request({
+              host: "127.0.0.1",
+              port,
+              path,
+              method,
+              headers:
+                auth === undefined ? {} : { "proxy-authorization": `Basic ${Buffer.from(auth).toString("base64")}` }
+            })
+            asked.on("response", (answer) => resume(Effect.succeed(answer.resume().statusCode ?? 0)))
+            asked.on("connect", (answer, socket) => {
+              socket.destroy()
+              resume(Effect.succeed(answer.statusCode ?? 0))
+            })
+            asked.on("error", () => resume(Effect.succeed(-1)))
+            asked.end()
+          })
+        const auth = `${username}:${password}`
+        assert.strictEqual(yield* through(`${server.url}/`, auth), 200)
+        assert.strictEqual(yield* through(`${server.url}/`, undefined), 407)
+        assert.strictEqual(yield* through(`${secret.url}/`, auth), 403)
+        assert.strictEqual(yield* through(`127.0.0.1:${server.port}`, auth, "CONNECT"), 200)
+        assert.strictEqual(yield* through(`127.0.0.1:${secret.port}`, auth, "CONNECT"), 403)
+        assert.strictEqual(yield* through(`127.0.0.1:${server.port}`, "a:b", "CONNECT"), 407)
+        assert.strictEqual(secret.seen.length, 0)
+      }).pipe(Effect.provide(Layer.merge(NodeNetwork.layer(rules), Secrets.none)))
+    })
+  )
+})
