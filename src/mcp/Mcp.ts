@@ -1,0 +1,168 @@
+/**
+ * Gives an agent the tools of servers of the Model Context Protocol, which come and go.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { Mcp } from "effect-deepagents/mcp"
+ *
+ * const agent = Agent.make({
+ *   name: "clerk",
+ *   prompt: "You look after the tickets.",
+ *   middleware: [Mcp.make({ servers: ["tickets"] })]
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import type { Approvals } from "../core/Approval.ts"
+import type { ChatModel } from "../core/ChatModel.ts"
+import * as Middleware from "../core/Middleware.ts"
+import type { Run } from "../core/Run.ts"
+import * as Tool from "../core/Tool.ts"
+import type { ToolContext } from "../core/ToolContext.ts"
+import * as ToolOutput from "../core/ToolOutput.ts"
+import { handlers } from "./internal/asking.ts"
+import { resourceTools } from "./internal/resourceTools.ts"
+import { McpError } from "./McpError.ts"
+import { McpServers, type ServerTool, type Service, type Status } from "./McpServers.ts"
+
+/**
+ * The name of this middleware: one of yours with it takes its place in a deep agent.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const name = "Mcp"
+
+/**
+ * `servers` are the names of those whose tools the agent gets (default: all). `resources: false` leaves out the two
+ * tools that list and read resources.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly servers?: ReadonlyArray<string> | undefined
+  readonly resources?: boolean | undefined
+}
+
+/** Services that a call needs beside the servers. */
+type Needs = ToolContext | ChatModel
+
+const needsApproval = ({ annotations, server }: ServerTool, servers: Service): boolean => {
+  const rule = servers.config(server)?.approval ?? "annotated"
+  return rule === "always" || (rule === "annotated" && annotations.readOnly !== true)
+}
+
+/** A call that was lost with its connection is made again where that does no harm. */
+const again =
+  ({ annotations }: ServerTool) =>
+  <A, E, R>(call: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    annotations.readOnly === true || annotations.idempotent === true
+      ? Effect.retry(call, { times: 1, while: (error) => error instanceof McpError && error.reason === "Lost" })
+      : call
+
+/** A tool of a server as one of an agent. */
+const toolOf = (tool: ServerTool, servers: Service): Tool.Tool<Needs> => {
+  const made = Tool.dynamic(tool.name, {
+    description: tool.description,
+    parameters: tool.parameters,
+    annotations: { ...tool.annotations, server: tool.server },
+    execute: (args) =>
+      Effect.gen(function* () {
+        const sampling = servers.config(tool.server)?.sampling
+        const result = yield* again(tool)(servers.call(tool, args, yield* handlers(tool.server, sampling)))
+        const { content, isError, sources, structured } = result
+        return ToolOutput.make(content, { isError, sources, details: structured })
+      })
+  })
+  return needsApproval(tool, servers) ? { ...made, needsApproval: true } : made
+}
+
+interface Made {
+  readonly of: ReadonlyArray<ServerTool>
+  readonly reads: boolean
+  readonly tools: ReadonlyArray<Tool.Tool<Needs>>
+}
+
+/** Refuses names that no server has: they would give nothing, silently. */
+const checkNames = (servers: Service, wanted: ReadonlyArray<string>, all: ReadonlyArray<Status>) => {
+  const unknown = wanted.find((one) => servers.config(one) === undefined)
+  if (unknown === undefined) return Effect.void
+  const near = Middleware.findTool(new Set(all.map((status) => status.name)), unknown)
+  const hint = near === undefined ? `there are: ${all.map((status) => status.name).join(", ")}` : `is "${near}" meant?`
+  return new McpError({
+    server: unknown,
+    reason: "UnknownServer",
+    message: `there is no MCP server "${unknown}"; ${hint}`
+  })
+}
+
+/** News of a server that a run has been told. */
+const toldOf = ({ error, problems, state }: Status): string =>
+  state === "connected" ? problems.join("; ") : state === "disabled" ? "" : (error?.message ?? "")
+
+/** Tells a run of servers that are not there, once each time that something changes. */
+const warn = (run: Run, told: Map<string, string>, { name: server, ...status }: Status): Effect.Effect<void> => {
+  const message = toldOf({ name: server, ...status })
+  if (message === (told.get(server) ?? "")) return Effect.void
+  told.set(server, message)
+  if (message === "") return Effect.void
+  const code = status.state === "connected" ? "mcp-server-problem" : "mcp-server-unavailable"
+  return run.warn(code, status.state === "connected" ? `the MCP server "${server}": ${message}` : message)
+}
+
+const parts = ({ resources = true, servers: wanted }: Options) => {
+  const known = new WeakMap<Service, Made>()
+  const told = new WeakMap<Run, Map<string, string>>()
+  return {
+    name,
+    tools: (run: Run): Effect.Effect<ReadonlyArray<Tool.Tool<Needs>>, McpError, McpServers> =>
+      Effect.gen(function* () {
+        const servers = yield* McpServers
+        const all = yield* servers.tools
+        const status = yield* servers.status
+        yield* checkNames(servers, wanted ?? [], status)
+        const chosen = status.filter((one) => wanted === undefined || wanted.includes(one.name))
+        const seen = told.get(run) ?? new Map<string, string>()
+        told.set(run, seen)
+        yield* Effect.forEach(chosen, (one) => warn(run, seen, one), { discard: true })
+        const last = known.get(servers)
+        const reads = resources && (last?.reads === true || chosen.some(({ hasResources }) => hasResources))
+        // The same array says that nothing changed.
+        if (last?.of === all && last.reads === reads) return last.tools
+        const own = wanted === undefined ? all : all.filter(({ server }) => wanted.includes(server))
+        const tools = [...own.map((tool) => toolOf(tool, servers)), ...(reads ? resourceTools(servers, wanted) : [])]
+        known.set(servers, { of: all, reads, tools })
+        return tools
+      })
+  }
+}
+
+/**
+ * Gives an agent the tools of servers: `server__tool`, in names that models take. A person is asked about calls as the
+ * configuration of the server says (by default about all that are not annotated as read-only), by the `Approvals`
+ * service, while the run waits; a rule of `HumanInTheLoop` takes the place of that.
+ *
+ * A call that is lost with its connection is made again, once, if its tool is annotated as read-only or idempotent.
+ *
+ * A server that is not there is a `Warning` (`mcp-server-unavailable`), and its tools come when it does. Questions of a
+ * server in the middle of a call go through `ToolContext.ask`, requests for the model through the run, with its budget,
+ * if the configuration allows them. Progress is told by `ToolProgress` events, lines of its log by `Custom` ones (`mcp-log`).
+ *
+ * Fails the run with `McpError` where `servers` names one that is not configured.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (options: Options = {}): Middleware.Middleware<McpError, McpServers | Approvals | Needs> =>
+  Middleware.make(parts(options))
+
+/**
+ * Like {@link make}, but the run ends until somebody has decided, or has answered (`Agent.resume`). The call that asked
+ * is then made again, and gets the answer.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const suspending = (options: Options = {}): Middleware.Suspending<McpError, McpServers | Needs> =>
+  Middleware.suspending<McpError, McpServers | Needs>(parts(options))

@@ -1,0 +1,338 @@
+/**
+ * Reads the files in which other programs keep their servers: `.mcp.json` of Claude Code, `mcp.json` of VS Code and of
+ * Cursor.
+ *
+ * ```ts
+ * import { NodeServices } from "@effect/platform-node"
+ * import { Effect } from "effect"
+ * import { McpConfigFile } from "effect-deepagents/mcp"
+ *
+ * const program = Effect.gen(function* () {
+ *   const { servers, warnings } = yield* McpConfigFile.read("/srv/project/.mcp.json")
+ *   for (const warning of warnings) yield* Effect.logWarning(warning)
+ *   return servers
+ * }).pipe(Effect.provide(NodeServices.layer))
+ * ```
+ */
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { fromUnknown, isObject, type Json, type JsonObject } from "../core/Json.ts"
+import { defined } from "../support/defined.ts"
+import { cut } from "../support/text.ts"
+import { oneLine } from "../support/untrusted.ts"
+import { expander, type Expand } from "./internal/expand.ts"
+import { parse as parseJson } from "./internal/framing.ts"
+import { toJson } from "./internal/jsonc.ts"
+import type { Common, OAuth, Secret, Server, Servers } from "./McpConfig.ts"
+
+/**
+ * A file that can't be read, or that is no configuration of servers.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class McpConfigError extends Schema.TaggedError<McpConfigError>()("McpConfigError", {
+  path: Schema.String,
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Defect())
+}) {}
+
+/**
+ * The program whose file it is: they differ in how variables are written. Claude Code has `${NAME}` and
+ * `${NAME:-default}`, the others `${env:NAME}`, `${workspaceFolder}` and `${userHome}`, VS Code `${input:id}` too.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Dialect = "claude" | "vscode" | "cursor"
+
+/**
+ * A value that VS Code asks its user for.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Input {
+  readonly id: string
+  readonly description: string
+  readonly isSecret: boolean
+  readonly default: string | undefined
+}
+
+/**
+ * `dialect` is told by the path and the contents if it is not given. `workspace` is the directory of the project
+ * (default: that of the file, or of the folder `.vscode` or `.cursor` that it is in). `input` gives the values that VS
+ * Code asks for; without it, or where it gives nothing, the default is taken, and a server that needs another is off.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly dialect?: Dialect | undefined
+  readonly workspace?: string | undefined
+  readonly input?: ((input: Input) => Effect.Effect<string | undefined>) | undefined
+}
+
+/**
+ * The servers of a file, and what of it was not understood.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Parsed {
+  readonly servers: Servers
+  readonly warnings: ReadonlyArray<string>
+}
+
+const dialectOf = (path: string, file: JsonObject): Dialect =>
+  /[\\/]\.cursor[\\/]/u.test(path) ? "cursor" : isObject(file["servers"]) ? "vscode" : "claude"
+
+const folderOf = (path: string): string =>
+  path.replace(/[\\/][^\\/]*$/u, "").replace(/[\\/]\.(?:vscode|cursor)$/u, "") || "/"
+
+const inputsOf = (file: JsonObject): ReadonlyArray<Input> =>
+  (Array.isArray(file["inputs"]) ? file["inputs"] : []).filter(isObject).flatMap((given) => {
+    const { default: value, description, id, password } = given
+    if (typeof id !== "string") return []
+    return {
+      id,
+      description: typeof description === "string" ? description : id,
+      isSecret: password === true,
+      default: typeof value === "string" ? value : undefined
+    }
+  })
+
+/** Reads the fields of one server, and notes those that nobody asked for. */
+const fieldsOf = (server: string, given: JsonObject, warnings: Array<string>, expand: Expand) => {
+  const left = new Map(Object.entries(given))
+  const wrong = (name: string, wanted: string): undefined => {
+    warnings.push(`the server "${server}": "${name}" must be ${wanted}; it is left out`)
+  }
+  const take = (name: string): Json | undefined => {
+    const value = left.get(name)
+    left.delete(name)
+    return value
+  }
+  const text = (name: string) =>
+    Effect.suspend(() => {
+      const value = take(name)
+      if (value === undefined) return Effect.undefined
+      return typeof value === "string" ? expand(value) : Effect.succeed(wrong(name, "a text"))
+    })
+  const texts = (name: string) =>
+    Effect.suspend(() => {
+      const value = take(name)
+      if (value === undefined) return Effect.undefined
+      return Array.isArray(value) && value.every((one) => typeof one === "string")
+        ? Effect.forEach(value, expand)
+        : Effect.succeed(wrong(name, "a list of texts"))
+    })
+  const secrets = (name: string): Effect.Effect<{ readonly [name: string]: Secret } | undefined> =>
+    Effect.suspend(() => {
+      const value = take(name)
+      if (value === undefined) return Effect.undefined
+      if (!isObject(value)) return Effect.succeed(wrong(name, "an object of texts"))
+      return Effect.map(
+        Effect.forEach(Object.entries(value), ([key, one]) =>
+          Effect.map(
+            expand(typeof one === "string" ? one : JSON.stringify(one)),
+            (shown) => [key, Redacted.make(shown)] as const
+          )
+        ),
+        Object.fromEntries
+      )
+    })
+  const oneOf = <const A extends string | boolean>(name: string, values: ReadonlyArray<A>): A | undefined => {
+    const value = take(name)
+    if (value === undefined) return undefined
+    return values.find((one) => one === value) ?? wrong(name, `one of ${values.join(", ")}`)
+  }
+  const milliseconds = (name: string): number | undefined => {
+    const value = take(name)
+    if (value === undefined) return undefined
+    return typeof value === "number" && value > 0 ? value : wrong(name, "a number of milliseconds")
+  }
+  const object = (name: string): JsonObject | undefined => {
+    const value = take(name)
+    return value === undefined ? undefined : isObject(value) ? value : wrong(name, "an object")
+  }
+  const rest = (): void => {
+    for (const name of left.keys()) {
+      warnings.push(
+        `the server "${server}": "${cut(oneLine(name), 100)}" is not a field that is known here; it is left out`
+      )
+    }
+  }
+  return { text, texts, secrets, oneOf, milliseconds, object, rest, take }
+}
+
+type Fields = ReturnType<typeof fieldsOf>
+
+const commonOf = (fields: Fields) =>
+  Effect.gen(function* () {
+    const isOff = fields.oneOf("disabled", [true, false]) === true || fields.oneOf("enabled", [true, false]) === false
+    const pins = fields.object("pins")
+    const common: Common = defined({
+      enabled: isOff ? false : undefined,
+      tools: yield* fields.texts("tools"),
+      approval: fields.oneOf("approval", ["annotated", "always", "never"]),
+      sampling: fields.oneOf("sampling", ["ask", "allow"]),
+      pins:
+        pins === undefined
+          ? undefined
+          : Object.fromEntries(
+              // A digest that is none is no tool's.
+              Object.entries(pins).map(([name, digest]) => [name, typeof digest === "string" ? digest : ""])
+            ),
+      connectTimeout: fields.milliseconds("connectTimeout"),
+      callTimeout: fields.milliseconds("callTimeout")
+    })
+    return common
+  })
+
+const words = (given: Json | undefined): ReadonlyArray<string> | undefined =>
+  typeof given === "string"
+    ? given.split(/\s+/u).filter((word) => word !== "")
+    : Array.isArray(given)
+      ? given.map(String)
+      : undefined
+
+const string = (given: Json | undefined): string | undefined => (typeof given === "string" ? given : undefined)
+
+/** The settings of OAuth, as Claude Code and VS Code, or as Cursor write them. */
+const oauthOf = (fields: Fields, expand: Expand): Effect.Effect<OAuth | undefined> =>
+  Effect.gen(function* () {
+    const given = fields.object("oauth") ?? {}
+    const auth = fields.object("auth") ?? {}
+    const secret = string(auth["CLIENT_SECRET"] ?? given["clientSecret"])
+    const id = string(auth["CLIENT_ID"] ?? given["clientId"])
+    const port = given["callbackPort"]
+    const oauth = defined({
+      clientId: id === undefined ? undefined : yield* expand(id),
+      clientSecret: secret === undefined ? undefined : Redacted.make(yield* expand(secret)),
+      callbackPort: typeof port === "number" ? port : undefined,
+      authServerMetadataUrl: string(given["authServerMetadataUrl"]),
+      scopes: words(auth["scopes"] ?? given["scopes"])
+    })
+    return Object.keys(oauth).length === 0 ? undefined : oauth
+  })
+
+const httpTypes = ["http", "streamable-http", "streamableHttp"]
+
+/** Reads a server. One of which nothing can be made is left out. */
+const serverOf = (name: string, given: JsonObject, warnings: Array<string>, expand: Expand) =>
+  Effect.gen(function* () {
+    const fields = fieldsOf(name, given, warnings, expand)
+    const type = fields.take("type")
+    const kind =
+      type === undefined
+        ? "command" in given
+          ? "stdio"
+          : "http"
+        : typeof type === "string" && httpTypes.includes(type)
+          ? "http"
+          : type
+    const common = yield* commonOf(fields)
+    let server: Server | undefined
+    if (kind === "stdio") {
+      const command = yield* fields.text("command")
+      const rest = defined({
+        args: yield* fields.texts("args"),
+        env: yield* fields.secrets("env"),
+        cwd: yield* fields.text("cwd")
+      })
+      // Settings for who develops the server.
+      fields.take("dev")
+      if (command !== undefined && command !== "") server = { type: "stdio", command, ...rest, ...common }
+    } else if (kind === "http" || kind === "sse") {
+      const url = yield* fields.text("url")
+      const headers = yield* fields.secrets("headers")
+      const oauth = yield* oauthOf(fields, expand)
+      if (url !== undefined) server = { type: kind, url, ...defined({ headers, oauth }), ...common }
+    }
+    if (server === undefined) {
+      const has =
+        type === undefined ? "neither a command nor a url" : `the type ${JSON.stringify(type)}, and not what that needs`
+      warnings.push(`the server "${name}" has ${has}; it is left out`)
+    } else fields.rest()
+    return server
+  })
+
+/**
+ * Reads the text of a file, JSON with comments. Variables are looked up in the environment (the `ConfigProvider`). What
+ * is not understood is a warning; fails if the text is no such file at all.
+ *
+ * @category decoding
+ * @since 0.1.0
+ */
+export const parse = (path: string, text: string, options: Options = {}): Effect.Effect<Parsed, McpConfigError> =>
+  Effect.gen(function* () {
+    const read = parseJson(toJson(text))
+    if (Result.isFailure(read)) {
+      const message = `${path} is not JSON: ${String(read.failure)}; correct it there`
+      return yield* new McpConfigError({ path, message, cause: read.failure })
+    }
+    const file = fromUnknown(read.success)
+    const listed = isObject(file) ? (file["mcpServers"] ?? file["servers"]) : undefined
+    if (!isObject(file) || !isObject(listed)) {
+      const message = `${path} has no "mcpServers" or "servers", with an object of servers by their names`
+      return yield* new McpConfigError({ path, message })
+    }
+    const warnings: Array<string> = []
+    for (const name of Object.keys(file)) {
+      if (!["mcpServers", "servers", "inputs", "$schema"].includes(name)) {
+        warnings.push(`"${cut(oneLine(name), 100)}" of ${path} is not a field that is known here; it is left out`)
+      }
+    }
+    const env = (name: string): Effect.Effect<string | undefined> =>
+      Effect.map(Effect.option(Config.String(name)), Option.getOrUndefined)
+    const inputs = new Map(inputsOf(file).map((input) => [input.id, input]))
+    const servers: Array<readonly [string, Server]> = []
+    for (const [name, given] of Object.entries(listed)) {
+      if (!isObject(given)) {
+        warnings.push(`the server "${name}" must be an object; it is left out`)
+        continue
+      }
+      const missing = new Set<string>()
+      const expand = expander({
+        dialect: options.dialect ?? dialectOf(path, file),
+        workspace: options.workspace ?? folderOf(path),
+        env,
+        input: (id) => {
+          const input = inputs.get(id)
+          if (input === undefined) return Effect.undefined
+          return Effect.map(options.input?.(input) ?? Effect.undefined, (value) => value ?? input.default)
+        },
+        missing: (variable) => void missing.add(variable)
+      })
+      const server = yield* serverOf(name, given, warnings, expand)
+      const asked = [...missing].filter((variable) => variable.startsWith("input:"))
+      for (const variable of missing) {
+        const end = variable.startsWith("input:") ? "; the server is off" : " is not set: it stays as it is written"
+        warnings.push(`the server "${name}": \${${variable}}${end}`)
+      }
+      if (server !== undefined) servers.push([name, asked.length > 0 ? { ...server, enabled: false } : server])
+    }
+    return { servers: Object.fromEntries(servers), warnings }
+  })
+
+/**
+ * Reads a file.
+ *
+ * @category decoding
+ * @since 0.1.0
+ */
+export const read = (path: string, options?: Options): Effect.Effect<Parsed, McpConfigError, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const files = yield* FileSystem.FileSystem
+    const text = yield* Effect.mapError(
+      files.readFileString(path),
+      (cause) => new McpConfigError({ path, message: `${path} can't be read: ${cause.message}`, cause })
+    )
+    return yield* parse(path, text, options)
+  })

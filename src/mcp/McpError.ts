@@ -1,0 +1,42 @@
+/**
+ * The failures of servers of the Model Context Protocol.
+ */
+import * as Schema from "effect/Schema"
+
+/**
+ * A server could not be reached, or did not do what was asked. `server` is its name in the configuration.
+ *
+ * - `Unavailable`: it can't be started or reached
+ * - `Unauthorized`: it wants an authorisation that is not there
+ * - `Lost`: the connection ended while it was asked; whether the request had an effect is not known
+ * - `TimedOut`: it did not answer in time
+ * - `Refused`: it answered with an error of the protocol (`code` is its number)
+ * - `Invalid`: what it answered is not of the protocol, too long, or not what it promised
+ * - `UnknownServer`, `Disabled`: the configuration has no server of this name; it is switched off there
+ * - `MissingPackage`: the package `@modelcontextprotocol/client` is not installed
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class McpError extends Schema.TaggedError<McpError>()("McpError", {
+  server: Schema.String,
+  reason: Schema.Literals([
+    "Unavailable",
+    "Unauthorized",
+    "Lost",
+    "TimedOut",
+    "Refused",
+    "Invalid",
+    "UnknownServer",
+    "Disabled",
+    "MissingPackage"
+  ]),
+  message: Schema.String,
+  code: Schema.optionalKey(Schema.Finite),
+  cause: Schema.optionalKey(Schema.Defect())
+}) {
+  /** Tells whether the same request may go better later. */
+  get isRetryable(): boolean {
+    return this.reason === "Unavailable" || this.reason === "Lost" || this.reason === "TimedOut"
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * Signing in to servers that want it: the pages of their authorisation servers are shown to a person, and the tokens
+ * are kept, renewed and widened.
+ *
+ * ```ts
+ * import { Console, Layer } from "effect"
+ * import { FetchHttpClient } from "effect/http"
+ * import { McpOAuth, McpServers } from "effect-deepagents/mcp"
+ * import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
+ * import * as LoopbackRedirect from "effect-deepagents/tools/LoopbackRedirect"
+ *
+ * const credentials = Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])
+ *
+ * const authorization = McpOAuth.layer({
+ *   tenant: "user/ada",
+ *   redirect: LoopbackRedirect.redirect,
+ *   open: ({ origin, server, url }) => Console.log(`${server}: sign in at ${origin}, by ${url}`)
+ * }).pipe(Layer.provide(credentials))
+ * ```
+ *
+ * A server says by 401 that it wants a token, and by 403 `insufficient_scope` that it wants one of more scopes. Its
+ * metadata (RFC 9728) lead to its authorisation server; the client is the one of the configuration, a metadata document,
+ * or registered there and then. PKCE, state, issuer (RFC 9207) and resource (RFC 8707) are always used and checked.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { CredentialStore } from "../stores/CredentialStore.ts"
+import type { FetchLike } from "../support/fetchLike.ts"
+import { observed } from "../support/observed.ts"
+import type { Redirect } from "../support/redirect.ts"
+import { make } from "./internal/oauth.ts"
+import type { Page } from "./internal/page.ts"
+import { load } from "./internal/sdk.ts"
+import { type Authorize, McpAuthorization } from "./McpAuthorization.ts"
+
+export type { Redirect }
+
+/**
+ * `tenant` is the namespace of the tokens in the `CredentialStore`; in it they are kept by server. `redirect` is the
+ * way back from the page (`LoopbackRedirect.redirect` of `effect-deepagents/tools`), and `open` shows the page to a
+ * person, who has 300 seconds: give such a server a `connectTimeout` that is as long. `clientMetadataUrl` is the address
+ * of a client metadata document, for servers that take one in the place of a registration.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly tenant: string
+  readonly redirect: Redirect
+  readonly open: (page: Page) => Effect.Effect<void>
+  readonly clientName?: string | undefined
+  readonly clientMetadataUrl?: string | undefined
+}
+
+/**
+ * The authorisation of all servers of an `McpServers.layer` that it is provided to. Requests that find the same token
+ * refused share one renewal (in all processes) or one sign-in, and go on with its result; the call in which more scopes
+ * are wanted goes on, too. Fails with `McpError` `Unauthorized`.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (options: Options): Layer.Layer<never, never, CredentialStore> =>
+  Layer.effect(
+    McpAuthorization,
+    Effect.gen(function* () {
+      const credentials = yield* CredentialStore
+      const { clientMetadataUrl, clientName = "effect-deepagents", open, redirect, tenant } = options
+      const around = { credentials, tenant, redirect, open, clientName, clientMetadataUrl }
+      const made = new Map<string, ReturnType<typeof make>>()
+      const authorize: Authorize = Effect.fnUntraced(function* (server, fetch) {
+        const sdk = yield* load(server.name)
+        const key = JSON.stringify([server.name, server.config.url])
+        const known = made.get(key) ?? make(sdk, around, server)
+        made.set(key, known)
+        const context = yield* Effect.context()
+        const run = <A, E>(effect: Effect.Effect<A, E>): Promise<A> => observed(Effect.runPromiseWith(context)(effect))
+        const send = async (
+          input: Parameters<FetchLike>[0],
+          init: RequestInit | undefined,
+          used: string | undefined
+        ) => {
+          const headers = new Headers(init?.headers)
+          if (used !== undefined) headers.set("authorization", `Bearer ${used}`)
+          return fetch(input, { ...init, headers })
+        }
+        const current = Effect.map(known.tokens, (found) =>
+          found === undefined ? undefined : Redacted.value(found.accessToken)
+        )
+        const authorised: FetchLike = async (input, init) => {
+          const used = await run(current)
+          const response = await send(input, init, used)
+          if (response.status !== 401 && response.status !== 403) return response
+          const { error, resourceMetadataUrl, scope } = sdk.extractWWWAuthenticateParams(response)
+          if (response.status === 403 && error !== "insufficient_scope") return response
+          await response.body?.cancel()
+          await run(known.authorised({ status: response.status, used, scope, resourceMetadataUrl }, fetch))
+          return send(input, init, await run(current))
+        }
+        return authorised
+      })
+      return authorize
+    })
+  )

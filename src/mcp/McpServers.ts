@@ -1,0 +1,252 @@
+/**
+ * Connections to many servers of the Model Context Protocol: made at once, looked after, and made again when they are
+ * lost.
+ *
+ * ```ts
+ * import { NodeHttpClient, NodeServices } from "@effect/platform-node"
+ * import { Effect, Layer } from "effect"
+ * import { McpServers } from "effect-deepagents/mcp"
+ *
+ * const servers = McpServers.layer({
+ *   everything: { type: "stdio", command: "npx", args: ["-y", "@modelcontextprotocol/server-everything"] }
+ * }).pipe(Layer.provide([NodeServices.layer, NodeHttpClient.layerUndici]))
+ *
+ * const names = McpServers.McpServers.use(({ tools }) => tools).pipe(
+ *   Effect.map((tools) => tools.map(({ name }) => name)),
+ *   Effect.provide(servers)
+ * )
+ * ```
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as HttpClient from "effect/http/HttpClient"
+import * as Layer from "effect/Layer"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Stream from "effect/Stream"
+import * as SubscriptionRef from "effect/SubscriptionRef"
+import type { JsonObject } from "../core/Json.ts"
+import { defined } from "../support/defined.ts"
+import { fetchLike } from "../support/fetchLike.ts"
+import { makeCatalog } from "./internal/catalog.ts"
+import * as Lists from "./internal/lists.ts"
+import type {
+  CallOptions,
+  Completable,
+  Prompt,
+  Resource,
+  ResourceContent,
+  Result,
+  ServerTool,
+  Status
+} from "./internal/model.ts"
+import { resultOf } from "./internal/results.ts"
+import { serving } from "./internal/serve.ts"
+import * as Supervisor from "./internal/supervisor.ts"
+import { McpAuthorization } from "./McpAuthorization.ts"
+import type { Server, Servers } from "./McpConfig.ts"
+import { McpError } from "./McpError.ts"
+
+export type {
+  Asked,
+  CallOptions,
+  Completable,
+  Logged,
+  Progress,
+  Prompt,
+  Reply,
+  Resource,
+  ResourceContent,
+  Result,
+  Sampled,
+  SampleRequest,
+  ServerTool,
+  Status
+} from "./internal/model.ts"
+
+/**
+ * The operations. Those that ask all servers leave out the ones that can't be asked: {@link Status} says why.
+ *
+ * - `status`, `changes`: how all servers are, now and whenever something changes
+ * - `tools`: those of all servers; waits until each was tried once. The same array as long as nothing changed
+ * - `call`: calls a tool, outside of an agent (in one, `Mcp.make` does)
+ * - `prompts`, `resources`: of all servers, or of one
+ * - `read`: what is under a URI of a server
+ * - `complete`: values for an argument that begins so, at most 100
+ * - `reconnect`: connects to a server at once, or anew
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Service {
+  readonly status: Effect.Effect<ReadonlyArray<Status>>
+  readonly changes: Stream.Stream<ReadonlyArray<Status>>
+  readonly tools: Effect.Effect<ReadonlyArray<ServerTool>>
+  readonly config: (server: string) => Server | undefined
+  readonly call: <E = never, R = never>(
+    tool: { readonly server: string; readonly tool: string },
+    args: JsonObject,
+    options?: CallOptions<E, R>
+  ) => Effect.Effect<Result, McpError | E, R>
+  readonly prompts: Effect.Effect<ReadonlyArray<Prompt>>
+  readonly resources: (server?: string) => Effect.Effect<ReadonlyArray<Resource>, McpError>
+  readonly read: (server: string, uri: string) => Effect.Effect<ReadonlyArray<ResourceContent>, McpError>
+  readonly complete: (
+    server: string,
+    of: Completable,
+    argument: { readonly name: string; readonly value: string },
+    others?: { readonly [name: string]: string }
+  ) => Effect.Effect<ReadonlyArray<string>, McpError>
+  readonly reconnect: (server: string) => Effect.Effect<void, McpError>
+}
+
+/**
+ * The servers that agents can use.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class McpServers extends Context.Service<McpServers, Service>()("effect-deepagents/mcp/McpServers") {}
+
+/**
+ * `roots` are the directories (paths or `file:` URIs) that servers are told of as the ones to work in: some then touch
+ * nothing else. `client` is what they are told of us. `maxMessage` is the largest message that is taken, in bytes
+ * (default 16 MiB): the call whose answer is larger fails, the connection stays.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly roots?: ReadonlyArray<string> | undefined
+  readonly client?: { readonly name: string; readonly version: string } | undefined
+  readonly maxMessage?: number | undefined
+}
+
+const rootOf = (root: string): { readonly uri: string } => ({
+  uri: root.startsWith("file:")
+    ? root
+    : new URL(`file://${encodeURI(root).replaceAll("?", "%3F").replaceAll("#", "%23")}`).href
+})
+
+const logLimit = 16_384
+
+/** The end of what is written. */
+const makeLog = () => {
+  let text = ""
+  return {
+    add: (more: string): void => {
+      text = `${text}${more}`.slice(-logLimit)
+    },
+    read: () => text
+  }
+}
+
+const statusOf = (
+  server: Supervisor.Supervised,
+  state: Supervisor.State,
+  tools: number,
+  problems: ReadonlyArray<string>
+): Status => {
+  const { config, log, name } = server.target
+  const base = { name, type: config.type, tools, problems, log: log.read(), hasResources: false }
+  switch (state._tag) {
+    case "Connecting":
+      return { ...base, state: tools > 0 ? "reconnecting" : "connecting" }
+    case "Broken": {
+      const { error, retryAt } = state
+      return { ...base, state: tools > 0 ? "reconnecting" : "failed", error, ...defined({ retryAt }) }
+    }
+    case "Connected": {
+      const { client, pid } = state.session
+      const { title, version } = client.getServerVersion() ?? {}
+      const { protocolVersion } = state
+      return {
+        ...base,
+        state: "connected",
+        hasResources: client.getServerCapabilities()?.resources !== undefined,
+        ...defined({ pid, protocolVersion, title, version, instructions: client.getInstructions() })
+      }
+    }
+  }
+}
+
+/** Makes the service; the connections last as long as the scope. */
+const make = (servers: Servers, options: Options) =>
+  Effect.gen(function* () {
+    const around = {
+      fetch: yield* fetchLike,
+      authorize: yield* McpAuthorization,
+      client: options.client ?? { name: "effect-deepagents", version: "0.1.0" },
+      roots: (options.roots ?? []).map(rootOf),
+      maxMessage: options.maxMessage ?? 16 * 1024 * 1024
+    }
+    const all: Array<Supervisor.Supervised> = []
+    for (const [name, config] of Object.entries(servers)) {
+      if (config.enabled === false) continue
+      const server = yield* Supervisor.make({
+        name,
+        config,
+        log: makeLog(),
+        known: { isLegacy: false, isOldTransport: false }
+      })
+      all.push(server)
+      yield* Effect.forkScoped(Supervisor.run(server, around))
+    }
+    const byName = new Map(all.map((server) => [server.target.name, server]))
+    const tools = yield* makeCatalog(all)
+    const find = (name: string): Effect.Effect<Supervisor.Supervised, McpError> => {
+      const server = byName.get(name)
+      if (server !== undefined) return Effect.succeed(server)
+      const isDisabled = Object.hasOwn(servers, name)
+      const message = isDisabled
+        ? `the MCP server "${name}" is switched off in the configuration`
+        : `there is no MCP server "${name}"; there are: ${[...byName.keys()].join(", ")}`
+      return Effect.fail(new McpError({ server: name, reason: isDisabled ? "Disabled" : "UnknownServer", message }))
+    }
+    const sessionOf = (name: string) => Effect.flatMap(find(name), ({ session }) => session)
+    const disabled = Object.entries(servers).flatMap(([name, { enabled, type }]): ReadonlyArray<Status> =>
+      enabled === false ? [{ name, type, state: "disabled", tools: 0, problems: [], log: "", hasResources: false }] : []
+    )
+    const status = Effect.map(
+      Effect.forEach(all, (server) =>
+        Effect.gen(function* () {
+          const state = yield* SubscriptionRef.get(server.state)
+          const { length } = yield* SubscriptionRef.get(server.tools)
+          return statusOf(server, state, length, yield* tools.problemsOf(server))
+        })
+      ),
+      (known): ReadonlyArray<Status> => [...known, ...disabled]
+    )
+    const changes = Stream.mergeAll(
+      all.flatMap(({ state, tools: list }) => [
+        Stream.map(SubscriptionRef.changes(state), () => undefined),
+        Stream.map(SubscriptionRef.changes(list), () => undefined)
+      ]),
+      { concurrency: "unbounded" }
+    ).pipe(Stream.mapEffect(() => status))
+    const lists = Lists.make(all, Supervisor.settled, find)
+    return McpServers.of({
+      status,
+      changes,
+      tools: Effect.andThen(Effect.forEach(all, Supervisor.settled, { discard: true }), tools.read),
+      config: (name) => (Object.hasOwn(servers, name) ? servers[name] : undefined),
+      call: (tool, args, given) =>
+        Effect.flatMap(sessionOf(tool.server), (session) =>
+          Effect.map(session.call(tool.tool, args, given?.owner ?? "", serving(given ?? {})), resultOf)
+        ),
+      ...lists,
+      reconnect: (name) => Effect.flatMap(find(name), Supervisor.reconnect)
+    })
+  })
+
+/**
+ * Connects to servers, all at once. The layer itself does not wait, and never fails: how a server is, is a
+ * {@link Status}. Connections are closed, and processes ended with all that they started, when the layer is released.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (
+  servers: Servers,
+  options?: Options
+): Layer.Layer<McpServers, never, HttpClient.HttpClient | ChildProcessSpawner> =>
+  Layer.effect(McpServers, make(servers, options ?? {}))

@@ -1,0 +1,109 @@
+/**
+ * The transports to servers that are reached by HTTP, over a `fetch` with a limit for each message.
+ */
+import type { Transport } from "@modelcontextprotocol/client"
+import * as Redacted from "effect/Redacted"
+import type { FetchLike } from "../../support/fetchLike.ts"
+import type { HttpServer } from "../McpConfig.ts"
+import { collector, type Frame } from "./framing.ts"
+import type { Sdk } from "./sdk.ts"
+
+/** The last answer of a server, and what the last request failed with, for a better message than the client's. */
+export interface Seen {
+  status?: number | undefined
+  failure?: unknown
+}
+
+const encoder = new TextEncoder()
+
+const lineFeed = 10
+const carriageReturn = 13
+
+/** Passes events on when they are whole; in the place of one over the limit goes the failure of its request. */
+const bounded = (limit: number): TransformStream<Uint8Array, Uint8Array> => {
+  const event = collector(limit)
+  let previous = 0
+  let breaks = 0
+  const release = (frame: Frame, controller: TransformStreamDefaultController<Uint8Array>): void => {
+    if (frame._tag === "Whole") controller.enqueue(frame.bytes)
+    else if (frame.answer === undefined) controller.error(new Error(`an event of ${frame.size} bytes was left out`))
+    else controller.enqueue(encoder.encode(`event: message\ndata: ${JSON.stringify(frame.answer)}\n\n`))
+  }
+  return new TransformStream({
+    transform: (chunk, controller) => {
+      let from = 0
+      for (let at = 0; at < chunk.length; at++) {
+        const byte = chunk[at]
+        // "\r\n" is one break.
+        if (byte === lineFeed && previous === carriageReturn) previous = lineFeed
+        else if (byte === lineFeed || byte === carriageReturn) {
+          previous = byte
+          breaks++
+        } else {
+          previous = 0
+          breaks = 0
+        }
+        if (breaks < 2) continue
+        // The second half of a last "\r\n" begins the next event, which it does not change.
+        event.add(chunk.slice(from, at + 1))
+        release(event.end(), controller)
+        from = at + 1
+        breaks = 0
+      }
+      if (from < chunk.length) event.add(chunk.slice(from))
+    },
+    flush: (controller) => {
+      if (!event.isEmpty()) release(event.end(), controller)
+    }
+  })
+}
+
+/** Ends a body that is over the limit. */
+const counted = (limit: number): TransformStream<Uint8Array, Uint8Array> => {
+  let size = 0
+  return new TransformStream({
+    transform: (chunk, controller) => {
+      size += chunk.length
+      if (size > limit) controller.error(new Error(`the answer is over the limit of ${limit} bytes`))
+      else controller.enqueue(chunk)
+    }
+  })
+}
+
+/** Bounds the answers of a `fetch`, and keeps what it saw last. */
+export const limited =
+  (fetch: FetchLike, maxMessage: number, seen: Seen): FetchLike =>
+  async (input, init) => {
+    const response = await fetch(input, init).catch((error: unknown) => {
+      seen.failure = error
+      return Promise.reject(error)
+    })
+    seen.status = response.status
+    seen.failure = undefined
+    if (response.body === null) return response
+    const isStream = response.headers.get("content-type")?.includes("text/event-stream") === true
+    const body = response.body.pipeThrough(isStream ? bounded(maxMessage) : counted(maxMessage))
+    return new Response(body, { status: response.status, headers: response.headers })
+  }
+
+const reveal = (headers: HttpServer["headers"]): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers ?? {}).map(([name, value]) => [
+      name,
+      Redacted.isRedacted(value) ? Redacted.value(value) : value
+    ])
+  )
+
+/** A transport, and how the session is ended that it has at the server. */
+export interface HttpTransport {
+  readonly transport: Transport
+  readonly leave?: () => Promise<void>
+}
+
+/** Makes the transport of a server: streamable, or the one that was before. */
+export const open = (sdk: Sdk, config: HttpServer, url: URL, isOld: boolean, fetch: FetchLike): HttpTransport => {
+  const options = { fetch, requestInit: { headers: reveal(config.headers) } }
+  if (isOld) return { transport: new sdk.SSEClientTransport(url, options) }
+  const transport = new sdk.StreamableHTTPClientTransport(url, options)
+  return { transport, leave: () => transport.terminateSession() }
+}

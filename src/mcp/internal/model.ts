@@ -1,0 +1,215 @@
+/**
+ * Things that servers have, and results of calls; public by `McpServers`.
+ */
+import type * as Effect from "effect/Effect"
+import type * as Content from "../../core/Content.ts"
+import type { Json, JsonObject } from "../../core/Json.ts"
+import type { Message } from "../../core/Message.ts"
+import type { Cited } from "../../core/Sources.ts"
+import type { Annotations } from "../../core/Tool.ts"
+import type { Server } from "../McpConfig.ts"
+import type { McpError } from "../McpError.ts"
+
+/**
+ * A tool of a server. `name` is the one that models know, `tool` the server's own; `digest` stands for what it promises
+ * (see `McpConfig.Common.pins`). What the server did not say of its effects is not said here.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ServerTool {
+  readonly name: string
+  readonly server: string
+  readonly tool: string
+  readonly title: string | undefined
+  readonly description: string
+  readonly parameters: JsonObject
+  readonly annotations: Annotations
+  readonly digest: () => string
+}
+
+/**
+ * A server as it is now. `connecting` is the first attempt, `reconnecting` one to get a lost connection back (its tools
+ * are still offered); `failed` had several in vain and goes on, or, without `retryAt`, waits for `reconnect`. `problems`
+ * are those of its configuration: a tool that it does not have, one that is not what was pinned. `log` is the end of what
+ * it wrote to its standard error.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Status {
+  readonly name: string
+  readonly type: Server["type"]
+  readonly state: "disabled" | "connecting" | "connected" | "reconnecting" | "failed"
+  readonly tools: number
+  readonly error?: McpError
+  /** Milliseconds since the epoch at which it is tried again. */
+  readonly retryAt?: number
+  /** That of its process. */
+  readonly pid?: number
+  readonly protocolVersion?: string
+  readonly title?: string
+  readonly version?: string
+  readonly instructions?: string
+  /** Set if the server says that it has something to read. */
+  readonly hasResources: boolean
+  readonly problems: ReadonlyArray<string>
+  readonly log: string
+}
+
+/**
+ * A prompt that a server has, for a person to choose: a command of a terminal, for one. `get` fills it in.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Prompt {
+  readonly server: string
+  readonly name: string
+  readonly title: string | undefined
+  readonly description: string
+  readonly arguments: ReadonlyArray<{
+    readonly name: string
+    readonly description: string
+    readonly isRequired: boolean
+  }>
+  readonly get: (args: { readonly [name: string]: string }) => Effect.Effect<ReadonlyArray<Message>, McpError>
+}
+
+/**
+ * Something that a server has to read. One with a `template` (a URI template, RFC 6570) stands for many, whose
+ * parameters can be completed; it can't be read itself.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Resource {
+  readonly server: string
+  readonly uri: string
+  readonly isTemplate: boolean
+  readonly name: string
+  readonly description: string
+  readonly mimeType: string | undefined
+  readonly size: number | undefined
+}
+
+/**
+ * A part of what is read under a URI: a text, or bytes as base64.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ResourceContent =
+  | { readonly uri: string; readonly mimeType: string | undefined; readonly text: string }
+  | { readonly uri: string; readonly mimeType: string | undefined; readonly base64: string }
+
+/**
+ * The thing whose argument is completed: a prompt by its name, or a template of resources.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Completable = { readonly prompt: string } | { readonly template: string }
+
+/**
+ * The result of a call. `structured` is what was promised by the tool's schema, `sources` are the resources that it
+ * names.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Result {
+  readonly content: ReadonlyArray<Content.Block>
+  readonly structured?: Json
+  readonly isError: boolean
+  readonly sources: ReadonlyArray<Cited>
+}
+
+/**
+ * A question of a server in the middle of a call: for values by a JSON Schema, or to open a `url`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Asked {
+  readonly message: string
+  readonly schema?: JsonObject
+  readonly url?: string
+}
+
+/**
+ * The answer to a question: with the values, a refusal, or nothing.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Reply {
+  readonly action: "accept" | "decline" | "cancel"
+  readonly content?: JsonObject
+}
+
+/**
+ * A request of a server for an answer of the model.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface SampleRequest {
+  readonly messages: ReadonlyArray<Message>
+  readonly systemPrompt: string
+  readonly maxTokens: number
+  readonly temperature?: number
+  readonly stopSequences?: ReadonlyArray<string>
+}
+
+/**
+ * The answer of the model.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Sampled {
+  readonly text: string
+  readonly model: string
+  readonly stopReason: string
+}
+
+/**
+ * The word of a server on how far a call is.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Progress {
+  readonly progress: number
+  readonly total?: number
+  readonly message?: string
+}
+
+/**
+ * A line of a server's log.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Logged {
+  readonly level: string
+  readonly logger?: string
+  readonly data: Json
+}
+
+/**
+ * Handlers in the middle of a call, in its fiber. Without `onQuestion` questions are declined, without `onSample`
+ * the model is not asked. `owner` names the run that calls: what a server asks while calls of several are open belongs
+ * to none of them.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface CallOptions<out E = never, out R = never> {
+  readonly owner?: string | undefined
+  readonly onQuestion?: ((asked: Asked) => Effect.Effect<Reply, E, R>) | undefined
+  readonly onSample?: ((request: SampleRequest) => Effect.Effect<Sampled, E, R>) | undefined
+  readonly onProgress?: ((progress: Progress) => Effect.Effect<void, E, R>) | undefined
+  readonly onLog?: ((logged: Logged) => Effect.Effect<void, E, R>) | undefined
+}

@@ -1,0 +1,264 @@
+/**
+ * The authorisation of one server: tokens that are kept and renewed, and a sign-in where there are none, or too few.
+ */
+import type {
+  OAuthClientProvider,
+  OAuthDiscoveryState,
+  OAuthTokens,
+  StoredOAuthClientInformation
+} from "@modelcontextprotocol/client"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { Scope } from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import { makeId } from "../../core/Message.ts"
+import { ApiKey, OAuthToken, type Service as Credentials } from "../../stores/CredentialStore.ts"
+import { defined } from "../../support/defined.ts"
+import type { FetchLike } from "../../support/fetchLike.ts"
+import { observed } from "../../support/observed.ts"
+import type { Redirect } from "../../support/redirect.ts"
+import { sha256Sync } from "../../support/sha256.ts"
+import { cut } from "../../support/text.ts"
+import { oneLine } from "../../support/untrusted.ts"
+import type { HttpServer } from "../McpConfig.ts"
+import { McpError } from "../McpError.ts"
+import type { Page } from "./page.ts"
+import type { Sdk } from "./sdk.ts"
+
+/** The parts of an authorisation that all servers share. */
+export interface Around {
+  readonly credentials: Credentials
+  readonly tenant: string
+  readonly redirect: Redirect
+  readonly open: (page: Page) => Effect.Effect<void>
+  readonly clientName: string
+  readonly clientMetadataUrl: string | undefined
+}
+
+type Token = typeof OAuthToken.Type
+
+/** The challenge of a server. */
+interface Challenge {
+  readonly status: number
+  readonly used: string | undefined
+  readonly scope: string | undefined
+  readonly resourceMetadataUrl: URL | undefined
+}
+
+const patience = "300 seconds"
+
+/** The server does not let this client ask for so much: it must be registered anew. */
+const invalidScope = "invalid_scope"
+
+const wordsOf = (error: unknown): string =>
+  cut(oneLine(error instanceof Error ? error.message : "it gave no reason"), 300)
+
+/** Makes the authorisation of a server, for one connection after the other. */
+export const make = (sdk: Sdk, around: Around, server: { readonly name: string; readonly config: HttpServer }) => {
+  const { credentials, tenant } = around
+  const { oauth, url: serverUrl } = server.config
+  const base = `mcp ${cut(new URL(serverUrl).origin, 150)} ${sha256Sync(serverUrl).slice(0, 16)}`
+  const tokensName = `${base} tokens`
+  const lock = Semaphore.makeUnsafe(1)
+
+  const unauthorized = (words: string, cause?: unknown): McpError =>
+    new McpError(
+      defined({
+        server: server.name,
+        reason: "Unauthorized",
+        message: `the MCP server "${server.name}": ${words}`,
+        cause
+      })
+    )
+  const refused = (error: unknown): McpError => unauthorized(`it could not be signed in to: ${wordsOf(error)}`, error)
+  const ours = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, McpError> => Effect.mapError(effect, refused)
+
+  const tokens = Effect.map(ours(credentials.get(tenant, tokensName)), (found) =>
+    found?._tag === "OAuthToken" ? found : undefined
+  )
+
+  const tokenOf = Effect.fnUntraced(function* (given: OAuthTokens, old?: Token) {
+    const now = yield* Clock.currentTimeMillis
+    return OAuthToken.make(
+      defined({
+        accessToken: Redacted.make(given.access_token),
+        refreshToken: given.refresh_token === undefined ? old?.refreshToken : Redacted.make(given.refresh_token),
+        expiresAt: given.expires_in === undefined ? undefined : now + given.expires_in * 1000,
+        scopes: given.scope?.split(" ") ?? old?.scopes
+      })
+    )
+  })
+
+  /** Data that the client of the protocol wants kept, as it gave it. */
+  const keep = (kind: string, value: unknown) =>
+    credentials.set(tenant, `${base} ${kind}`, ApiKey.make({ key: Redacted.make(JSON.stringify(value)) }))
+  const kept = <A>(kind: string): Effect.Effect<A | undefined, McpError> =>
+    Effect.map(ours(credentials.get(tenant, `${base} ${kind}`)), (found) =>
+      // It was sealed by `keep`: nobody else can have written it.
+      found?._tag === "ApiKey" ? (JSON.parse(Redacted.value(found.key)) as A) : undefined
+    )
+  const forget = (kind: string) => ours(credentials.remove(tenant, `${base} ${kind}`))
+
+  const configured: StoredOAuthClientInformation | undefined =
+    oauth?.clientId === undefined
+      ? undefined
+      : defined({
+          client_id: oauth.clientId,
+          client_secret:
+            oauth.clientSecret === undefined || typeof oauth.clientSecret === "string"
+              ? oauth.clientSecret
+              : Redacted.value(oauth.clientSecret)
+        })
+
+  /** Renews the token that was refused, once for all who ask; `false` if only a person can help. */
+  const renew = Effect.fnUntraced(function* (used: string | undefined, fetchFn: FetchLike) {
+    const state = yield* kept<OAuthDiscoveryState>("discovery")
+    const client = configured ?? (yield* kept<StoredOAuthClientInformation>("client"))
+    if (state === undefined || client === undefined) return false
+    const renewed = credentials.refreshed(tenant, tokensName, {
+      isExpired: (one) => one._tag === "OAuthToken" && Redacted.value(one.accessToken) === used,
+      refresh: Effect.fnUntraced(function* (old) {
+        if (old._tag !== "OAuthToken" || old.refreshToken === undefined) return old
+        const refreshToken = Redacted.value(old.refreshToken)
+        const given = yield* Effect.tryPromise({
+          try: () =>
+            sdk.refreshAuthorization(
+              state.authorizationServerUrl,
+              defined({
+                metadata: state.authorizationServerMetadata,
+                clientInformation: client,
+                refreshToken,
+                resource: state.resourceMetadata?.resource,
+                fetchFn
+              })
+            ),
+          catch: (error) => (error instanceof sdk.OAuthError ? ("refused" as const) : refused(error))
+        })
+        return yield* tokenOf(given, old)
+      })
+    })
+    return yield* Effect.matchEffect(renewed, {
+      onSuccess: () => Effect.succeed(true),
+      onFailure: (error) =>
+        error === "refused" ? Effect.succeed(false) : Effect.fail(error instanceof McpError ? error : refused(error))
+    })
+  })
+
+  const signIn = Effect.fnUntraced(function* (
+    { resourceMetadataUrl }: Challenge,
+    scope: string | undefined,
+    fetchFn: FetchLike
+  ): Effect.fn.Return<void, McpError | typeof invalidScope, Scope> {
+    const context = yield* Effect.context()
+    const run = <A, E>(effect: Effect.Effect<A, E>): Promise<A> => observed(Effect.runPromiseWith(context)(effect))
+    const arrived = yield* Deferred.make<
+      { readonly authorizationCode: string; readonly iss?: string },
+      McpError | typeof invalidScope
+    >()
+    const state = `${makeId()}${makeId()}`
+    const receive = Effect.fnUntraced(function* (callback: string) {
+      const given = new URL(callback).searchParams
+      const [code, error, iss] = [given.get("code"), given.get("error"), given.get("iss")]
+      const end =
+        given.get("state") !== state
+          ? Deferred.fail(arrived, unauthorized("what came back from its page is not of this sign-in"))
+          : error === invalidScope
+            ? Deferred.fail(arrived, invalidScope)
+            : code === null
+              ? Deferred.fail(
+                  arrived,
+                  unauthorized(`the sign-in was refused: ${cut(oneLine(error ?? "no code"), 100)}`)
+                )
+              : Deferred.succeed(arrived, defined({ authorizationCode: code, iss: iss ?? undefined }))
+      yield* end
+      return "You can close this page."
+    })
+    const back = yield* Effect.mapError(around.redirect.open(receive), (problem) => unauthorized(problem))
+    let verifier = ""
+    let page: URL | undefined
+    let discovery: OAuthDiscoveryState | undefined
+    const provider: OAuthClientProvider = {
+      redirectUrl: back,
+      ...(around.clientMetadataUrl === undefined ? {} : { clientMetadataUrl: around.clientMetadataUrl }),
+      clientMetadata: {
+        client_name: around.clientName,
+        redirect_uris: [back],
+        grant_types: ["authorization_code", "refresh_token"],
+        response_types: ["code"],
+        token_endpoint_auth_method: "none",
+        application_type: "native"
+      },
+      state: () => state,
+      clientInformation: () =>
+        configured ??
+        run(
+          Effect.map(kept<StoredOAuthClientInformation>("client"), (found) => {
+            // A client that was registered with another address would be refused with this one.
+            const known = found !== undefined && "redirect_uris" in found ? found.redirect_uris : undefined
+            return Array.isArray(known) && !known.includes(back) ? undefined : found
+          })
+        ),
+      saveClientInformation: (client) => run(keep("client", client)),
+      // What can be renewed was: a person is asked now.
+      tokens: () => undefined,
+      saveTokens: (given) =>
+        run(
+          Effect.flatMap(tokenOf({ ...defined({ scope }), ...given }), (token) =>
+            credentials.set(tenant, tokensName, token)
+          )
+        ),
+      redirectToAuthorization: (to) => {
+        page = to
+      },
+      saveCodeVerifier: (made) => {
+        verifier = made
+      },
+      codeVerifier: () => verifier,
+      saveDiscoveryState: (found) => {
+        discovery = found
+        return run(keep("discovery", found))
+      },
+      discoveryState: () => discovery,
+      invalidateCredentials: (what) =>
+        what === "all" || what === "client" ? run(Effect.asVoid(forget("client"))) : undefined
+    }
+    const options = { serverUrl, fetchFn, forceReauthorization: true, ...defined({ scope, resourceMetadataUrl }) }
+    const auth = (more: object) =>
+      Effect.tryPromise({ try: () => sdk.auth(provider, { ...options, ...more }), catch: refused })
+    if ((yield* auth({})) === "AUTHORIZED") return
+    if (page === undefined) return yield* unauthorized("it has no page to sign in at")
+    yield* around.open({ server: server.name, url: page.href, origin: page.origin })
+    const answer = yield* Effect.timeoutOrElse(Deferred.await(arrived), {
+      duration: patience,
+      orElse: () => Effect.fail(unauthorized(`nobody signed in within ${patience}`))
+    })
+    yield* auth(answer)
+  })
+
+  /** One flight for all requests that find the same token refused. */
+  const authorised = (challenge: Challenge, fetchFn: FetchLike): Effect.Effect<void, McpError> =>
+    lock.withPermits(1)(
+      Effect.gen(function* () {
+        const had = yield* tokens
+        if (had !== undefined && Redacted.value(had.accessToken) !== challenge.used) return
+        const isMissing = challenge.status === 401
+        if (isMissing && had?.refreshToken !== undefined && (yield* renew(challenge.used, fetchFn))) return
+        const first = challenge.scope ?? oauth?.scopes?.join(" ")
+        const scope = isMissing ? first : sdk.computeScopeUnion(had?.scopes?.join(" "), challenge.scope)
+        const attempt = Effect.scoped(signIn(challenge, scope, fetchFn))
+        yield* Effect.catch(attempt, (error) =>
+          error === invalidScope
+            ? Effect.catch(Effect.andThen(forget("client"), attempt), (again) =>
+                Effect.fail(
+                  again === invalidScope ? unauthorized("it does not give the scopes that it asks for") : again
+                )
+              )
+            : Effect.fail(error)
+        )
+      })
+    )
+
+  return { authorised, tokens }
+}

@@ -1,0 +1,163 @@
+/**
+ * The transport to a server that is a process: in a group of its own, which is ended as a whole.
+ */
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client"
+import type * as Cause from "effect/Cause"
+import * as Config from "effect/Config"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { PlatformError } from "effect/PlatformError"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Queue from "effect/Queue"
+import type * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { StdioServer } from "../McpConfig.ts"
+import { type Frame, lines, parse } from "./framing.ts"
+import type { Sdk } from "./sdk.ts"
+
+/** The variables that every process needs. */
+const needed = [
+  "HOME",
+  "LOGNAME",
+  "PATH",
+  "SHELL",
+  "TERM",
+  "USER",
+  "TMPDIR",
+  "LANG",
+  "APPDATA",
+  "HOMEDRIVE",
+  "HOMEPATH",
+  "LOCALAPPDATA",
+  "PATHEXT",
+  "PROCESSOR_ARCHITECTURE",
+  "SYSTEMDRIVE",
+  "SYSTEMROOT",
+  "TEMP",
+  "USERNAME",
+  "USERPROFILE"
+]
+
+const environment = Effect.gen(function* () {
+  const env: Record<string, string> = {}
+  for (const name of needed) {
+    const value = yield* Effect.option(Config.String(name))
+    if (Option.isSome(value)) env[name] = value.value
+  }
+  return env
+})
+
+/** The time that a server has to end by itself once its input has ended, and once it was asked to. */
+const patience = { input: "500 millis", signal: "1 second" } as const
+
+/** Notes of what a process says beside the protocol. */
+export interface Notes {
+  readonly add: (text: string) => void
+}
+
+/**
+ * Starts a server. When the scope is closed its input ends, then its group is asked to end, then it is killed: closing
+ * waits for that, 2.5 seconds at most.
+ */
+export const open = (
+  sdk: Sdk,
+  config: StdioServer,
+  maxMessage: number,
+  notes: Notes
+): Effect.Effect<Transport & { readonly pid: number }, PlatformError, ChildProcessSpawner | Scope.Scope> =>
+  Effect.gen(function* () {
+    const spawner = yield* ChildProcessSpawner
+    const env: Record<string, string | Redacted.Redacted<string>> = { ...(yield* environment), ...config.env }
+    const handle = yield* spawner.spawn(
+      ChildProcess.make(config.command, config.args ?? [], {
+        env,
+        extendEnv: false,
+        cwd: config.cwd,
+        forceKillAfter: patience.signal,
+        stdin: { stream: "pipe", endOnDone: true }
+      })
+    )
+    const outbox = yield* Queue.unbounded<Uint8Array, Cause.Done>()
+    const started = yield* Deferred.make<void>()
+    let isClosed = false
+    const encoder = new TextEncoder()
+
+    const transport: Transport & { readonly stderr: null; readonly pid: number } = {
+      // The client takes a transport with these two for one to a process: silence then means an older protocol.
+      stderr: null,
+      pid: handle.pid,
+      start: () => {
+        Deferred.doneUnsafe(started, Effect.void)
+        return Promise.resolve()
+      },
+      send: (message: JSONRPCMessage) =>
+        isClosed || !Queue.offerUnsafe(outbox, encoder.encode(`${JSON.stringify(message)}\n`))
+          ? Promise.reject(new Error("the process has ended"))
+          : Promise.resolve(),
+      close: () => {
+        close()
+        return Promise.resolve()
+      }
+    }
+    const close = (): void => {
+      if (isClosed) return
+      isClosed = true
+      transport.onclose?.()
+    }
+
+    const decoder = new TextDecoder()
+    const read = (frame: Frame): JSONRPCMessage | undefined => {
+      if (frame._tag === "TooLong") {
+        if (frame.answer === undefined) transport.onerror?.(new Error(`a message of ${frame.size} bytes was left out`))
+        return frame.answer
+      }
+      const text = decoder.decode(frame.bytes)
+      if (text.trim() === "") return undefined
+      const json = parse(text)
+      const message = Result.isSuccess(json) ? Result.try(() => sdk.parseJSONRPCMessage(json.success)) : json
+      if (Result.isSuccess(message)) return message.success
+      notes.add(`${text}\n`)
+      return undefined
+    }
+    /** The client forgets a call's notifications when its answer comes before they were handled. */
+    const take = (frame: Frame): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const message = read(frame)
+        if (message === undefined) return Effect.void
+        transport.onmessage?.(message)
+        return "id" in message ? Effect.void : Effect.yieldNow
+      })
+
+    yield* Effect.forkScoped(Effect.ignore(Stream.run(Stream.fromQueue(outbox), handle.stdin)))
+    const feed = lines(maxMessage)
+    const reading = Stream.runForEach(handle.stdout, (chunk) => Effect.forEach(feed(chunk), take, { discard: true }))
+    yield* Effect.forkScoped(
+      Effect.andThen(Deferred.await(started), Effect.ignore(reading)).pipe(
+        Effect.andThen(Effect.exit(handle.exitCode)),
+        Effect.andThen(Effect.sync(close))
+      )
+    )
+    // What the process left behind may hold its output open.
+    yield* Effect.forkScoped(
+      Effect.exit(handle.exitCode).pipe(Effect.andThen(Effect.sleep("250 millis")), Effect.andThen(Effect.sync(close)))
+    )
+    const words = new TextDecoder()
+    yield* Effect.forkScoped(
+      Effect.ignore(
+        Stream.runForEach(handle.stderr, (chunk) => Effect.sync(() => notes.add(words.decode(chunk, { stream: true }))))
+      )
+    )
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        isClosed = true
+      }).pipe(
+        Effect.andThen(Queue.end(outbox)),
+        Effect.andThen(Effect.timeoutOption(Effect.exit(handle.exitCode), patience.input))
+      )
+    )
+    return transport
+  })

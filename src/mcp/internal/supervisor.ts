@@ -1,0 +1,164 @@
+/**
+ * Keeps a connection to a server: makes it, makes it again when it is lost, and says how it is.
+ */
+import type { Tool } from "@modelcontextprotocol/client"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Latch from "effect/Latch"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Stream from "effect/Stream"
+import * as SubscriptionRef from "effect/SubscriptionRef"
+import { McpError } from "../McpError.ts"
+import * as Errors from "./errors.ts"
+import * as Sdk from "./sdk.ts"
+import * as Session from "./session.ts"
+
+/** State of a connection. */
+export type State =
+  | { readonly _tag: "Connecting" }
+  | { readonly _tag: "Connected"; readonly session: Session.Session; readonly protocolVersion: string | undefined }
+  | { readonly _tag: "Broken"; readonly error: McpError; readonly retryAt: number | undefined }
+
+/** A server that is looked after. `tools` stay when the connection is lost, until it could not be made again. */
+export interface Supervised {
+  readonly target: Session.Target
+  readonly state: SubscriptionRef.SubscriptionRef<State>
+  readonly tools: SubscriptionRef.SubscriptionRef<ReadonlyArray<Tool>>
+  /** Counts how often lists other than that of the tools may have changed. */
+  readonly edition: { count: number }
+  readonly wake: Latch.Latch
+  /** The connection; waits for one that is being made. */
+  readonly session: Effect.Effect<Session.Session, McpError>
+}
+
+const firstPause = 250
+const longestPause = 30_000
+/** So often it is tried to make a lost connection again before its tools are taken away. */
+const patience = 3
+/** So long a request waits for a lost connection. */
+const waiting = "10 seconds"
+
+const pauseAfter = (attempt: number): number => Math.min(longestPause, firstPause * 2 ** (attempt - 1))
+
+const noTools: ReadonlyArray<Tool> = []
+
+/** Only a person can mend it: to try again by itself would show them the same page again and again. */
+const isFinal = ({ reason }: McpError): boolean => reason === "Unauthorized" || reason === "MissingPackage"
+
+/** Reads the tools again when they changed; what fails leaves those that there are. */
+const follow = (supervised: Supervised, session: Session.Session) =>
+  Stream.runForEach(Stream.fromQueue(session.changed), (what) => {
+    if (what !== "tools") {
+      supervised.edition.count++
+      return Effect.void
+    }
+    return session.listTools.pipe(
+      Effect.flatMap((tools) => SubscriptionRef.set(supervised.tools, tools)),
+      Effect.catch((error) => Effect.sync(() => supervised.target.log.add(`${error.message}\n`)))
+    )
+  })
+
+/** One connection, from its beginning to its end, which is a failure. */
+const connection = (supervised: Supervised, around: Session.Surroundings, made: () => void) =>
+  Effect.gen(function* () {
+    const { state, target, tools } = supervised
+    const sdk = yield* Sdk.load(target.name)
+    const session = yield* Session.open(sdk, target, around)
+    const time = target.config.connectTimeout ?? 30_000
+    const listed = yield* Effect.timeoutOrElse(session.listTools, {
+      duration: time,
+      orElse: () => Effect.fail(Errors.tooSlow(target.name, time, "the list of its tools"))
+    })
+    yield* SubscriptionRef.set(tools, listed)
+    supervised.edition.count++
+    yield* Effect.forkScoped(follow(supervised, session))
+    made()
+    const protocolVersion = session.client.getNegotiatedProtocolVersion()
+    yield* SubscriptionRef.set(state, { _tag: "Connected", session, protocolVersion })
+    return yield* Effect.flatMap(Deferred.await(session.lost), Effect.fail)
+  }).pipe(Effect.scoped)
+
+const errorOf = (server: string, cause: Cause.Cause<McpError>): McpError => {
+  const error = Cause.squash(cause)
+  return error instanceof McpError ? error : Errors.unavailable(server, "an unexpected failure", error)
+}
+
+/** Looks after a server until it is interrupted. What is final is tried again only when somebody asks for it. */
+export const run = (
+  supervised: Supervised,
+  around: Session.Surroundings
+): Effect.Effect<never, never, ChildProcessSpawner> =>
+  Effect.gen(function* () {
+    const { state, target, tools, wake } = supervised
+    let attempt = 0
+    while (true) {
+      if (attempt > 0) yield* SubscriptionRef.set(state, { _tag: "Connecting" })
+      const exit = yield* Effect.exit(connection(supervised, around, () => (attempt = 0)))
+      if (Exit.isSuccess(exit)) continue
+      if (Cause.hasInterrupts(exit.cause)) return yield* Effect.interrupt
+      attempt++
+      const error = errorOf(target.name, exit.cause)
+      const pause = isFinal(error) ? undefined : pauseAfter(attempt)
+      if (pause === undefined || attempt > patience) yield* SubscriptionRef.set(tools, noTools)
+      const retryAt = pause === undefined ? undefined : (yield* Clock.currentTimeMillis) + pause
+      yield* Latch.close(wake)
+      yield* SubscriptionRef.set(state, { _tag: "Broken", error, retryAt })
+      const woken = Latch.await(wake)
+      yield* pause === undefined ? woken : Effect.raceFirst(Effect.sleep(pause), woken)
+    }
+  })
+
+/** Makes what looks after a server. */
+export const make = (target: Session.Target): Effect.Effect<Supervised> =>
+  Effect.gen(function* () {
+    const state = yield* SubscriptionRef.make<State>({ _tag: "Connecting" })
+    // For a moment, one that is lost is still there.
+    const standing = (one: State): Session.Session | undefined =>
+      one._tag === "Connected" && !Deferred.isDoneUnsafe(one.session.lost) ? one.session : undefined
+    const wait = SubscriptionRef.changes(state).pipe(
+      Stream.filter((one) => standing(one) !== undefined || (one._tag === "Broken" && isFinal(one.error))),
+      Stream.runHead,
+      Effect.timeoutOption(waiting)
+    )
+    const session = Effect.gen(function* () {
+      if (standing(yield* SubscriptionRef.get(state)) === undefined) yield* wait
+      const last = yield* SubscriptionRef.get(state)
+      const now = standing(last)
+      if (now !== undefined) return now
+      return yield* last._tag === "Broken"
+        ? last.error
+        : Errors.unavailable(target.name, "it is not connected yet", undefined)
+    })
+    return {
+      target,
+      state,
+      tools: yield* SubscriptionRef.make(noTools),
+      edition: { count: 0 },
+      wake: yield* Latch.make(false),
+      session
+    }
+  })
+
+/** Waits until the first attempt is over, whatever came of it. */
+export const settled = ({ state }: Supervised): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const now = yield* SubscriptionRef.get(state)
+    if (now._tag !== "Connecting") return
+    yield* SubscriptionRef.changes(state).pipe(
+      Stream.filter((one) => one._tag !== "Connecting"),
+      Stream.runHead
+    )
+  })
+
+/** Makes the connection at once, or anew. */
+export const reconnect = ({ state, target, wake }: Supervised): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const now = yield* SubscriptionRef.get(state)
+    if (now._tag === "Connected") {
+      yield* Deferred.succeed(now.session.lost, Errors.lost(target.name, "it was asked to connect anew"))
+    }
+    yield* Latch.open(wake)
+  })

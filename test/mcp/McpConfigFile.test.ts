@@ -1,0 +1,130 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import * as fc from "fast-check"
+import { McpConfig, McpConfigFile } from "../../src/mcp/index.ts"
+import { toJson } from "../../src/mcp/internal/jsonc.ts"
+import { scaled } from "../scale.ts"
+
+const environment = ConfigProvider.layer(
+  ConfigProvider.fromUnknown({ HOME: "/home/ada", TOKEN: "s3cret", EMPTY_NOT: "x" })
+)
+
+const parse = (path: string, text: string, options?: McpConfigFile.Options) =>
+  Effect.provide(McpConfigFile.parse(path, text, options), environment)
+
+const shown = (secret: McpConfig.Secret | undefined) =>
+  secret === undefined ? undefined : Redacted.isRedacted(secret) ? Redacted.value(secret) : secret
+
+describe("McpConfigFile", () => {
+  it.effect("reads a file of Claude Code", () =>
+    Effect.gen(function* () {
+      const { servers, warnings } = yield* parse(
+        "/p/.mcp.json",
+        `{ "mcpServers": {
+          "a": { "command": "\${TOOL:-npx}", "args": ["-y", "\${TOKEN}", "$TOKEN", "\${UNSET}"], "env": { "KEY": "\${TOKEN}" } },
+          "b": { "type": "http", "url": "https://x.example/mcp", "headers": { "Authorization": "Bearer \${TOKEN}" },
+                 "oauth": { "clientId": "c", "callbackPort": 8080, "scopes": "read write" }, "headersHelper": "x.sh" },
+          "c": { "type": "ws", "url": "wss://x.example" },
+          "d": { "command": "x", "disabled": true, "tools": ["one"], "approval": "never" }
+        }, "other": 1 }`
+      )
+      assert.deepInclude(servers["a"], { type: "stdio", command: "npx", args: ["-y", "s3cret", "$TOKEN", "${UNSET}"] })
+      const { a, b } = servers
+      assert.strictEqual(a?.type === "stdio" ? shown(a.env?.["KEY"]) : "", "s3cret")
+      assert.strictEqual(b?.type === "http" ? shown(b.headers?.["Authorization"]) : "", "Bearer s3cret")
+      assert.deepStrictEqual(b?.type === "http" ? b.oauth : undefined, {
+        clientId: "c",
+        callbackPort: 8080,
+        scopes: ["read", "write"]
+      })
+      assert.notInclude(JSON.stringify(servers["b"]), "s3cret")
+      assert.deepInclude(servers["d"], { enabled: false, tools: ["one"], approval: "never" })
+      assert.notProperty(servers, "c")
+      assert.deepStrictEqual(
+        ["other", "UNSET", "headersHelper", '"c" has the type "ws"'].filter(
+          (word) => !warnings.some((warning) => warning.includes(word))
+        ),
+        []
+      )
+      assert.strictEqual(warnings.length, 4)
+    })
+  )
+
+  it.effect("reads a file of VS Code, with comments, and asks for its inputs", () =>
+    Effect.gen(function* () {
+      const text = `{
+        // what is asked for
+        "inputs": [{ "type": "promptString", "id": "key", "description": "API key", "password": true },],
+        "servers": {
+          "a": { "type": "stdio", "command": "\${workspaceFolder}/run", "args": ["\${env:TOKEN}", "// no comment"], "dev": { "watch": "*" }, },
+          /* by an input */
+          "b": { "type": "http", "url": "https://x.example/\${input:key}" },
+        },
+      }`
+      const { servers, warnings } = yield* parse("/p/.vscode/mcp.json", text)
+      assert.deepStrictEqual(servers["a"], {
+        type: "stdio",
+        command: "/p/run",
+        args: ["s3cret", "// no comment"]
+      })
+      assert.strictEqual(servers["b"]?.enabled, false)
+      assert.deepStrictEqual(warnings, ['the server "b": ${input:key}; the server is off'])
+      const asked = yield* parse("/p/.vscode/mcp.json", text, {
+        input: ({ description, isSecret }) => Effect.succeed(isSecret ? `${description.length}` : undefined)
+      })
+      assert.deepStrictEqual(asked.servers["b"], { type: "http", url: "https://x.example/7" })
+      assert.deepStrictEqual(asked.warnings, [])
+    })
+  )
+
+  it.effect("reads a file of Cursor", () =>
+    Effect.gen(function* () {
+      const { servers, warnings } = yield* parse(
+        "/home/ada/.cursor/mcp.json",
+        `{ "mcpServers": { "a": { "url": "https://x.example/\${workspaceFolderBasename}",
+          "auth": { "CLIENT_ID": "\${env:TOKEN}", "scopes": ["r"] } }, "b": { "command": "\${userHome}/run" } } }`
+      )
+      assert.deepStrictEqual(servers, {
+        a: { type: "http", url: "https://x.example/ada", oauth: { clientId: "s3cret", scopes: ["r"] } },
+        b: { type: "stdio", command: "/home/ada/run" }
+      })
+      assert.deepStrictEqual(warnings, [])
+    })
+  )
+
+  it.effect("says what is wrong with a file that is none", () =>
+    Effect.gen(function* () {
+      assert.match((yield* Effect.flip(parse("/x", "{"))).message, /\/x is not JSON/)
+      assert.match((yield* Effect.flip(parse("/x", "[]"))).message, /has no "mcpServers" or "servers"/)
+      const { servers, warnings } = yield* parse("/x", `{"mcpServers": {"a": 1, "b": {"args": 1}}}`)
+      assert.deepStrictEqual(Object.keys(servers), [])
+      assert.isAtLeast(warnings.length, 2)
+    })
+  )
+
+  it("JSON stays what it is without its comments and last commas", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.boolean(), (value, pretty) => {
+        const text = JSON.stringify(value, undefined, pretty ? 2 : 0)
+        assert.deepStrictEqual(JSON.parse(toJson(text)), JSON.parse(text))
+        const commented = text.replaceAll(/^( *)/gmu, '$1/* "," */ ').replaceAll(/\n/gu, " // ]\n")
+        if (pretty && !/[\\/]/u.test(text)) assert.deepStrictEqual(JSON.parse(toJson(commented)), JSON.parse(text))
+      }),
+      { numRuns: scaled(400) }
+    )
+    assert.strictEqual(toJson("/".repeat(1_000_000)).length, 0)
+  })
+
+  it.effect("servers as JSON are decoded with their secrets", () =>
+    Effect.gen(function* () {
+      const servers = yield* Schema.decodeUnknownEffect(McpConfig.Servers)({
+        a: { type: "stdio", command: "x", env: { K: "v" } }
+      })
+      assert.notInclude(JSON.stringify(servers), '"v"')
+      yield* Effect.flip(Schema.decodeUnknownEffect(McpConfig.Servers)({ a: { type: "stdio", command: "" } }))
+    })
+  )
+})

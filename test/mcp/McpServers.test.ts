@@ -1,0 +1,100 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { McpServers } from "../../src/mcp/index.ts"
+import { everything, filesystem, hostile, layer, until } from "./servers.ts"
+
+const { McpServers: Servers } = McpServers
+
+describe("McpServers", () => {
+  it.live(
+    "connects to all servers at once, and goes on without the one that there is not",
+    () =>
+      Effect.gen(function* () {
+        const servers = yield* Servers
+        const tools = yield* servers.tools
+        assert.includeMembers(
+          tools.map(({ name }) => name),
+          ["everything__echo", "files__read_text_file"]
+        )
+        assert.strictEqual(yield* servers.tools, tools)
+        assert.deepInclude(
+          tools.find(({ tool }) => tool === "read_text_file"),
+          {
+            server: "files",
+            annotations: { readOnly: true, openWorld: false }
+          }
+        )
+        const status = yield* servers.status
+        assert.deepStrictEqual(
+          status.map(({ name, state }) => [name, state]),
+          [
+            ["everything", "connected"],
+            ["files", "connected"],
+            ["missing", "failed"],
+            ["off", "disabled"]
+          ]
+        )
+        assert.match(status[2]?.error?.message ?? "", /"no-such-command" could not be started/)
+        const echo = yield* servers.call({ server: "everything", tool: "echo" }, { message: "hello" })
+        assert.deepStrictEqual(echo.content, [{ type: "text", text: "Echo: hello" }])
+        const links = yield* servers.call({ server: "everything", tool: "get-resource-links" }, {})
+        assert.strictEqual(links.sources[0]?.key, "demo://resource/dynamic/blob/1")
+        const image = yield* servers.call({ server: "everything", tool: "get-tiny-image" }, {})
+        assert.strictEqual(image.content[1]?.type, "image")
+        const weather = yield* servers.call(
+          { server: "everything", tool: "get-structured-content" },
+          { location: "New York" }
+        )
+        assert.hasAllKeys(weather.structured, ["temperature", "conditions", "humidity"])
+        const unknown = yield* Effect.flip(servers.call({ server: "nobody", tool: "x" }, {}))
+        assert.match(unknown.message, /there is no MCP server "nobody"; there are: everything, files, missing/)
+        assert.strictEqual((yield* Effect.flip(servers.call({ server: "off", tool: "x" }, {}))).reason, "Disabled")
+      }).pipe(
+        Effect.provide(
+          layer({
+            everything,
+            files: filesystem("/tmp"),
+            missing: { type: "stdio", command: "no-such-command" },
+            off: { ...everything, enabled: false }
+          })
+        )
+      ),
+    30_000
+  )
+
+  it.live(
+    "a server that dies in a call fails this call, and is connected to again",
+    () =>
+      Effect.gen(function* () {
+        const servers = yield* Servers
+        const before = yield* servers.tools
+        const error = yield* Effect.flip(servers.call({ server: "h", tool: "die" }, {}))
+        assert.deepInclude(error, { reason: "Lost", isRetryable: true })
+        const echo = yield* servers.call({ server: "h", tool: "echo" }, { text: "back" })
+        assert.deepStrictEqual(echo.content, [{ type: "text", text: "back" }])
+        assert.deepStrictEqual(
+          (yield* servers.tools).map(({ name }) => name),
+          before.map(({ name }) => name)
+        )
+      }).pipe(Effect.provide(layer({ h: hostile() }))),
+    30_000
+  )
+
+  it.live(
+    "an interrupted call is cancelled at the server",
+    () =>
+      Effect.gen(function* () {
+        const servers = yield* Servers
+        yield* servers.tools
+        const fiber = yield* Effect.forkChild(servers.call({ server: "h", tool: "slow" }, {}))
+        yield* Effect.sleep(50)
+        yield* Fiber.interrupt(fiber)
+        yield* servers.call({ server: "h", tool: "echo" }, {})
+        const [status] = yield* servers.status
+        assert.match(status?.log ?? "", /cancelled/)
+        yield* until("h", ({ state }) => state === "connected")
+      }).pipe(Effect.provide(layer({ h: hostile() }))),
+    30_000
+  )
+})
