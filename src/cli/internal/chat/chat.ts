@@ -1,0 +1,378 @@
+/** The chat: turns of an agent on a thread, what a person says meanwhile, and commands. */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
+import * as Agent from "../../../core/Agent.ts"
+import { Backend } from "../../../core/Backend.ts"
+import * as Checkpoint from "../../../core/Checkpoint.ts"
+import { Journal } from "../../../core/Journal.ts"
+import * as Message from "../../../core/Message.ts"
+import { SessionStore } from "../../../core/SessionStore.ts"
+import { makeJournal } from "../../../sessions/SessionStore.ts"
+import { cut } from "../../../support/text.ts"
+import { makeDesk } from "../approvals/desk.ts"
+import { load } from "../markdown/highlight.ts"
+import { styleOf } from "../render/style.ts"
+import { processTerminal, type Terminal } from "../screen/terminal.ts"
+import * as Slash from "../slash/table.ts"
+import { cleanLine } from "../view/clean.ts"
+import { withImages } from "./attach.ts"
+import * as External from "./external.ts"
+import { keep } from "./kept.ts"
+import type { Left, Options, Problem, Said } from "./options.ts"
+import { replay, type Room, threadOf } from "./room.ts"
+import { shell } from "./shell.ts"
+import { type Intent, makeUi } from "./ui.ts"
+import { makeRecorder } from "./undo.ts"
+
+/** Something that went on in the background and is over. */
+type Over = { readonly _tag: "Over"; readonly next: Said | undefined }
+
+/** Parts of a conversation that are shown when it is opened again. */
+const shownOnResume = 30
+
+const accepted = "I accept the plan. Carry it out."
+
+/**
+ * Talks with a person until they leave; gives the thread that the chat was in last. The terminal is given back however
+ * it ends. Runs ask the `Approvals` that the chat provides, and write to the store's journal, parts of turns included.
+ */
+export const interactive = Effect.fnUntraced(function* <E, R>(
+  options: Options<E, R> & { readonly terminal?: Terminal | undefined; readonly colours: boolean }
+) {
+  const store = yield* SessionStore
+  const backend = yield* Backend
+  const clock = yield* Clock.Clock
+  const terminal = options.terminal ?? processTerminal()
+  const intents = yield* Queue.unbounded<Intent | Over>()
+  const intend = (intent: Intent): void => {
+    Queue.offerUnsafe(intents, intent)
+  }
+  const recorder = makeRecorder()
+  const journal = makeJournal(store, { parts: true })
+  const desk = makeDesk({
+    mode: options.mode ?? "ask",
+    principal: options.principal,
+    onChange: () => ui.refresh()
+  })
+  const at: Room<E, R>["at"] = {
+    threadId: options.threadId,
+    setup: options.setup,
+    picking: undefined,
+    theme: options.theme ?? "auto"
+  }
+  const ui = makeUi({
+    terminal,
+    style: styleOf(options.colours, () => at.theme),
+    prices: () => at.setup.prices,
+    desk: () => desk,
+    commands: () => Slash.itemsOf(options),
+    now: () => clock.currentTimeMillisUnsafe(),
+    intend
+  })
+  const room: Room<E, R> = {
+    ui,
+    desk,
+    recorder,
+    store,
+    backend,
+    options,
+    at,
+    copy: (text) => terminal.write(`\u001b]52;c;${Buffer.from(text).toString("base64")}\u0007`),
+    page: (text) => lend(External.page(text))
+  }
+  /** Gives the terminal to another program for a while. */
+  const lend = <A>(other: Effect.Effect<A>): Effect.Effect<A> =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => ui.setAway(true)),
+      () => terminal.lend(other),
+      () => Effect.sync(() => ui.setAway(false))
+    )
+  const kept = yield* keep(options, ui)
+  let handle: Agent.Handle<unknown, unknown> | undefined
+  let work: Fiber.Fiber<unknown, unknown> | undefined
+  let leaving = false
+  /** The person interrupted: what is queued waits for them. */
+  let isHeld = false
+  /** Output of commands of the person's own, told to the agent with what is said next. */
+  let ran: ReadonlyArray<string> = []
+
+  const facts = (): void => ui.setFacts([at.setup.name, at.setup.model].map(cleanLine))
+
+  /** A turn: from what was said to its end, however it ends. */
+  const turn = (input: Agent.Input, saidText: string) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        ui.memory.hasSaid = false
+        const started = yield* Agent.start(at.setup.agent, input, { threadId: at.threadId })
+        handle = started
+        yield* Stream.runForEach(started.events, (event) => Effect.sync(() => ui.event(event)))
+        const exit = yield* Effect.exit(started.await)
+        handle = undefined
+        if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) && !ui.memory.hasSaid) {
+          ui.note("error", messageOf(exit.cause))
+        }
+        // What was said and never arrived comes back.
+        if (!ui.memory.hasSaid && saidText !== "" && ui.input.text() === "") ui.input.set(saidText)
+        return Exit.isSuccess(exit)
+      })
+    ).pipe(
+      Effect.provide(desk.layer),
+      Effect.provideService(Journal, journal),
+      Effect.provideService(Backend, recorder.wrap(backend))
+    )
+
+  const messageOf = (cause: Cause.Cause<unknown>): string => {
+    const error = Cause.squash(cause)
+    return error instanceof Error ? error.message : String(error)
+  }
+
+  /** Does something beside the keys; one thing at a time. */
+  const begin = <R2>(doing: string | undefined, effect: Effect.Effect<Said | undefined, Problem, R2>) =>
+    Effect.gen(function* () {
+      ui.setBusy(doing)
+      work = yield* effect.pipe(
+        Effect.catch((error) =>
+          Effect.sync((): Said | undefined => {
+            ui.note("error", error.message)
+            return undefined
+          })
+        ),
+        Effect.catchCause((cause) =>
+          Effect.sync((): Said | undefined => {
+            if (!Cause.hasInterruptsOnly(cause)) ui.note("error", messageOf(cause))
+            return undefined
+          })
+        ),
+        Effect.onExit((exit) =>
+          Effect.sync(() => {
+            work = undefined
+            ui.setBusy(undefined)
+            Queue.offerUnsafe(intents, { _tag: "Over", next: Exit.isSuccess(exit) ? exit.value : undefined })
+          })
+        ),
+        Effect.forkScoped
+      )
+    })
+
+  const say = Effect.fnUntraced(function* (input: string | Message.HumanMessage) {
+    const text = typeof input === "string" ? input : Message.text(input)
+    isHeld = false
+    const told = [...ran, text].join("\n\n")
+    ran = []
+    const message = typeof input === "string" ? yield* withImages(told, Message.makeId()) : input
+    yield* begin(
+      undefined,
+      Effect.gen(function* () {
+        const thread = yield* threadOf(room)
+        const title = cut(cleanLine(text), 80)
+        if (thread === undefined) {
+          const metadata = { title, agent: at.setup.name, folder: options.folder ?? "" }
+          yield* store.create({ threadId: at.threadId, metadata })
+        } else if ((thread.metadata["title"] ?? "") === "") {
+          yield* store.describe(at.threadId, { ...thread.metadata, title })
+        }
+        recorder.begin(thread?.leaf.id ?? null, cut(cleanLine(text), 80))
+        const isDone = yield* turn(message, text)
+        if (isDone && desk.mode() === "plan") yield* offerPlan
+        return undefined
+      }).pipe(Effect.mapError((error): Problem => ({ message: error.message })))
+    )
+  })
+
+  const offerPlan = Effect.sync(() => {
+    ui.setMenu({
+      kind: "pick",
+      title: "carry out this plan?",
+      at: 0,
+      items: [
+        { value: "", label: "not yet", about: "say what to change", isWhole: true },
+        { value: "plan:ask", label: "yes, ask about each change", about: "", isWhole: true },
+        { value: "plan:auto-edit", label: "yes, and change files without asking", about: "", isWhole: true }
+      ]
+    })
+  })
+
+  const command = Effect.fnUntraced(function* (line: string) {
+    const [, name = "", argument = ""] = /^\/([\w:-]+)\s*([^]*)$/.exec(line) ?? []
+    const own = options.commands?.find((one) => one.name === name)
+    if (own !== undefined) return yield* begin(`/${name}`, own.run(argument))
+    if (name === "quit" || name === "exit") return yield* leave
+    if (name === "clear" || name === "new") {
+      at.threadId = globalThis.crypto.randomUUID()
+      return ui.note("info", `── a new conversation, ${at.threadId}`)
+    }
+    const known = Slash.builtins.find((one) => one.name === name)
+    yield* begin(known?.work, Effect.as(Effect.map(Slash.run(room, name, argument), facts), undefined))
+  })
+
+  const leave = Effect.sync(() => {
+    leaving = true
+  })
+
+  const interrupt = Effect.suspend((): Effect.Effect<unknown> => {
+    isHeld = true
+    return handle !== undefined ? handle.interrupt : work === undefined ? Effect.void : Fiber.interrupt(work)
+  })
+
+  const told = Effect.fnUntraced(function* (text: string, kind: "steer" | "followUp") {
+    const message = yield* withImages(text, Message.makeId())
+    ui.setQueue([...ui.queue(), { id: message.id, kind, text }])
+    // A run that ended meanwhile leaves it in the queue, and it is said next.
+    if (handle !== undefined) yield* Effect.ignore(kind === "steer" ? handle.steer(message) : handle.followUp(message))
+  })
+
+  const onSay = Effect.fnUntraced(function* ({ kind, text }: Extract<Intent, { readonly _tag: "Say" }>) {
+    const line = text.trim()
+    if (line === "") {
+      if (work === undefined && ui.queue().length > 0) yield* sendQueue
+      return
+    }
+    kept.said(line)
+    if (at.picking !== undefined || (work !== undefined && handle === undefined)) yield* interrupt
+    if (line.startsWith("/") && /^\/[\w:-]+(\s|$)/.test(line)) return yield* command(line)
+    if (line.startsWith("!")) {
+      return yield* begin(
+        line,
+        Effect.map(shell(ui, line.slice(1).trim()), (output) => {
+          ran = [...ran, output]
+          return undefined
+        })
+      )
+    }
+    if (handle !== undefined && kind !== "send") return yield* told(line, kind)
+    yield* say(line)
+  })
+
+  const sendQueue = Effect.suspend(() => {
+    const texts = ui.queue().map(({ text }) => text)
+    ui.setQueue([])
+    return say(texts.join("\n\n"))
+  })
+
+  const onDo = Effect.fnUntraced(function* (what: Extract<Intent, { readonly _tag: "Do" }>["what"]) {
+    switch (what) {
+      case "interrupt":
+        return yield* interrupt
+      case "leave":
+        yield* interrupt
+        return yield* leave
+      case "rewind":
+        return yield* command("/rewind")
+      case "takeBack": {
+        const last = ui.queue().at(-1)
+        if (last === undefined || handle !== undefined) return
+        ui.setQueue(ui.queue().slice(0, -1))
+        return ui.input.set(last.text)
+      }
+      case "dropQueue":
+        return ui.setQueue([])
+      case "output":
+        yield* room.page(ui.memory.lastOutput === "" ? "No tool has said anything yet." : ui.memory.lastOutput)
+        return
+      case "external": {
+        const text = yield* lend(External.editText(ui.input.text()))
+        if (text === undefined) return ui.note("warning", "No editor could be opened; set $EDITOR")
+        return ui.input.set(text.trimEnd())
+      }
+      case "image": {
+        const file = yield* External.clipboardImage
+        if (file === undefined)
+          return ui.note(
+            "warning",
+            "There is no image in the clipboard, or nothing to read it with (wl-paste, xclip, pngpaste)"
+          )
+        return ui.input.insert(`${file} `)
+      }
+      case "suspend":
+        return yield* lend(External.suspend)
+    }
+  })
+
+  const onPicked = Effect.fnUntraced(function* (value: string | undefined) {
+    if (at.picking !== undefined) yield* Deferred.succeed(at.picking, value)
+    else if (value === "plan:ask" || value === "plan:auto-edit") {
+      desk.setMode(value === "plan:ask" ? "ask" : "auto-edit")
+      yield* say(accepted)
+    }
+  })
+
+  const onOver = Effect.fnUntraced(function* ({ next }: Over) {
+    facts()
+    if (next?._tag === "Show") ui.show(next.markdown)
+    if (next?._tag === "Send") yield* say(next.input)
+    // What came when the run was over already.
+    else if (!isHeld && work === undefined && ui.queue().length > 0) yield* sendQueue
+  })
+
+  const complete = Effect.fnUntraced(function* (text: string) {
+    const found = yield* backend.glob({ pattern: text.includes("/") ? `${text}*` : `*${text}*`, limit: 50 }).pipe(
+      Effect.timeout("1 second"),
+      Effect.map(({ entries }) => entries.map(({ path }) => cleanLine(path))),
+      Effect.orElseSucceed((): ReadonlyArray<string> => [])
+    )
+    ui.offer(
+      text,
+      found.map((path) => ({ value: path, label: path, about: "", isWhole: true }))
+    )
+  })
+
+  const on = Effect.fnUntraced(function* (intent: Intent | Over) {
+    switch (intent._tag) {
+      case "Say":
+        return yield* onSay(intent)
+      case "Do":
+        return yield* onDo(intent.what)
+      case "Picked":
+        return yield* onPicked(intent.value)
+      case "Complete":
+        return yield* complete(intent.text)
+      case "Over":
+        return yield* onOver(intent)
+    }
+  })
+
+  yield* Effect.acquireRelease(
+    terminal.listen({ onKey: ui.key, onPaste: ui.paste, onResize: resizing(ui.resized), onFocus: ui.focus }),
+    () =>
+      Effect.sync(() => {
+        ui.close()
+        const again = options.resumeCommand?.(at.threadId)
+        if (again !== undefined) terminal.write(`${again}\n`)
+      })
+  )
+  facts()
+  ui.setAway(false)
+  yield* Effect.forkScoped(Effect.map(Effect.promise(load), ui.setHighlight))
+  if (options.resumes === true) {
+    const { ended, messages } = yield* replay(room, shownOnResume)
+    // A run that did not end is resumed where it was.
+    if (ended === undefined && messages.length > 0) {
+      yield* begin(
+        undefined,
+        Effect.as(
+          Effect.mapError(turn(Checkpoint.resume(undefined), ""), ({ message }): Problem => ({ message })),
+          undefined
+        )
+      )
+    }
+  }
+  if (options.first !== undefined) yield* say(options.first)
+  while (!leaving) yield* on(yield* Queue.take(intents))
+  if (work !== undefined) yield* Effect.timeoutOption(Fiber.interrupt(work), "3 seconds")
+  return { threadId: at.threadId } satisfies Left
+}, Effect.scoped)
+
+/** A window that is dragged says so many times. */
+const resizing = (resized: () => void): (() => void) => {
+  let timer: NodeJS.Timeout | undefined
+  return () => {
+    clearTimeout(timer)
+    timer = setTimeout(resized, 50)
+  }
+}

@@ -1,0 +1,57 @@
+/** Things that outlive the process beside the conversation: earlier inputs, and the draft. */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { Options } from "./options.ts"
+import type { Ui } from "./ui.ts"
+
+/** Lines of the history that are read, and the longest of them, in characters. */
+const most = { lines: 1_000, length: 10_000 } as const
+
+const readText = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.String))
+
+export interface Kept {
+  readonly said: (text: string) => void
+}
+
+/** Reads the history and the draft, and writes what comes: the draft when it was left alone for a moment. */
+export const keep = Effect.fnUntraced(function* (
+  options: Pick<Options<unknown, unknown>, "draft" | "history">,
+  ui: Ui
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const { draft, history } = options
+  const fork = Effect.runForkWith(yield* Effect.context<never>())
+  const readFile = (file: string) => Effect.orElseSucceed(fs.readFileString(file), () => "")
+  const folder = (file: string) => Effect.ignore(fs.makeDirectory(path.dirname(file), { recursive: true }))
+  if (history !== undefined) {
+    yield* folder(history)
+    const lines = (yield* readFile(history)).split("\n").slice(-most.lines)
+    ui.remember(
+      lines.flatMap((line) => Result.match(readText(line), { onFailure: () => [], onSuccess: (text) => [text] }))
+    )
+  }
+  if (draft !== undefined) {
+    yield* folder(draft)
+    const left = (yield* readFile(draft)).trimEnd()
+    if (left !== "") ui.input.set(left)
+    let written = left
+    const write = Effect.suspend(() => {
+      const text = ui.draft()
+      if (text === written) return Effect.void
+      written = text
+      return Effect.ignore(fs.writeFileString(draft, text, { mode: 0o600 }))
+    })
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep("500 millis"), write)))
+    yield* Effect.addFinalizer(() => write)
+  }
+  return {
+    said: (text) => {
+      if (history === undefined || text.length > most.length) return
+      fork(Effect.ignore(fs.writeFileString(history, `${JSON.stringify(text)}\n`, { flag: "a", mode: 0o600 })))
+    }
+  } satisfies Kept
+})

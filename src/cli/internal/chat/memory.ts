@@ -1,0 +1,29 @@
+/** Facts of the last turn, for commands that look back. */
+import type { Part } from "../view/model.ts"
+
+export interface Memory {
+  lastOutput: string
+  answer: string
+  listings: Array<string>
+  /** The input has arrived in the conversation. */
+  hasSaid: boolean
+}
+
+export const makeMemory = (): Memory => ({ lastOutput: "", answer: "", listings: [], hasSaid: false })
+
+/** Takes note of a part that is shown. */
+export const note = (memory: Memory, part: Part): void => {
+  if (part.kind === "tool") {
+    memory.lastOutput = part.diff === undefined ? part.output : `${part.diff}\n\n${part.output}`
+  }
+  if (part.kind === "user") {
+    memory.answer = ""
+    memory.listings = []
+    memory.hasSaid = true
+  }
+  if (part.kind === "text") memory.answer += `${part.markdown}\n\n`
+  if (part.kind === "code") {
+    memory.listings.push(part.isFirst ? part.text : `${memory.listings.pop() ?? ""}\n${part.text}`)
+    memory.answer += `${part.isFirst ? `\`\`\`${part.language}\n` : ""}${part.text}\n${part.more ? "" : "```\n\n"}`
+  }
+}

@@ -1,0 +1,97 @@
+/** Things that every part of a chat has at hand. */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type * as Backend from "../../../core/Backend.ts"
+import type { SessionError } from "../../../core/SessionError.ts"
+import type { Service, Stored, Thread } from "../../../core/SessionStore.ts"
+import { loadThread } from "../../../sessions/SessionStore.ts"
+import * as View from "../../View.ts"
+import type { Desk } from "../approvals/desk.ts"
+import type { Theme } from "../render/style.ts"
+import type { Item } from "./menu.ts"
+import type { Options, Problem, Setup } from "./options.ts"
+import type { Ui } from "./ui.ts"
+import type { Recorder } from "./undo.ts"
+
+export interface Room<E, R> {
+  readonly ui: Ui
+  readonly desk: Desk
+  readonly recorder: Recorder
+  readonly store: Service
+  readonly backend: Backend.Service
+  readonly options: Options<E, R>
+  readonly copy: (text: string) => void
+  readonly page: (text: string) => Effect.Effect<unknown>
+  /** Folder, thread and agent of the chat; commands change it. */
+  readonly at: {
+    threadId: string
+    setup: Setup<E, R>
+    picking: Deferred.Deferred<string | undefined> | undefined
+    theme: Theme
+  }
+}
+
+export const problem = (message: string): Problem => ({ message })
+
+/** Failures of stores as people read them. */
+export const said = <A, R>(work: Effect.Effect<A, { readonly message: string }, R>): Effect.Effect<A, Problem, R> =>
+  Effect.mapError(work, ({ message }) => problem(message))
+
+/** Lets a person choose from a list; `undefined` if they did not. */
+export const choose = Effect.fnUntraced(function* <E, R>(
+  { at, ui }: Room<E, R>,
+  title: string,
+  items: ReadonlyArray<Item>
+) {
+  const picking = yield* Deferred.make<string | undefined>()
+  at.picking = picking
+  ui.setMenu({ kind: "pick", title, items, at: 0 })
+  return yield* Effect.onExit(Deferred.await(picking), () =>
+    Effect.sync(() => {
+      at.picking = undefined
+      ui.setMenu(undefined)
+    })
+  )
+})
+
+/** The thread, if it is there already. */
+export const threadOf = <E, R>({ at, store }: Room<E, R>): Effect.Effect<Thread | undefined, SessionError> =>
+  Effect.catchIf(
+    store.info(at.threadId),
+    (error) => error.reason._tag === "NotFound",
+    () => Effect.undefined
+  )
+
+/** The newest entries of the thread on its path, the oldest first. */
+export const entriesOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
+  const thread = yield* threadOf(room)
+  if (thread === undefined || thread.leaf.id === null) return []
+  const entries: Array<Stored> = []
+  let from: string | null = thread.leaf.id
+  while (from !== null) {
+    const page: { readonly entries: ReadonlyArray<Stored>; readonly next: string | null } = yield* room.store.load(
+      room.at.threadId,
+      { from, limit: 10_000 }
+    )
+    entries.unshift(...page.entries)
+    from = page.next
+  }
+  return entries
+})
+
+export const historyOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
+  const thread = yield* threadOf(room)
+  if (thread === undefined) return { messages: [], ended: "new" }
+  const { checkpoint, ended } = yield* loadThread(room.store, room.at.threadId)
+  return { messages: checkpoint?.messages ?? [], ended }
+})
+
+/** Shows the end of a conversation that is stored: enough to know where one is. */
+export const replay = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, most: number) {
+  const { ended, messages } = yield* historyOf(room)
+  const parts = View.ofMessages(messages)
+  const first = Math.max(0, parts.length - most)
+  if (first > 0) room.ui.note("info", `… ${first} earlier; /history shows all of it`)
+  room.ui.parts(parts.slice(first))
+  return { ended, messages }
+})

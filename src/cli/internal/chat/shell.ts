@@ -1,0 +1,36 @@
+/** Commands that a person runs: `!git status`. What came of one is told to the agent with what is said next. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { Sandbox } from "../../../core/Sandbox.ts"
+import { cutMiddle } from "../../../support/text.ts"
+import { clean } from "../view/clean.ts"
+import { problem, said } from "./room.ts"
+import type { Ui } from "./ui.ts"
+
+/** Characters of output that the agent is told. */
+const most = 20_000
+
+export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
+  const sandbox = yield* Effect.serviceOption(Sandbox)
+  if (Option.isNone(sandbox))
+    return yield* Effect.fail(problem("This agent has no shell, so commands can't be run here."))
+  if (command === "") return yield* Effect.fail(problem("Say the command: !git status"))
+  let output = ""
+  let exitCode = 0
+  yield* said(
+    Stream.runForEach(sandbox.value.executeStream(command), (event) =>
+      Effect.sync(() => {
+        if (event._tag === "Exited") exitCode = event.exitCode
+        else output = cutMiddle(output + event.text, most * 2, () => "\n…\n")
+      })
+    )
+  )
+  const text = cutMiddle(clean(output).trimEnd(), most, (left) => `\n… ${left} characters left out …\n`)
+  ui.parts([
+    { kind: "note", level: "info", text: `$ ${clean(command)}` },
+    { kind: "code", language: "", text, isFirst: true, more: false },
+    ...(exitCode === 0 ? [] : [{ kind: "note", level: "warning", text: `exit code ${exitCode}` } as const])
+  ])
+  return `I ran \`${command}\` (exit code ${exitCode}):\n\n${text}`
+})

@@ -1,0 +1,90 @@
+/** Files as they were before a turn changed them, so that the turn can be taken back as one act with its words. */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Backend from "../../../core/Backend.ts"
+import type { BackendError } from "../../../core/BackendError.ts"
+
+/** The bytes of a file before the turn; `undefined` if there was none, or it could not be read. */
+interface Before {
+  readonly path: string
+  readonly was: Uint8Array | undefined
+  readonly isKnown: boolean
+}
+
+export interface Turn {
+  /** Leaf of the thread before it. */
+  readonly leaf: string | null
+  readonly said: string
+  readonly files: Map<string, Before>
+}
+
+export interface Recorder {
+  /** The backend, as the runs of the chat get it. */
+  readonly wrap: <S extends Backend.Service>(backend: S) => S
+  readonly begin: (leaf: string | null, said: string) => void
+  readonly turns: () => ReadonlyArray<Turn>
+  /** Writes the files of the last turn as they were; gives what could not be. */
+  readonly restore: (backend: Backend.Service, turn: Turn) => Effect.Effect<ReadonlyArray<string>>
+  readonly forget: (turn: Turn) => void
+}
+
+/** Turns that can be taken back, and the size of a file that is kept for it. */
+const most = { turns: 50, bytes: 5_000_000 } as const
+
+export const makeRecorder = (): Recorder => {
+  let turns: ReadonlyArray<Turn> = []
+
+  const keep = (backend: Backend.Service, path: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const turn = turns.at(-1)
+      if (turn === undefined || turn.files.has(path)) return Effect.void
+      return Effect.map(backend.download([path]), ([found]) => {
+        const isMissing = found?.ok === false && found.error.reason._tag === "NotFound"
+        const bytes = found?.ok === true ? found.value : undefined
+        const isKnown = isMissing || (bytes !== undefined && bytes.length <= most.bytes)
+        turn.files.set(path, { path, was: isKnown ? bytes : undefined, isKnown })
+      })
+    })
+
+  return {
+    wrap: (backend) => ({
+      ...backend,
+      write: (path, content, options) => Effect.andThen(keep(backend, path), backend.write(path, content, options)),
+      edit: (path, replacements, options) =>
+        Effect.andThen(keep(backend, path), backend.edit(path, replacements, options)),
+      delete: (path, options) => Effect.andThen(keep(backend, path), backend.delete(path, options)),
+      move: (from, to) =>
+        Effect.andThen(Effect.andThen(keep(backend, from), keep(backend, to)), backend.move(from, to)),
+      upload: (files) =>
+        Effect.andThen(
+          Effect.forEach(files, ({ path }) => keep(backend, path), { discard: true }),
+          backend.upload(files)
+        )
+    }),
+    begin: (leaf, said) => {
+      turns = [...turns, { leaf, said, files: new Map() }].slice(-most.turns)
+    },
+    turns: () => turns,
+    forget: (turn) => {
+      turns = turns.filter((other) => other !== turn)
+    },
+    restore: (backend, turn) =>
+      Effect.map(
+        Effect.forEach([...turn.files.values()], ({ isKnown, path, was }) => {
+          if (!isKnown) return Effect.succeed(path)
+          const back: Effect.Effect<unknown, BackendError> =
+            was === undefined
+              ? Effect.catchIf(
+                  backend.delete(path),
+                  (error) => error.reason._tag === "NotFound",
+                  () => Effect.void
+                )
+              : Effect.flatMap(backend.upload([{ path, content: was }]), ([done]) =>
+                  done?.ok === false ? Effect.fail(done.error) : Effect.void
+                )
+          return Effect.map(Effect.result(back), (result) => (Result.isSuccess(result) ? undefined : path))
+        }),
+        (paths) => paths.filter((path) => path !== undefined)
+      )
+  }
+}

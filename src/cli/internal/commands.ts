@@ -1,0 +1,396 @@
+/** The tree of commands. What a command does is loaded when it is called: `--help` is there at once. */
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { Context } from "./app.ts"
+import { type Shared, shared } from "./flags.ts"
+import type { Verdict } from "./inbox.ts"
+import { mcpCommand } from "./mcpTree.ts"
+
+const root = Command.make("deepagents").pipe(Command.withSharedFlags(shared))
+
+const load = <Module>(module: () => Promise<Module>) => Effect.promise(module)
+
+const contextFor = Effect.fnUntraced(function* (flags: Shared, asks: boolean) {
+  const { contextOf } = yield* load(() => import("./context.ts"))
+  return yield* contextOf(flags, asks)
+})
+
+const contextWith = (asks: boolean) => Effect.flatMap(root, (flags) => contextFor(flags, asks))
+
+/** The context of a command that runs an agent, and of one that runs none. */
+const running = contextWith(true)
+const looking = contextWith(false)
+
+const off = Flag.withDefault(false)
+const json = Flag.Boolean("json").pipe(Flag.withDescription("JSON, for programs"), off)
+const session = Argument.String("session").pipe(
+  Argument.withDescription("Its id, or the beginning or end of it (deepagents sessions)")
+)
+
+const run = Command.make(
+  "run",
+  {
+    words: Argument.String("prompt").pipe(
+      Argument.withDescription("The prompt; what is piped in goes with it, or is it; - reads the standard input"),
+      Argument.variadic()
+    ),
+    files: Flag.String("file").pipe(
+      Flag.withAlias("f"),
+      Flag.withMetavar("path"),
+      Flag.withDescription("A file that goes with the prompt: text, PDF, image"),
+      Flag.atLeast(0)
+    ),
+    images: Flag.String("image").pipe(
+      Flag.withMetavar("path"),
+      Flag.withDescription("An image that goes with the prompt"),
+      Flag.atLeast(0)
+    ),
+    json: Flag.Boolean("json").pipe(
+      Flag.withDescription("All events as lines of JSON; the last one is the result"),
+      off
+    ),
+    outputSchema: Flag.String("output-schema").pipe(
+      Flag.withMetavar("path"),
+      Flag.withDescription("A JSON Schema that the answer has to fit; it is printed as JSON"),
+      Flag.optional
+    ),
+    session: Flag.String("session").pipe(
+      Flag.withDescription("Goes on with a session; a new one by default"),
+      Flag.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ files, images, json: asJson, outputSchema, session: thread, words }) {
+    const context = yield* running
+    const Run = yield* load(() => import("./run.ts"))
+    return yield* Run.run(context, {
+      words,
+      files: [...files, ...images],
+      json: asJson,
+      outputSchema: Option.getOrUndefined(outputSchema),
+      thread: Option.getOrUndefined(thread)
+    })
+  })
+).pipe(
+  Command.withDescription("Runs one prompt, prints the answer, and ends"),
+  Command.withExamples([
+    { command: 'deepagents run "Why does the test fail?"', description: "Asks about this folder" },
+    { command: 'git diff | deepagents run "Review this" --agent reviewer', description: "Gives it what is piped in" },
+    { command: 'deepagents run "Which licenses?" --output-schema licenses.json', description: "Has it answer in JSON" }
+  ])
+)
+
+const list = Command.make(
+  "list",
+  {
+    all: Flag.Boolean("all").pipe(Flag.withDescription("Of all folders"), off),
+    archived: Flag.Boolean("archived").pipe(Flag.withDescription("Those that were archived"), off),
+    json,
+    limit: Flag.Int("limit").pipe(Flag.withDescription("At most so many"), Flag.withDefault(50))
+  },
+  Effect.fnUntraced(function* (options) {
+    const { places } = yield* looking
+    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
+    return yield* Sessions.list(places, options)
+  })
+).pipe(Command.withDescription("Lists the sessions of this folder, the last one first"))
+
+const show = Command.make(
+  "show",
+  { session, json },
+  Effect.fnUntraced(function* (options) {
+    const { places } = yield* looking
+    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
+    return yield* Sessions.show(places, options.session, options.json)
+  })
+).pipe(Command.withDescription("Shows what was said and done in a session"))
+
+const fork = Command.make(
+  "fork",
+  { session },
+  Effect.fnUntraced(function* (options) {
+    const { places } = yield* looking
+    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
+    return yield* Sessions.fork(places, options.session)
+  })
+).pipe(Command.withDescription("Makes a session that begins with all that another one has, and prints its id"))
+
+const archive = Command.make(
+  "archive",
+  { session, undo: Flag.Boolean("undo").pipe(Flag.withDescription("Takes it back; needs the whole id"), off) },
+  Effect.fnUntraced(function* (options) {
+    const { places } = yield* looking
+    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
+    return yield* Sessions.archive(places, options.session, options.undo)
+  })
+).pipe(Command.withDescription("Takes a session out of lists and searches"))
+
+const exported = Command.make(
+  "export",
+  {
+    session,
+    format: Flag.Literals("format", ["markdown", "jsonl"]).pipe(
+      Flag.withDescription("To be read, or everything as lines of JSON"),
+      Flag.withDefault("markdown")
+    )
+  },
+  Effect.fnUntraced(function* (options) {
+    const { places } = yield* looking
+    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
+    return yield* Sessions.exported(places, options.session, options.format)
+  })
+).pipe(Command.withDescription("Writes a session to the standard output"))
+
+const search = Command.make(
+  "search",
+  { words: Argument.String("words").pipe(Argument.variadic({ min: 1 })), json },
+  Effect.fnUntraced(function* (options) {
+    const { places } = yield* looking
+    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
+    return yield* Sessions.search(places, options.words, options.json)
+  })
+).pipe(Command.withDescription("Finds messages that have all of these words"))
+
+const sessions = Command.make("sessions").pipe(
+  Command.withDescription("Sessions: list, show, fork, archive, export, search"),
+  Command.withSubcommands([list, show, fork, archive, exported, search])
+)
+
+const request = Argument.String("id").pipe(Argument.withDescription("Of the request, or its beginning"))
+
+/** A decision on what waits, and the rest of its run. */
+const deciding = Effect.fnUntraced(function* (id: string, asJson: boolean, verdict: Verdict) {
+  const flags = yield* root
+  const { places } = yield* looking
+  const Inbox = yield* load(() => import("./inbox.ts"))
+  return yield* Inbox.decide(places, id, verdict, {
+    json: asJson,
+    contextIn: (folder) => contextFor({ ...flags, cwd: folder }, true)
+  })
+})
+
+const events = Flag.Boolean("json").pipe(
+  Flag.withDescription("All events of the rest of the run as lines of JSON; the last one is the result"),
+  off
+)
+
+const approve = Command.make("approve", { request, events }, (options) =>
+  deciding(options.request, options.events, { _tag: "approve" })
+).pipe(Command.withDescription("Lets the call run, and goes on with its session"))
+
+const reject = Command.make(
+  "reject",
+  { request, reason: Argument.String("reason").pipe(Argument.variadic()), events },
+  (options) => {
+    const reason = options.reason.join(" ")
+    return deciding(options.request, options.events, {
+      _tag: "reject",
+      reason: reason === "" ? undefined : reason
+    })
+  }
+).pipe(Command.withDescription("Refuses the call, with a reason for the model, and goes on with its session"))
+
+const answer = Command.make(
+  "answer",
+  {
+    request,
+    text: Argument.String("answer").pipe(
+      Argument.withDescription("Words, or JSON by the names of the questions"),
+      Argument.variadic({ min: 1 })
+    ),
+    events
+  },
+  (options) => deciding(options.request, options.events, { _tag: "answer", text: options.text.join(" ") })
+).pipe(
+  Command.withDescription("Answers a question, and goes on with its session"),
+  Command.withExamples([
+    { command: "deepagents inbox answer 3f9a blue", description: "The only question" },
+    { command: `deepagents inbox answer 3f9a '{"color": "blue", "size": "L"}'`, description: "Several of them" }
+  ])
+)
+
+const waiting = Command.make(
+  "show",
+  { request },
+  Effect.fnUntraced(function* (options) {
+    const { places } = yield* looking
+    const Inbox = yield* load(() => import("./inbox.ts"))
+    return yield* Inbox.show(places, options.request)
+  })
+).pipe(Command.withDescription("Shows all of a request: its arguments, what may be decided, what an answer has"))
+
+const inbox = Command.make(
+  "inbox",
+  { json },
+  Effect.fnUntraced(function* (options) {
+    const { places } = yield* looking
+    const Inbox = yield* load(() => import("./inbox.ts"))
+    return yield* Inbox.list(places, options.json)
+  })
+).pipe(
+  Command.withDescription("What waits for a decision, over all sessions: show, approve, reject, answer"),
+  Command.withSubcommands([waiting, approve, reject, answer])
+)
+
+const login = Command.make(
+  "login",
+  { provider: Argument.String("provider").pipe(Argument.optional) },
+  Effect.fnUntraced(function* ({ provider }) {
+    const context = yield* looking
+    const Setup = yield* load(() => import("./setupCommands.ts"))
+    return yield* Setup.login(context, Option.getOrUndefined(provider))
+  })
+).pipe(
+  Command.withDescription(
+    "Keeps the key of a provider: in the keychain, else sealed in a file. It is asked for, or piped in"
+  )
+)
+
+const logout = Command.make(
+  "logout",
+  { provider: Argument.String("provider") },
+  Effect.fnUntraced(function* ({ provider }) {
+    const context = yield* looking
+    const Setup = yield* load(() => import("./setupCommands.ts"))
+    return yield* Setup.logout(context, provider)
+  })
+).pipe(Command.withDescription("Forgets the key of a provider"))
+
+const models = Command.make(
+  "models",
+  { json },
+  Effect.fnUntraced(function* (options) {
+    const context = yield* looking
+    const Setup = yield* load(() => import("./setupCommands.ts"))
+    return yield* Setup.models(context, options.json)
+  })
+).pipe(
+  Command.withDescription("Models that can be asked here, and their keys"),
+  Command.withSubcommands([login, logout])
+)
+
+const agents = Command.make(
+  "agents",
+  { name: Argument.String("name").pipe(Argument.optional), json },
+  Effect.fnUntraced(function* (options) {
+    const context = yield* looking
+    const Setup = yield* load(() => import("./setupCommands.ts"))
+    return yield* Option.match(options.name, {
+      onNone: () => Setup.agents(context, options.json),
+      onSome: (name) => Setup.agent(context, name)
+    })
+  })
+).pipe(Command.withDescription("Agents that there are, with their files; or all of one of them"))
+
+const skills = Command.make(
+  "skills",
+  { json },
+  Effect.fnUntraced(function* (options) {
+    const context = yield* looking
+    const Setup = yield* load(() => import("./setupCommands.ts"))
+    return yield* Setup.skills(context, options.json)
+  })
+).pipe(Command.withDescription("Skills that agents find here, and what is wrong with those that they don't"))
+
+const config = Command.make(
+  "config",
+  { json },
+  Effect.fnUntraced(function* (options) {
+    const context = yield* looking
+    const Setup = yield* load(() => import("./setupCommands.ts"))
+    return yield* Setup.config(context, options.json)
+  })
+).pipe(Command.withDescription("All settings, and where each value comes from"))
+
+/** The chat; what is piped in where there is no terminal is its lines. */
+const talking = Effect.fnUntraced(function* (context: Context, first: Option.Option<string>) {
+  const Talk = yield* load(() => import("./talk.ts"))
+  return yield* Talk.talk(context, { resume: false, first: Option.getOrUndefined(first) })
+})
+
+const chat = Command.make(
+  "chat",
+  { prompt: Argument.String("prompt").pipe(Argument.withDescription("What to begin with"), Argument.optional) },
+  ({ prompt }) => Effect.flatMap(running, (context) => talking(context, prompt))
+).pipe(Command.withDescription("Talks with the agent; the same as deepagents alone"))
+
+const resume = Command.make(
+  "resume",
+  { session: session.pipe(Argument.optional) },
+  Effect.fnUntraced(function* (options) {
+    const context = yield* running
+    const Talk = yield* load(() => import("./talk.ts"))
+    return yield* Talk.talk(context, { resume: true, id: Option.getOrUndefined(options.session) })
+  })
+).pipe(
+  Command.withDescription("Goes on with a session where it was: the last one of this folder, or the one that is named")
+)
+
+const doctor = Command.make(
+  "doctor",
+  {
+    live: Flag.Boolean("live").pipe(Flag.withDescription("Has the model say a word, too"), off),
+    format: Flag.Literals("format", ["text", "markdown", "json"]).pipe(
+      Flag.withDescription("Of the report"),
+      Flag.withDefault("text")
+    )
+  },
+  Effect.fnUntraced(function* (options) {
+    const context = yield* looking
+    const Doctor = yield* load(() => import("./doctor.ts"))
+    return yield* Doctor.doctor(context, options)
+  })
+).pipe(Command.withDescription("Checks the agent of this folder: model, key, tools, sessions, files, sandbox, servers"))
+
+const init = Command.make(
+  "init",
+  {
+    folder: Argument.String("folder").pipe(
+      Argument.withDescription("Of the project; this one by default"),
+      Argument.optional
+    ),
+    template: Flag.Literals("template", ["chat", "research", "coder", "http", "worker"]).pipe(
+      Flag.withAlias("t"),
+      Flag.withDescription("A whole project that uses the library"),
+      Flag.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ folder, template }) {
+    const { cwd } = yield* root
+    const Init = yield* load(() => import("./init.ts"))
+    const where = Option.getOrElse(folder, () => cwd)
+    return yield* Option.match(template, {
+      onNone: () => Init.initProject(where),
+      onSome: (name) => Init.initTemplate(where, name)
+    })
+  })
+).pipe(
+  Command.withDescription("Writes an agent as a file, settings and AGENTS.md; or a project from a template"),
+  Command.withExamples([
+    { command: "deepagents init", description: "Files for this folder" },
+    { command: "deepagents init my-agent --template chat", description: "A project of its own" }
+  ])
+)
+
+export const command = root.pipe(
+  Command.withHandler((flags) => Effect.flatMap(contextFor(flags, true), (context) => talking(context, Option.none()))),
+  Command.withDescription(
+    "A deep agent in this folder: it plans, reads and changes files, runs commands, does research"
+  ),
+  Command.withSubcommands([
+    chat,
+    run,
+    resume,
+    sessions,
+    inbox,
+    models,
+    agents,
+    skills,
+    mcpCommand(looking),
+    config,
+    doctor,
+    init
+  ])
+)

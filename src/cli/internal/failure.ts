@@ -1,0 +1,99 @@
+/** Failures of the program, with the exit codes that tell a script what ended it. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import type { StopReason } from "../../core/StopReason.ts"
+
+/**
+ * The exit codes of `deepagents`, by what they say:
+ *
+ * - `done`: the answer is complete
+ * - `failed`: the run, or the command, failed
+ * - `usage`: a flag, an argument, a file of settings or of an agent is wrong
+ * - `noModel`: there is no model to ask: no key, a key that is refused, a provider that is not known
+ * - `rounds`, `budget`: a limit ended the run; what was printed is the answer that was forced
+ * - `waiting`: calls wait for a decision, see `deepagents inbox`
+ * - `refused`: the model, its provider's filter or a guardrail refused
+ * - `cut`: the answer was cut by the model's output limit
+ * - `output`: the answer does not fit `--output-schema`
+ * - `interrupted`, `terminated`: Ctrl-C; SIGTERM
+ * - `closed`: nobody reads the output any more
+ */
+export const exits = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  noModel: 3,
+  rounds: 4,
+  budget: 5,
+  waiting: 6,
+  refused: 7,
+  cut: 8,
+  output: 9,
+  interrupted: 130,
+  closed: 141,
+  terminated: 143
+} as const
+
+export type Exit = keyof typeof exits
+
+const names = [
+  "done",
+  "failed",
+  "usage",
+  "noModel",
+  "rounds",
+  "budget",
+  "waiting",
+  "refused",
+  "cut",
+  "output",
+  "interrupted",
+  "closed",
+  "terminated"
+] as const satisfies ReadonlyArray<Exit>
+
+/** Ends the program with an exit code, and with words for a person unless all was said before. */
+export class Failure extends Schema.TaggedError<Failure>()("Failure", {
+  exit: Schema.Literals(names),
+  message: Schema.String
+}) {}
+
+export const fail = (exit: Exit, message: string): Effect.Effect<never, Failure> =>
+  Effect.fail(new Failure({ exit, message }))
+
+/** Makes whatever has a message a failure of the program. */
+export const orFail =
+  (exit: Exit, before = "") =>
+  <A, E extends { readonly message: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Failure, R> =>
+    Effect.mapError(effect, ({ message }) => new Failure({ exit, message: before + message }))
+
+/** Like {@link orFail}, for a layer. */
+export const layerOrFail =
+  (exit: Exit) =>
+  <A, E extends { readonly message: string }, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, Failure, R> =>
+    Layer.catch(layer, ({ message }) => Layer.effectContext(Effect.fail(new Failure({ exit, message }))))
+
+/** The exit that a run's end is. */
+export const exitOf = (reason: StopReason): Exit => {
+  switch (reason) {
+    case "completed":
+    case "stopCondition":
+      return "done"
+    case "maxRounds":
+    case "duplicateRounds":
+      return "rounds"
+    case "budget:tokens":
+    case "budget:cost":
+    case "budget:toolCalls":
+    case "budget:rounds":
+    case "budget:time":
+      return "budget"
+    case "suspended":
+      return "waiting"
+    case "refused":
+      return "refused"
+    case "length":
+      return "cut"
+  }
+}

@@ -1,0 +1,65 @@
+/** The flags that commands share. */
+import * as Flag from "effect/cli/Flag"
+import type * as Option from "effect/Option"
+
+const off = Flag.withDefault(false)
+
+export const shared = {
+  model: Flag.String("model").pipe(
+    Flag.withAlias("m"),
+    Flag.withMetavar("provider:model"),
+    Flag.withDescription("The model, such as anthropic:claude-sonnet-5-5 or ollama:qwen3:8b"),
+    Flag.optional
+  ),
+  agent: Flag.String("agent").pipe(
+    Flag.withAlias("a"),
+    Flag.withDescription("The agent, by its name (deepagents agents)"),
+    Flag.optional
+  ),
+  cwd: Flag.Directory("cwd", { mustExist: true }).pipe(
+    Flag.withAlias("C"),
+    Flag.withDescription("The folder to work in; this one by default"),
+    Flag.withDefault(".")
+  ),
+  thinking: Flag.Literals("thinking", ["off", "low", "medium", "high"]).pipe(
+    Flag.withDescription("How much the model thinks before it answers"),
+    Flag.optional
+  ),
+  approvals: Flag.Literals("approvals", ["ask", "auto-edit", "plan"]).pipe(
+    Flag.withDescription(
+      "What is asked about: everything that changes something, all but edits, or nothing is changed"
+    ),
+    Flag.optional
+  ),
+  yolo: Flag.Boolean("yolo").pipe(
+    Flag.withDescription("Ask about nothing: every command runs with your rights. For sandboxes"),
+    off
+  ),
+  maxTurns: Flag.Int("max-turns").pipe(Flag.withDescription("Rounds of a run, at most"), Flag.optional),
+  budget: Flag.Finite("budget").pipe(Flag.withDescription("US dollars that a run may cost"), Flag.optional),
+  tokens: Flag.Int("tokens").pipe(Flag.withDescription("Tokens that a run may use"), Flag.optional),
+  plain: Flag.Boolean("plain").pipe(
+    Flag.withDescription("Lines instead of a screen: for screen readers, logs, slow terminals"),
+    off
+  ),
+  demo: Flag.Boolean("demo").pipe(Flag.withDescription("A scripted model: no key, no network"), off),
+  trust: Flag.Boolean("trust").pipe(
+    Flag.withDescription("Trust this folder from now on: its own agents, instructions, skills and settings are read"),
+    off
+  )
+}
+
+export interface Shared {
+  readonly model: Option.Option<string>
+  readonly agent: Option.Option<string>
+  readonly cwd: string
+  readonly thinking: Option.Option<"off" | "low" | "medium" | "high">
+  readonly approvals: Option.Option<"ask" | "auto-edit" | "plan">
+  readonly yolo: boolean
+  readonly maxTurns: Option.Option<number>
+  readonly budget: Option.Option<number>
+  readonly tokens: Option.Option<number>
+  readonly plain: boolean
+  readonly demo: boolean
+  readonly trust: boolean
+}

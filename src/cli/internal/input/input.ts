@@ -1,0 +1,79 @@
+/**
+ * The line that a person writes: editing with undo, a kill ring, words, history, and long pastes as chips. It is the
+ * editor of `@earendil-works/pi-tui`, behind what the chat needs of it.
+ */
+import { Editor } from "@earendil-works/pi-tui/dist/components/editor.js"
+import { CURSOR_MARKER, type TUI } from "@earendil-works/pi-tui/dist/tui.js"
+import type { Caret } from "../render/live.ts"
+import { fit, widthOf } from "../render/style.ts"
+
+export interface Input {
+  /** Takes one key, as the terminal sent it. */
+  readonly press: (data: string) => void
+  readonly paste: (text: string) => void
+  readonly insert: (text: string) => void
+  /** The text with its chips as what they stand for. */
+  readonly text: () => string
+  /** The text as it is shown, and the place of the cursor in it. */
+  readonly shown: () => { readonly lines: ReadonlyArray<string>; readonly line: number; readonly column: number }
+  readonly set: (text: string) => void
+  readonly remember: (text: string) => void
+  readonly render: (columns: number) => { readonly lines: ReadonlyArray<string>; readonly caret: Caret }
+}
+
+const same = (text: string): string => text
+
+const theme = {
+  borderColor: same,
+  selectList: { selectedPrefix: same, selectedText: same, description: same, scrollInfo: same, noMatch: same }
+}
+
+const prompt = "› "
+
+// oxlint-disable-next-line no-control-regex
+const drawnCursor = /\u001b\[7m(.*?)\u001b\[0m/u
+
+export const makeInput = (options: {
+  readonly rows: () => number
+  readonly onSubmit: (text: string) => void
+  readonly onChange: () => void
+}): Input => {
+  // All that the editor asks of the interface it was made for.
+  const tui = {
+    requestRender: () => {},
+    terminal: {
+      get rows() {
+        return options.rows()
+      },
+      columns: 80
+    }
+  } as unknown as TUI
+  const editor = new Editor(tui, theme, { paddingX: 0 })
+  editor.focused = true
+  editor.onSubmit = options.onSubmit
+  editor.onChange = options.onChange
+  return {
+    press: (data) => editor.handleInput(data),
+    paste: (text) => editor.handleInput(`\u001b[200~${text.replaceAll("\u001b[201~", "")}\u001b[201~`),
+    insert: (text) => editor.insertTextAtCursor(text),
+    text: () => editor.getExpandedText(),
+    shown: () => ({ lines: editor.getLines(), line: editor.getCursor().line, column: editor.getCursor().col }),
+    set: (text) => editor.setText(text),
+    remember: (text) => editor.addToHistory(text),
+    render: (columns) => {
+      const width = Math.max(4, columns - prompt.length)
+      // Its first line and its last one are borders.
+      const drawn = editor.render(width).slice(1, -1)
+      let caret: Caret = { row: 0, column: prompt.length }
+      const lines = drawn.map((line, row) => {
+        const at = line.indexOf(CURSOR_MARKER)
+        // The real cursor stands there, so the drawn one goes.
+        const text = line.replace(CURSOR_MARKER, "").replace(drawnCursor, "$1").trimEnd()
+        const shown = `${row === 0 ? prompt : "  "}${text}`
+        if (at >= 0) caret = { row, column: prompt.length + widthOf(line.slice(0, at)) }
+        return fit(shown, columns)
+      })
+      return { lines, caret }
+    }
+  }
+}

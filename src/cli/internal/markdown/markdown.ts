@@ -1,0 +1,158 @@
+/** Markdown as lines for a terminal, one block at a time. */
+import { lexer, type Token, type Tokens } from "marked"
+import { fit, type Style, widthOf, wrap } from "../render/style.ts"
+import type { Highlight } from "./highlight.ts"
+
+/** `columns` is what prose is broken to; listings are never broken. */
+export interface Surface {
+  readonly columns: number
+  readonly style: Style
+  readonly highlight: Highlight | undefined
+}
+
+const entities: { readonly [name: string]: string } = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", nbsp: " " }
+
+const plain = (text: string): string =>
+  text.replaceAll(/&(amp|lt|gt|quot|#39|nbsp);/g, (_, name: string) => entities[name] ?? "")
+
+/** Tokens come from a lexer that lets extensions add kinds, so theirs is an open type. */
+const known = (token: Token): Tokens.Generic => token
+
+const inline = (tokens: ReadonlyArray<Token> | undefined, surface: Surface): string =>
+  (tokens ?? []).map((token) => inlineOne(known(token), surface)).join("")
+
+const inlineOne = (token: Tokens.Generic, surface: Surface): string => {
+  const { style } = surface
+  switch (token.type) {
+    case "strong":
+      return style.bold(inline(token.tokens, surface))
+    case "em":
+      return style.italic(inline(token.tokens, surface))
+    case "del":
+      return style.dim(inline(token.tokens, surface))
+    case "codespan":
+      return style.cyan(plain(String(token["text"])))
+    case "br":
+      return "\n"
+    case "link": {
+      const url = String(token["href"])
+      const label = inline(token.tokens, surface)
+      const bare = label === url || `mailto:${label}` === url
+      return bare
+        ? style.link(style.underline(label), url)
+        : `${style.link(style.underline(label), url)} ${style.dim(`(${url})`)}`
+    }
+    case "image":
+      return `${style.dim("[image]")} ${String(token["text"])} ${style.dim(`(${String(token["href"])})`)}`
+    case "text":
+    case "escape":
+      return token.tokens === undefined ? plain(String(token["text"])) : inline(token.tokens, surface)
+    default:
+      return String(token.raw)
+  }
+}
+
+const broken = (text: string, columns: number): ReadonlyArray<string> =>
+  text.split("\n").flatMap((line) => wrap(line, columns))
+
+/** Lines behind a mark in front of the first one. */
+const behind = (lines: ReadonlyArray<string>, first: string, rest: string): ReadonlyArray<string> =>
+  lines.map((line, index) => (line === "" ? line : `${index === 0 ? first : rest}${line}`))
+
+const narrower = (surface: Surface, by: number): Surface => ({
+  ...surface,
+  columns: Math.max(10, surface.columns - by)
+})
+
+/** A listing, as it is: neither broken nor indented, so that a copy of it is clean. */
+export const listing = (code: string, language: string, { highlight, style }: Surface): ReadonlyArray<string> =>
+  (highlight?.(code, language, style) ?? code).split("\n")
+
+const list = (token: Tokens.Generic, surface: Surface): ReadonlyArray<string> => {
+  const items: ReadonlyArray<Tokens.ListItem> = Array.isArray(token["items"]) ? token["items"] : []
+  const start = Number(token["start"])
+  return items.flatMap((item, index) => {
+    const box = item.task ? (item.checked === true ? "[x] " : "[ ] ") : ""
+    const mark = token["ordered"] === true ? `${(Number.isFinite(start) ? start : 1) + index}. ` : "• "
+    const first = `${mark}${box}`
+    const inner = blocks(
+      item.tokens.filter(({ type }) => type !== "checkbox"),
+      narrower(surface, first.length),
+      !item.loose
+    )
+    return behind(inner.length === 0 ? [" "] : inner, surface.style.dim(mark) + box, " ".repeat(mark.length))
+  })
+}
+
+/** A table: columns as wide as they must be; where there is no room for that, a record for each row. */
+const table = (token: Tokens.Generic, surface: Surface): ReadonlyArray<string> => {
+  const { style } = surface
+  const cell = (one: Tokens.TableCell): string => inline(one.tokens, surface).replaceAll("\n", " ")
+  const header: ReadonlyArray<string> = (token["header"] as ReadonlyArray<Tokens.TableCell>).map(cell)
+  const rows = (token["rows"] as ReadonlyArray<ReadonlyArray<Tokens.TableCell>>).map((row) => row.map(cell))
+  const widths = header.map((name, column) => Math.max(widthOf(name), ...rows.map((row) => widthOf(row[column] ?? ""))))
+  const whole = widths.reduce((sum, width) => sum + width + 3, -3)
+  if (whole > surface.columns) {
+    return rows.flatMap((row, index) => [
+      ...(index === 0 ? [] : [""]),
+      ...row.flatMap((text, column) => broken(`${style.bold(header[column] ?? "")}: ${text}`, surface.columns))
+    ])
+  }
+  const line = (cells: ReadonlyArray<string>): string =>
+    cells
+      .map((text, column) =>
+        column === cells.length - 1 ? text : text + " ".repeat(Math.max(0, (widths[column] ?? 0) - widthOf(text)))
+      )
+      .join(style.dim(" │ "))
+  return [
+    line(header.map(style.bold)),
+    style.dim(widths.map((width) => "─".repeat(width)).join("─┼─")),
+    ...rows.map(line)
+  ]
+}
+
+const block = (token: Tokens.Generic, surface: Surface): ReadonlyArray<string> => {
+  const { columns, style } = surface
+  switch (token.type) {
+    case "heading":
+      return broken(
+        style.bold(
+          token["depth"] === 1 ? style.underline(inline(token.tokens, surface)) : inline(token.tokens, surface)
+        ),
+        columns
+      )
+    case "code":
+      return listing(String(token["text"]), String(token["lang"] ?? ""), surface)
+    case "blockquote":
+      return blocks(token.tokens ?? [], narrower(surface, 2), false).map((line) => `${style.dim("▏")} ${line}`)
+    case "list":
+      return list(token, surface)
+    case "table":
+      return table(token, surface)
+    case "hr":
+      return [style.dim("───")]
+    case "html":
+      return broken(style.dim(String(token.raw).trimEnd()), columns)
+    default:
+      return broken(
+        token.tokens === undefined ? plain(String(token["text"] ?? token.raw)) : inline(token.tokens, surface),
+        columns
+      )
+  }
+}
+
+const blocks = (tokens: ReadonlyArray<Token>, surface: Surface, isTight: boolean): ReadonlyArray<string> =>
+  tokens
+    .filter(({ type }) => type !== "space" && type !== "def")
+    .flatMap((token, index) => [...(index === 0 || isTight ? [] : [""]), ...block(known(token), surface)])
+
+/** The longest line of a source that is read as Markdown, in characters: longer ones are no prose. */
+const longest = 20_000
+
+/** Renders Markdown: no line of prose is wider than `columns`. */
+export const render = (source: string, surface: Surface): ReadonlyArray<string> =>
+  source.length > longest ? broken(source, surface.columns) : blocks(lexer(source, { gfm: true }), surface, false)
+
+/** The same, with no line wider than `columns`: for what is drawn again. */
+export const renderLive = (source: string, surface: Surface): ReadonlyArray<string> =>
+  render(source, surface).map((line) => fit(line, surface.columns))

@@ -1,0 +1,81 @@
+/** The part of the tree of commands that is about servers. */
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { Context } from "./app.ts"
+
+const off = Flag.withDefault(false)
+const json = Flag.Boolean("json").pipe(Flag.withDescription("JSON, for programs"), off)
+const server = Argument.String("server")
+const load = Effect.promise(() => import("./mcpCommands.ts"))
+
+const description = "Servers of the Model Context Protocol: list, add, login, test"
+
+export const mcpCommand = <E, R>(looking: Effect.Effect<Context, E, R>) => {
+  const list = Command.make(
+    "list",
+    { json },
+    Effect.fnUntraced(function* (options) {
+      const context = yield* looking
+      return yield* (yield* load).list(context, options.json)
+    })
+  ).pipe(Command.withDescription("Lists the servers of your files, and of this folder's, once it is trusted"))
+
+  const add = Command.make(
+    "add",
+    {
+      name: server,
+      at: Argument.String("command-or-url"),
+      args: Argument.String("argument").pipe(Argument.variadic()),
+      env: Flag.String("env").pipe(
+        Flag.withMetavar("name[=value]"),
+        Flag.withDescription("A variable of its process; without a value, what the environment has then"),
+        Flag.atLeast(0)
+      ),
+      headers: Flag.String("header").pipe(
+        Flag.withMetavar("name: value"),
+        Flag.withDescription('A header; write a secret as "Authorization: Bearer ${TOKEN}"'),
+        Flag.atLeast(0)
+      ),
+      project: Flag.Boolean("project").pipe(Flag.withDescription("To .mcp.json of this folder, not to yours"), off)
+    },
+    Effect.fnUntraced(function* (options) {
+      const context = yield* looking
+      return yield* (yield* load).add(context, options)
+    })
+  ).pipe(
+    Command.withDescription("Adds a server: a command to start, or a URL"),
+    Command.withExamples([
+      {
+        command: "deepagents mcp add everything -- npx -y @modelcontextprotocol/server-everything",
+        description: "A process"
+      },
+      { command: "deepagents mcp add tickets https://tickets.example.com/mcp", description: "A server elsewhere" }
+    ])
+  )
+
+  const login = Command.make(
+    "login",
+    { server },
+    Effect.fnUntraced(function* (options) {
+      const context = yield* looking
+      return yield* (yield* load).login(context, options.server)
+    })
+  ).pipe(Command.withDescription("Signs in to a server by its page; the tokens are kept as keys are"))
+
+  const test = Command.make(
+    "test",
+    { server: Argument.optional(server), json },
+    Effect.fnUntraced(function* (options) {
+      const context = yield* looking
+      return yield* (yield* load).test(context, Option.getOrUndefined(options.server), options.json)
+    })
+  ).pipe(Command.withDescription("Connects to all servers, or to one, and checks their tools"))
+
+  return Command.make("mcp").pipe(
+    Command.withDescription(description),
+    Command.withSubcommands([list, add, login, test])
+  )
+}

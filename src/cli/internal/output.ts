@@ -1,0 +1,48 @@
+/** Output of the program: lines, tables, JSON. Texts of others are made harmless for the terminal. */
+import * as Effect from "effect/Effect"
+import * as Sink from "effect/Sink"
+import * as Stdio from "effect/Stdio"
+import * as Stream from "effect/Stream"
+import { escaped } from "../../support/untrusted.ts"
+import { Failure } from "./failure.ts"
+
+const closed = () => new Failure({ exit: "closed", message: "" })
+
+/** Writes to the standard output, as fast as it is read. Fails with `closed` if nobody reads it any more. */
+export const write = (text: string) =>
+  Stdio.Stdio.use((stdio) => Stream.run(Stream.make(text), Sink.mapError(stdio.stdout(), closed)))
+
+/** Writes texts one after the other. */
+export const writeAll = <E, R>(texts: Stream.Stream<string, E, R>) =>
+  Stdio.Stdio.use((stdio) => Stream.run(texts, Sink.mapError(stdio.stdout(), closed)))
+
+export const print = (...lines: ReadonlyArray<string>) => write(lines.map((line) => `${line}\n`).join(""))
+
+export const printJson = (value: unknown) => write(`${JSON.stringify(value, null, 2)}\n`)
+
+/** Tells the person something that is no part of the output. Nobody may be there to read it. */
+export const tell = (...lines: ReadonlyArray<string>) =>
+  Stdio.Stdio.use((stdio) =>
+    Effect.ignore(Stream.run(Stream.make(lines.map((line) => `${line}\n`).join("")), stdio.stderr()))
+  )
+
+/** Rows with columns below each other; the last one has no end. */
+export const table = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
+  const clean = rows.map((row) => row.map(escaped))
+  const widths = (clean[0] ?? []).map((_, column) => Math.max(...clean.map((row) => (row[column] ?? "").length)))
+  return clean.map((row) =>
+    row
+      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+      .join("  ")
+      .trimEnd()
+  )
+}
+
+/** A time as people say it, from milliseconds. */
+export const ago = (millis: number): string => {
+  const minutes = Math.floor(millis / 60_000)
+  if (minutes < 1) return "now"
+  if (minutes < 60) return `${minutes} min ago`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`
+}

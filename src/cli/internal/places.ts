@@ -1,0 +1,32 @@
+/** The folders of the program, as the XDG base directories have them. */
+import { homedir } from "node:os"
+import { isAbsolute, join, resolve } from "node:path"
+
+/** A folder of the environment; one that is not absolute counts as not set, as the specification says. */
+const xdg = (variable: string, otherwise: string): string => {
+  const value = process.env[variable] ?? ""
+  return isAbsolute(value) ? value : join(homedir(), otherwise)
+}
+
+/**
+ * - `config`: what the user wrote: settings, agents, skills, servers
+ * - `data`: what the program keeps: sessions, credentials, memory, files of threads
+ * - `project`: the folder that the agent works in
+ */
+export interface Places {
+  readonly config: string
+  readonly data: string
+  readonly project: string
+}
+
+export const placesOf = (project: string): Places => ({
+  config: join(xdg("XDG_CONFIG_HOME", ".config"), "deepagents"),
+  data: join(xdg("XDG_DATA_HOME", ".local/share"), "deepagents"),
+  project: resolve(project)
+})
+
+export const userSettings = ({ config }: Places): string => join(config, "config.json")
+export const projectSettings = ({ project }: Places): string => join(project, ".deepagents", "config.json")
+export const userServers = ({ config }: Places): string => join(config, "mcp.json")
+export const sessionsFile = ({ data }: Places): string => join(data, "sessions.db")
+export const trustFile = ({ config }: Places): string => join(config, "trusted.json")

@@ -1,0 +1,195 @@
+/** The chat as lines: what is said is a line, and so is each answer to a question. */
+import { createInterface } from "node:readline"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Semaphore from "effect/Semaphore"
+import * as Agent from "../../../core/Agent.ts"
+import * as Approval from "../../../core/Approval.ts"
+import { Backend } from "../../../core/Backend.ts"
+import * as Checkpoint from "../../../core/Checkpoint.ts"
+import { Journal } from "../../../core/Journal.ts"
+import type { Json } from "../../../core/Json.ts"
+import * as Message from "../../../core/Message.ts"
+import { SessionStore } from "../../../core/SessionStore.ts"
+import { loadThread, makeJournal } from "../../../sessions/SessionStore.ts"
+import { cut } from "../../../support/text.ts"
+import { automatic } from "../approvals/desk.ts"
+import * as Dialog from "../approvals/dialog.ts"
+import { answerOf, type Field, fieldsOf, read } from "../approvals/form.ts"
+import { likeOf, type Rule, ruleFor, wordsOf } from "../approvals/rules.ts"
+import { withImages } from "../chat/attach.ts"
+import type { Left, Options } from "../chat/options.ts"
+import { styleOf } from "../render/style.ts"
+import { cleanLine } from "../view/clean.ts"
+import { makePrinter, print } from "./printer.ts"
+
+/** Lines as they come in; `undefined` when there are none any more. */
+const lines = Effect.gen(function* () {
+  const queue = yield* Queue.unbounded<string | undefined>()
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const reader = createInterface({ input: process.stdin, terminal: false })
+      reader.on("line", (line) => Queue.offerUnsafe(queue, line))
+      reader.on("close", () => Queue.offerUnsafe(queue, undefined))
+      return reader
+    }),
+    (reader) => Effect.sync(() => reader.close())
+  )
+  let isOver = false
+  return Effect.suspend(() =>
+    isOver
+      ? Effect.undefined
+      : Effect.map(Queue.take(queue), (line) => {
+          isOver = line === undefined
+          return line
+        })
+  )
+})
+
+/** Chats by lines, until there are none any more or `/quit`. */
+export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> & { readonly colours: boolean }) {
+  const store = yield* SessionStore
+  const backend = yield* Backend
+  const readLine = yield* lines
+  const style = styleOf(options.colours)
+  const write = (text: string): void => {
+    process.stdout.write(text)
+  }
+  const say = (line: string): void => write(`${line}\n`)
+  const printer = makePrinter({ write, columns: process.stdout.columns ?? 100, colours: options.colours })
+  let rules: ReadonlyArray<Rule> = []
+
+  /** A choice by its number; `undefined` at the end of input. */
+  const number = Effect.fnUntraced(function* (choices: ReadonlyArray<string>) {
+    for (const [index, choice] of choices.entries()) say(`  ${index + 1}. ${choice}`)
+    for (;;) {
+      write(`1-${choices.length}: `)
+      const line = yield* readLine
+      if (line === undefined) return undefined
+      const index = Number(line.trim()) - 1
+      if (Number.isInteger(index) && index >= 0 && index < choices.length) return index
+      say("Write one of the numbers.")
+    }
+  })
+
+  const approve = Effect.fnUntraced(function* (request: Approval.Request) {
+    const like = ruleFor(request, likeOf(request))
+    const given = [
+      ["approve", "yes"],
+      ["reject", "no"],
+      ["approve", `always: ${wordsOf(like)}`]
+    ] as const
+    const choices = given.filter(([choice]) => request.allow.includes(choice))
+    const chosen = choices[(yield* number(choices.map(([, words]) => words))) ?? -1]
+    if (chosen === undefined) return Approval.reject(request, "Nobody answered.")
+    if (chosen[1] === "no") {
+      write("why not (a line, may be empty): ")
+      const reason = (yield* readLine)?.trim()
+      return Approval.reject(request, reason === "" ? undefined : reason)
+    }
+    if (chosen[1] !== "yes") rules = [...rules, like]
+    return Approval.approve(request)
+  })
+
+  const field = Effect.fnUntraced(function* (one: Field) {
+    say(`${one.label}${one.isRequired ? "" : " (an empty line skips it)"}`)
+    if (one.kind === "one" || one.kind === "boolean") {
+      const index = yield* number(one.options)
+      return index === undefined ? undefined : one.kind === "boolean" ? index === 0 : (one.options[index] ?? "")
+    }
+    if (one.kind === "many")
+      say(`${one.options.map((option, index) => `${index + 1}. ${option}`).join("  ")} (numbers)`)
+    for (;;) {
+      write("> ")
+      const line = yield* readLine
+      if (line === undefined || (line.trim() === "" && !one.isRequired)) return undefined
+      if (one.kind === "many") {
+        return line.split(/[\s,]+/).flatMap((word) => one.options[Number(word) - 1] ?? [])
+      }
+      const answer = read(one, line, Dialog.json)
+      if ("value" in answer) return answer.value
+      say(answer.problem)
+    }
+  })
+
+  const fill = Effect.fnUntraced(function* (request: Approval.Request) {
+    const fields = fieldsOf(request.answer ?? {}, cleanLine(request.description))
+    const values = new Map<string, Json>()
+    for (const one of fields) {
+      const value: Json | undefined = yield* field(one)
+      if (value !== undefined) values.set(one.id, value)
+      else if (one.isRequired) return Approval.reject(request, "The user gave no answer.")
+    }
+    return Approval.respond(request, answerOf(fields, values))
+  })
+
+  const lock = yield* Semaphore.make(1)
+  const decide = (request: Approval.Request): Effect.Effect<Approval.Decision> =>
+    lock.withPermit(
+      Effect.gen(function* () {
+        const decided = automatic(request, options.mode ?? "ask", rules)
+        if (decided !== undefined) return decided
+        for (const line of Dialog.announcement(request, style)) say(line)
+        const decision = yield* Dialog.isForm(request) ? fill(request) : approve(request)
+        return options.principal === undefined
+          ? decision
+          : Approval.decidedBy(decision, request, { by: options.principal })
+      })
+    )
+
+  const turn = (input: Agent.Input) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const handle = yield* Agent.start(options.setup.agent, input, { threadId: options.threadId })
+        yield* print(handle.events, printer, say)
+        const exit = yield* Effect.exit(handle.await)
+        if (Exit.isFailure(exit) && printer.view().runId === undefined) say(`failed: ${Cause.pretty(exit.cause)}`)
+      })
+    ).pipe(
+      Effect.provide(Layer.succeed(Approval.Approvals, { decide })),
+      Effect.provideService(Journal, makeJournal(store, { parts: true })),
+      Effect.provideService(Backend, backend)
+    )
+
+  const told = Effect.fnUntraced(function* (input: string | Message.HumanMessage) {
+    const text = typeof input === "string" ? input : Message.text(input)
+    const metadata = { title: cut(cleanLine(text), 80), agent: options.setup.name, folder: options.folder ?? "" }
+    yield* Effect.catchIf(
+      Effect.asVoid(store.create({ threadId: options.threadId, metadata })),
+      (error) => error.reason._tag === "AlreadyExists",
+      () => Effect.void
+    )
+    yield* turn(typeof input === "string" ? yield* withImages(input, Message.makeId()) : input)
+  })
+
+  const heard = Effect.fnUntraced(function* (line: string) {
+    const [, name = "", argument = ""] = /^\/([\w:-]+)\s*([^]*)$/.exec(line) ?? []
+    if (name === "") return yield* told(line)
+    const own = options.commands?.find((one) => one.name === name)
+    if (own === undefined)
+      return say(`In this mode there are /quit${(options.commands ?? []).map((one) => `, /${one.name}`).join("")}.`)
+    const answer = yield* Effect.result(own.run(argument))
+    if (answer._tag === "Failure") return say(`failed: ${answer.failure.message}`)
+    if (answer.success._tag === "Send") return yield* told(answer.success.input)
+    printer.parts([{ kind: "text", markdown: answer.success.markdown }])
+  })
+
+  if (options.resumes === true) {
+    const { checkpoint, ended } = yield* loadThread(store, options.threadId)
+    say(`resumed: ${options.threadId}, ${checkpoint?.messages.length ?? 0} messages`)
+    if (ended === undefined && checkpoint !== undefined) yield* turn(Checkpoint.resume(undefined))
+  }
+  if (options.first !== undefined) yield* told(options.first)
+  for (;;) {
+    write("> ")
+    const line = (yield* readLine)?.trim()
+    if (line === undefined || line === "/quit" || line === "/exit") break
+    if (line !== "") yield* heard(line)
+  }
+  const again = options.resumeCommand?.(options.threadId)
+  if (again !== undefined) say(again)
+  return { threadId: options.threadId } satisfies Left
+}, Effect.scoped)

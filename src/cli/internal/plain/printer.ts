@@ -1,0 +1,78 @@
+/** Runs as lines that are only appended: for pipes, dumb terminals and screen readers. */
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
+import type { AgentEvent } from "../../../core/AgentEvent.ts"
+import * as View from "../../View.ts"
+import { partLines } from "../render/part.ts"
+import { styleOf } from "../render/style.ts"
+import { plural } from "../render/words.ts"
+
+export interface Printer {
+  readonly event: (event: AgentEvent) => void
+  readonly parts: (parts: ReadonlyArray<View.Part>) => void
+  readonly view: () => View.View
+}
+
+/** Signs are words here: a screen reader reads them all. */
+const spoken = (line: string): string =>
+  line
+    .replace(/^✓ /, "done: ")
+    .replace(/^✗ /, "failed: ")
+    .replace(/^↻ /, "")
+    .replace(/^∴ /, "")
+    .replace(/^ {2}[✓✗✎·] /, "  ")
+
+export const makePrinter = (options: {
+  readonly write: (text: string) => void
+  readonly columns: number
+  readonly colours: boolean
+  /** Leaves out everything but the answer. */
+  readonly answerOnly?: boolean | undefined
+  /** The person's words are on the screen already. */
+  readonly echoes?: boolean | undefined
+}): Printer => {
+  const surface = { columns: options.columns, style: styleOf(options.colours), highlight: undefined }
+  let view = View.empty
+  const isShown = ({ kind }: View.Part): boolean =>
+    options.answerOnly === true ? kind === "text" || kind === "code" : kind !== "user" || options.echoes === true
+  const print = (parts: ReadonlyArray<View.Part>): void => {
+    for (const part of parts.filter(isShown)) {
+      for (const line of partLines(part, surface)) options.write(`${spoken(line)}\n`)
+    }
+  }
+  return {
+    event: (event) => {
+      const [next, parts] = View.reduce(view, event)
+      view = next
+      print(parts)
+    },
+    parts: print,
+    view: () => view
+  }
+}
+
+/** Time after which a silent run says that it is at work. */
+const every = "30 seconds"
+
+/**
+ * Prints the events of a run as lines, and says now and then that it is still at work; gives the view that it came to.
+ * Nothing that is printed is ever taken back.
+ */
+export const print = Effect.fnUntraced(function* <E, R>(
+  events: Stream.Stream<AgentEvent, E, R>,
+  printer: Printer,
+  still: (words: string) => void
+) {
+  let seen = -1
+  const remind = Effect.sync(() => {
+    const { calls, lastAt, subagents } = printer.view()
+    if (lastAt === seen)
+      still(`still working: ${plural(calls.length, "call")}, ${plural(subagents.length, "sub-agent")}`)
+    seen = lastAt
+  })
+  const reminder = yield* Effect.forkChild(Effect.forever(Effect.andThen(Effect.sleep(every), remind)))
+  yield* Stream.runForEach(events, (event) => Effect.sync(() => printer.event(event)))
+  yield* Fiber.interrupt(reminder)
+  return printer.view()
+})

@@ -1,0 +1,181 @@
+import { openText } from "../../View.ts"
+/** The live part of the screen, from top to bottom; always shorter than the screen. */
+import { renderLive, type Surface } from "../markdown/markdown.ts"
+import type { View } from "../view/model.ts"
+import { fit } from "./style.ts"
+import { count, duration, money, plural } from "./words.ts"
+
+/** Something that a person said and that waits for its turn. */
+export interface Queued {
+  readonly kind: "steer" | "followUp"
+  readonly text: string
+}
+
+export interface Caret {
+  readonly row: number
+  readonly column: number
+}
+
+/** Things shown beside the view. `panel` is a question, a menu or a list, as lines. */
+export interface Around {
+  readonly now: number
+  readonly frame: number
+  readonly isPlanOpen: boolean
+  readonly queue: ReadonlyArray<Queued>
+  readonly panel: ReadonlyArray<string>
+  readonly editor: ReadonlyArray<string>
+  readonly caret: Caret
+  readonly hints: string
+  readonly facts: ReadonlyArray<string>
+}
+
+export interface Frame {
+  readonly lines: ReadonlyArray<string>
+  readonly caret: Caret
+}
+
+const spinner = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
+
+const boxes: { readonly [status: string]: string } = { pending: "☐", in_progress: "▸", completed: "☑", cancelled: "☒" }
+
+/** Seconds of silence after which it is said. */
+const silent = 10
+
+const most = { calls: 5, subagents: 6, plan: 8, queue: 3 } as const
+
+const more = (left: number, dim: (text: string) => string): ReadonlyArray<string> =>
+  left > 0 ? [dim(`  … ${left} more`)] : []
+
+const since = (now: number, at: number): string => duration(Math.max(0, Math.floor((now - at) / 1_000) * 1_000))
+
+const work = (view: View, around: Around, { style }: Surface): ReadonlyArray<string> => {
+  const { now } = around
+  // Calls of sub-agents are shown on their lines.
+  const own = view.calls.filter(({ key }) => key.startsWith(`${view.runId}/`))
+  const calls = own.slice(0, most.calls).flatMap((call) => {
+    const last = call.output.split("\n").at(-1) ?? ""
+    const head = call.isWritten ? `${style.bold(call.name)} ${call.gist}` : `${style.bold(call.name)} ${style.dim("…")}`
+    return [
+      `${style.yellow("●")} ${head} ${style.dim(since(now, call.startedAt))}`,
+      ...(last === "" ? [] : [style.dim(`  ${last}`)])
+    ]
+  })
+  const subagents = view.subagents.slice(0, most.subagents).map((agent) => {
+    const facts = `${plural(agent.calls, "call")} · ${count(agent.tokens)} tokens · ${since(now, agent.startedAt)}`
+    return `${style.magenta("◆")} ${style.bold(agent.path.join(" › "))} ${style.dim(facts)} ${agent.last === "" ? agent.task : agent.last}`
+  })
+  return [
+    ...calls,
+    ...more(own.length - most.calls, style.dim),
+    ...subagents,
+    ...more(view.subagents.length - most.subagents, style.dim)
+  ]
+}
+
+const plan = (view: View, { isPlanOpen }: Around, { style }: Surface): ReadonlyArray<string> => {
+  const { todos } = view
+  if (todos.length === 0) return []
+  const done = todos.filter(({ status }) => status === "completed").length
+  const current = todos.find(({ status }) => status === "in_progress")
+  if (done === todos.length && !isPlanOpen) return []
+  const head = `${style.dim(`plan ${done}/${todos.length}`)}${current === undefined ? "" : ` · ${current.content}`}`
+  if (!isPlanOpen) return [head]
+  const first = Math.max(
+    0,
+    Math.min(todos.length - most.plan, (current === undefined ? 0 : todos.indexOf(current)) - 2)
+  )
+  const shown = todos.slice(first, first + most.plan)
+  return [
+    style.dim(`plan ${done}/${todos.length}`),
+    ...shown.map(
+      ({ content, status }) => `${boxes[status] ?? "·"} ${status === "completed" ? style.dim(content) : content}`
+    ),
+    ...more(todos.length - first - shown.length, style.dim)
+  ]
+}
+
+const tasks = (view: View, { style }: Surface): ReadonlyArray<string> => {
+  const open = view.tasks.filter(({ status }) => status === "running" || status === "suspended")
+  return open.length === 0
+    ? []
+    : [
+        `${style.dim("in the background:")} ${open.map(({ agent, id, status, task }) => `${id} ${agent} ${style.dim(status)} ${task}`).join(" · ")}`
+      ]
+}
+
+const status = (view: View, around: Around, { style }: Surface): ReadonlyArray<string> => {
+  if (view.status === "idle") return []
+  const { frame, now } = around
+  const quiet = Math.floor((now - view.lastAt) / 1_000)
+  const isAlone = view.calls.length === 0 && view.subagents.length === 0 && view.pending.length === 0
+  const doing =
+    view.pending.length > 0
+      ? "waits for you"
+      : view.thinking !== undefined
+        ? `thinks · ${count(view.thinking.characters)} characters`
+        : view.calls.length > 0 || view.subagents.length > 0
+          ? "works"
+          : view.text.tail !== "" || view.text.lines.length > 0
+            ? "writes"
+            : "waits for the model"
+  const mark = view.pending.length > 0 ? "?" : (spinner[frame % spinner.length] ?? "")
+  const late = isAlone && quiet >= silent ? style.yellow(` · no word from the model for ${quiet} s`) : ""
+  return [`${style.cyan(mark)} ${doing} ${style.dim(since(now, view.startedAt))}${late}`]
+}
+
+const queued = ({ queue }: Around, { style }: Surface): ReadonlyArray<string> => [
+  ...queue
+    .slice(0, most.queue)
+    .map(({ kind, text }) =>
+      style.dim(`${kind === "steer" ? "↳ will be told" : "⇥ queued"}: ${text.replaceAll("\n", " ")}`)
+    ),
+  ...more(queue.length - most.queue, style.dim)
+]
+
+/** Share of the model's window that is full. */
+export const contextOf = ({ context }: View): string | undefined =>
+  context === undefined
+    ? undefined
+    : context.window === undefined
+      ? `${count(context.total)} tokens`
+      : `${Math.round((100 * context.total) / context.window)} % of ${count(context.window)}`
+
+const footer = (view: View, { facts, hints }: Around, { columns, style }: Surface): string => {
+  const cost = view.total.cost ?? (view.usage.cost === undefined ? undefined : view.usage.cost)
+  const parts = [...facts, contextOf(view), cost === undefined ? undefined : money(cost)].filter(
+    (part) => part !== undefined && part !== ""
+  )
+  const line = parts.join(" · ")
+  return style.dim(fit(hints === "" ? line : `${line} · ${hints}`, columns))
+}
+
+/** The end of the text that is being written. */
+const tail = (view: View, rows: number, surface: Surface): ReadonlyArray<string> => {
+  const text = openText(view)
+  if (text === "" || rows <= 0) return []
+  const lines = renderLive(text, { ...surface, columns: Math.min(surface.columns, 120), highlight: undefined })
+  const shown = lines.slice(-rows)
+  return shown.length === lines.length
+    ? lines
+    : [surface.style.dim(`… ${lines.length - shown.length + 1} lines above`), ...shown.slice(1)]
+}
+
+/** Everything that still changes. No line is wider than `columns`; there are at most `rows` of them. */
+export const frameOf = (view: View, around: Around, surface: Surface, rows: number): Frame => {
+  const { columns } = surface
+  const cut = (lines: ReadonlyArray<string>): ReadonlyArray<string> => lines.map((line) => fit(line, columns))
+  const bottom = [...cut(around.panel), ...around.editor, footer(view, around, surface)]
+  const middle = cut([
+    ...work(view, around, surface),
+    ...tasks(view, surface),
+    ...plan(view, around, surface),
+    ...status(view, around, surface),
+    ...queued(around, surface)
+  ])
+  const room = Math.max(0, rows - bottom.length)
+  const kept = middle.slice(Math.max(0, middle.length - room))
+  const top = tail(view, Math.min(room - kept.length, rows - 8), surface)
+  const lines = [...top, ...kept, ...bottom].slice(-rows)
+  const row = lines.length - 1 - around.editor.length + around.caret.row
+  return { lines, caret: { row: Math.max(0, row), column: Math.min(around.caret.column, columns) } }
+}

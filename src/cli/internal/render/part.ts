@@ -1,0 +1,142 @@
+import { totalTokens } from "../../../core/Usage.ts"
+import { listing, render, type Surface } from "../markdown/markdown.ts"
+/** Finished parts as lines, which are appended to the terminal's scrollback and never touched again. */
+import type { Part } from "../view/model.ts"
+import { fit, type Style, wrap } from "./style.ts"
+import { count, duration, money } from "./words.ts"
+
+/** Lines of prose are no longer than can be read. */
+const readable = 120
+
+/** Lines of a change that are shown at once; `Ctrl+O` shows all of it. */
+const shownDiff = 40
+
+/** The colours of a change, line by line; not broken, so that it can be copied. */
+const diffLines = (diff: string, style: Style): ReadonlyArray<string> =>
+  diff
+    .split("\n")
+    .map((line) =>
+      line.startsWith("+")
+        ? style.green(line)
+        : line.startsWith("-")
+          ? style.red(line)
+          : line.startsWith("@@")
+            ? style.cyan(line)
+            : style.dim(line)
+    )
+
+const bounded = (lines: ReadonlyArray<string>, most: number, style: Style): ReadonlyArray<string> =>
+  lines.length <= most ? lines : [...lines.slice(0, most), style.dim(`… ${lines.length - most} more lines (Ctrl+O)`)]
+
+/** The last lines of what went wrong. */
+const shownError = 6
+
+const tool = (part: Extract<Part, { readonly kind: "tool" }>, columns: number, style: Style): ReadonlyArray<string> => {
+  const { diff, gist, isError, millis, name, output, summary } = part
+  const mark = isError ? style.red("✗") : style.green("✓")
+  const time = millis >= 1_000 ? ` · ${duration(millis)}` : ""
+  const said = isError ? style.red(summary) : style.dim(summary)
+  const head = fit(`${mark} ${style.bold(name)} ${gist}`.trimEnd(), columns)
+  const below = fit(`  ${said}${style.dim(time)}`, columns)
+  const more = isError
+    ? output
+        .trimEnd()
+        .split("\n")
+        .slice(1, shownError)
+        .map((line) => fit(style.dim(`  ${line}`), columns))
+    : []
+  return [
+    head,
+    ...(summary === "" && time === "" ? [] : [below]),
+    ...more,
+    ...(diff === undefined ? [] : bounded(diffLines(diff.trimEnd(), style), shownDiff, style))
+  ]
+}
+
+const ends: { readonly [reason: string]: string } = {
+  maxRounds: "stopped: the limit of rounds was reached",
+  duplicateRounds: "stopped: the model went in circles",
+  stopCondition: "stopped by a condition",
+  suspended: "waits for a decision",
+  refused: "refused",
+  length: "cut off: the answer was too long",
+  failed: "failed",
+  interrupted: "interrupted"
+}
+
+const usageOf = (part: Extract<Part, { readonly kind: "turnEnd" }>): string => {
+  const { millis, stopReason, usage } = part
+  const said =
+    ends[stopReason] ?? (stopReason.startsWith("budget:") ? `stopped: ${stopReason.slice(7)} budget spent` : "")
+  return [
+    ...(said === "" ? [] : [said]),
+    duration(millis),
+    `${count(usage.inputTokens)} in, ${count(usage.outputTokens)} out`,
+    ...(usage.cost === undefined ? [] : [money(usage.cost)])
+  ].join(" · ")
+}
+
+/** Lines of a part at this width. Listings, commands and changes may be longer: the terminal breaks them softly. */
+export const partLines = (part: Part, surface: Surface): ReadonlyArray<string> => {
+  const { style } = surface
+  const columns = surface.columns
+  const prose = { ...surface, columns: Math.min(columns, readable) }
+  switch (part.kind) {
+    case "user": {
+      const chips = part.attachments === 0 ? [] : [style.dim(`  [${part.attachments} attached]`)]
+      const lines = part.text.split("\n").flatMap((line) => wrap(line, Math.max(10, prose.columns - 2)))
+      return ["", ...lines.map((line, index) => style.bold(`${index === 0 ? "› " : ""}${line}`)), ...chips, ""]
+    }
+    case "text":
+      return [...render(part.markdown, prose), ""]
+    case "code":
+      return [
+        ...(part.isFirst && part.language !== "" ? [style.dim(part.language)] : []),
+        ...listing(part.text, part.language, surface),
+        ...(part.more ? [] : [""])
+      ]
+    case "thinking":
+      return [style.dim(`∴ thought for ${duration(part.millis)}, ${count(part.characters)} characters`)]
+    case "tool":
+      return tool(part, columns, style)
+    case "subagent": {
+      const { calls, millis, outcome, path, task, usage } = part
+      const mark = outcome === "completed" ? style.green("✓") : style.red("✗")
+      const facts = `${calls} calls · ${count(totalTokens(usage))} tokens · ${duration(millis)}${outcome === "completed" ? "" : ` · ${outcome}`}`
+      return [fit(`${mark} ${style.bold(path.join(" › "))} ${task}`, columns), fit(style.dim(`  ${facts}`), columns)]
+    }
+    case "decision":
+      return [fit(style.dim(`  ${said(part.decision)} ${part.toolName}`), columns)]
+    case "note": {
+      const mark = part.level === "error" ? style.red : part.level === "warning" ? style.yellow : style.dim
+      return wrap(part.text, prose.columns).map((line) => mark(line))
+    }
+    case "sources":
+      return [
+        ...part.sources.flatMap(({ number, title, url }) =>
+          wrap(
+            `[${number}] ${style.link(title, url)}${url === "" || url === title ? "" : ` ${style.dim(url)}`}`,
+            prose.columns
+          )
+        ),
+        ""
+      ]
+    case "turnEnd":
+      return [...wrap(usageOf(part), prose.columns).map((line) => style.dim(line)), ""]
+  }
+}
+
+const said = (decision: string): string => {
+  switch (decision) {
+    case "approve":
+      return "✓ approved:"
+    case "edit":
+      return "✎ approved with other arguments:"
+    case "reject":
+      return "✗ rejected:"
+    case "respond":
+      return "✓ answered:"
+    default:
+      return "· no longer asked:"
+  }
+}

@@ -1,0 +1,121 @@
+/** Colours and widths of lines for a terminal. */
+import stringWidth from "string-width"
+import wrapAnsi from "wrap-ansi"
+
+/** Marks of texts; every mark is the identity where there are no colours. */
+export interface Style {
+  readonly bold: (text: string) => string
+  readonly dim: (text: string) => string
+  readonly italic: (text: string) => string
+  readonly underline: (text: string) => string
+  readonly inverse: (text: string) => string
+  readonly red: (text: string) => string
+  readonly green: (text: string) => string
+  readonly yellow: (text: string) => string
+  readonly blue: (text: string) => string
+  readonly magenta: (text: string) => string
+  readonly cyan: (text: string) => string
+  /** A link that can be clicked where the terminal knows how, and reads as `label` elsewhere. */
+  readonly link: (label: string, url: string) => string
+}
+
+/** Colours by their codes of the terminal's own palette; a theme without one leaves the text as it is. */
+type Palette = Readonly<Record<"red" | "green" | "yellow" | "blue" | "magenta" | "cyan", number | undefined>>
+
+const plain: Palette = {
+  red: undefined,
+  green: undefined,
+  yellow: undefined,
+  blue: undefined,
+  magenta: undefined,
+  cyan: undefined
+}
+
+/** `bright` is for dark backgrounds on which blue and red can't be read; `mono` is bold, dim and underlined only. */
+const palettes = {
+  auto: { red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 },
+  bright: { red: 91, green: 92, yellow: 93, blue: 94, magenta: 95, cyan: 96 },
+  mono: plain,
+  none: plain
+} as const satisfies { readonly [name: string]: Palette }
+
+export type Theme = keyof typeof palettes
+
+export const themes: ReadonlyArray<Theme> = ["auto", "bright", "mono", "none"]
+
+const same = (text: string): string => text
+
+/** Web addresses that may be put behind a text. */
+const linkable = /^(?:https?|file):[\x21-\x7e]+$/
+
+/** A theme may change meanwhile: it is asked for each time. */
+export const styleOf = (hasColours: boolean, theme: () => Theme = () => "auto"): Style => {
+  const marked = (text: string, on: number, off: number): string => `\u001b[${on}m${text}\u001b[${off}m`
+  const mark = (on: number, off: number) =>
+    hasColours ? (text: string) => (theme() === "none" ? text : marked(text, on, off)) : same
+  const colour = (name: keyof Palette) =>
+    hasColours
+      ? (text: string) => {
+          const code = palettes[theme()][name]
+          return code === undefined ? text : marked(text, code, 39)
+        }
+      : same
+  return {
+    bold: mark(1, 22),
+    dim: mark(2, 22),
+    italic: mark(3, 23),
+    underline: mark(4, 24),
+    inverse: mark(7, 27),
+    red: colour("red"),
+    green: colour("green"),
+    yellow: colour("yellow"),
+    blue: colour("blue"),
+    magenta: colour("magenta"),
+    cyan: colour("cyan"),
+    link: (label, url) =>
+      hasColours && theme() !== "none" && linkable.test(url)
+        ? `\u001b]8;;${url}\u001b\\${label}\u001b]8;;\u001b\\`
+        : label
+  }
+}
+
+const ascii = /^[\x20-\x7e]*$/
+
+/** Columns that a line takes. */
+export const widthOf = (line: string): number => (ascii.test(line) ? line.length : stringWidth(line))
+
+/** Breaks a line at words, to so many columns. */
+export const wrap = (text: string, columns: number): ReadonlyArray<string> =>
+  widthOf(text) <= columns ? [text] : wrapAnsi(text, Math.max(1, columns), { hard: true, trim: true }).split("\n")
+
+const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" })
+// oxlint-disable-next-line no-control-regex
+const ends = /^\u001b\[(?:2[2-9]|39|0)m$/
+// oxlint-disable-next-line no-control-regex
+const escapes = /(\u001b\[[0-9;]*m|\u001b\]8;;[^\u001b]*\u001b\\)/
+
+/** The beginning of a line that fits, with a mark if that is not all. Its colours end with it. */
+export const fit = (line: string, columns: number): string => {
+  if (widthOf(line) <= columns) return line
+  let room = columns - 1
+  let out = ""
+  let isOver = false
+  for (const [index, piece] of line.split(escapes).entries()) {
+    if (index % 2 === 1) {
+      // What was begun is ended.
+      if (!isOver || piece.endsWith(";;\u001b\\") || ends.test(piece)) out += piece
+      continue
+    }
+    if (isOver) continue
+    for (const { segment } of segments.segment(piece)) {
+      room -= widthOf(segment)
+      if (room < 0) {
+        isOver = true
+        out += "…"
+        break
+      }
+      out += segment
+    }
+  }
+  return out
+}

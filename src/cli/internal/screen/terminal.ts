@@ -1,0 +1,86 @@
+/** The terminal of the process: keys as they come in, and how it is left. */
+import { setKittyProtocolActive } from "@earendil-works/pi-tui/dist/keys.js"
+import { StdinBuffer } from "@earendil-works/pi-tui/dist/stdin-buffer.js"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Output } from "./screen.ts"
+
+export interface Listener {
+  readonly onKey: (data: string) => void
+  readonly onPaste: (text: string) => void
+  readonly onResize: () => void
+  readonly onFocus: (isFocused: boolean) => void
+}
+
+export interface Terminal extends Output {
+  /** Takes the terminal over, until the scope is closed. */
+  readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
+  /** Runs something that has the terminal for itself. */
+  readonly lend: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+}
+
+/** Bracketed paste, focus events, and keys that can be told apart where the terminal knows how. */
+const on = "\u001b[?2004h\u001b[?1004h\u001b[>1u\u001b[?u"
+const off = "\u001b[<u\u001b[?1004l\u001b[?2004l\u001b[?25h"
+
+// oxlint-disable-next-line no-control-regex
+const knowsKeys = /^\u001b\[\?\d+u$/
+
+/** The terminal that the process was started in. */
+export const processTerminal = (): Terminal => {
+  const { stdin, stdout } = process
+  const raw = (isRaw: boolean): void => {
+    if (stdin.isTTY) stdin.setRawMode(isRaw)
+  }
+  const enter = (): void => {
+    raw(true)
+    stdin.resume()
+    stdout.write(on)
+  }
+  const exit = (): void => {
+    stdout.write(off)
+    raw(false)
+    stdin.pause()
+  }
+  return {
+    write: (text) => {
+      stdout.write(text)
+    },
+    columns: () => stdout.columns ?? 80,
+    rows: () => stdout.rows ?? 24,
+    listen: ({ onFocus, onKey, onPaste, onResize }) =>
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          const buffer = new StdinBuffer()
+          buffer.on("data", (data) => {
+            if (knowsKeys.test(data)) return setKittyProtocolActive(data !== "\u001b[?0u")
+            if (data === "\u001b[I" || data === "\u001b[O") return onFocus(data === "\u001b[I")
+            onKey(data)
+          })
+          buffer.on("paste", onPaste)
+          const feed = (data: string): void => buffer.process(data)
+          // A character may come in two chunks.
+          stdin.setEncoding("utf8")
+          stdin.on("data", feed)
+          stdout.on("resize", onResize)
+          // Whatever ends the process, the shell gets its terminal back.
+          process.on("exit", exit)
+          enter()
+          return () => {
+            process.off("exit", exit)
+            stdout.off("resize", onResize)
+            stdin.off("data", feed)
+            buffer.destroy()
+            exit()
+          }
+        }),
+        (release) => Effect.sync(release)
+      ),
+    lend: (work) =>
+      Effect.acquireUseRelease(
+        Effect.sync(exit),
+        () => work,
+        () => Effect.sync(enter)
+      )
+  }
+}

@@ -1,0 +1,52 @@
+/** Signing in to servers: at a terminal by a page, in a run by the tokens that were kept. */
+import type { NodeServices } from "@effect/platform-node/NodeServices"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Stdio from "effect/Stdio"
+import * as McpOAuth from "../../mcp/McpOAuth.ts"
+import * as CredentialKey from "../../stores/CredentialKey.ts"
+import * as CredentialStore from "../../stores/CredentialStore.ts"
+import * as Storage from "../../stores/Storage.ts"
+import { loopback } from "../../support/loopback.ts"
+import type { Redirect } from "../../support/redirect.ts"
+import { visible } from "../../support/untrusted.ts"
+import { credentials, hasKept } from "./credentials.ts"
+import { type Failure, layerOrFail } from "./failure.ts"
+import { tell } from "./output.ts"
+import type { Places } from "./places.ts"
+
+/** Authorisation of servers that are reached by HTTP. */
+export type Authorization<E = never> = Layer.Layer<never, E, NodeServices>
+
+const shared = { tenant: "mcp", clientName: "deepagents" }
+
+/** Nobody is sent to a page in the middle of a run. */
+const nowhere: Redirect = { open: () => Effect.fail("it wants a sign-in; see deepagents mcp login") }
+
+/** A store without anything in it. */
+const nothing = CredentialStore.layer.pipe(Layer.provide([Storage.layerMemory, CredentialKey.layerRandom]), Layer.orDie)
+
+/** The keychain is not asked before something was ever kept. A store that can't be opened has no tokens. */
+export const keptTokens = (places: Places): Authorization =>
+  Layer.unwrap(
+    Effect.map(hasKept(places), (isThere) =>
+      McpOAuth.layer({ ...shared, redirect: nowhere, open: () => Effect.void }).pipe(
+        Layer.provide(isThere ? Layer.catch(credentials(places), () => nothing) : nothing)
+      )
+    )
+  )
+
+/** Shows the page to the person, and keeps the tokens. */
+export const signingIn = (places: Places): Authorization<Failure> =>
+  Layer.unwrap(
+    Effect.map(Effect.context<Stdio.Stdio>(), (context) =>
+      McpOAuth.layer({
+        ...shared,
+        redirect: loopback,
+        open: ({ origin, server, url }) =>
+          tell(`Sign in to ${visible(server)} at ${visible(origin)}, within 5 minutes:`, "", visible(url), "").pipe(
+            Effect.provideContext(context)
+          )
+      }).pipe(Layer.provide(layerOrFail("failed")(credentials(places))))
+    )
+  )

@@ -1,0 +1,65 @@
+/** Commands that look at files, by the backend of the agent. */
+import * as Effect from "effect/Effect"
+import * as TextDiff from "effect/TextDiff"
+import type * as Backend from "../../../core/Backend.ts"
+import { problem, type Room, said } from "../chat/room.ts"
+import { clean, cleanLine } from "../view/clean.ts"
+
+const text = (bytes: Uint8Array | undefined): string => (bytes === undefined ? "" : new TextDecoder().decode(bytes))
+
+/** The longest text that is compared, in characters. */
+const comparable = 1_000_000
+
+/** Difference of a file from what it was before a turn: as it was changed, or as taking it back would change it. */
+export const fileDiff = (
+  backend: Backend.Service,
+  path: string,
+  was: Uint8Array | undefined,
+  isKnown: boolean,
+  direction: "forth" | "back"
+): Effect.Effect<{ readonly path: string; readonly diff: string }> =>
+  Effect.map(backend.download([path]), ([found]) => {
+    const is = text(found?.ok === true ? found.value : undefined)
+    const before = text(was)
+    if (!isKnown || is.length + before.length > comparable) return { path, diff: "(too large to compare)" }
+    const [from, to] = direction === "forth" ? [before, is] : [is, before]
+    return {
+      path,
+      diff: from === to ? "(as it was)" : clean(TextDiff.unified(TextDiff.lines(from, to, { maxEdits: 400 })))
+    }
+  })
+
+export const diff = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
+  const files = new Map(
+    room.recorder
+      .turns()
+      .toReversed()
+      .flatMap(({ files: changed }) => [...changed])
+  )
+  if (files.size === 0) return yield* Effect.fail(problem("No file was changed by a tool in this chat."))
+  for (const file of files.values()) {
+    const one = yield* fileDiff(room.backend, file.path, file.was, file.isKnown, "forth")
+    room.ui.parts([
+      { kind: "tool", name: "diff", gist: one.path, isError: false, summary: "", diff: one.diff, output: "", millis: 0 }
+    ])
+  }
+})
+
+export const files = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
+  const pattern = argument.trim()
+  const listing = pattern.includes("*")
+    ? yield* said(room.backend.glob({ pattern, limit: 200 }))
+    : yield* said(room.backend.ls(pattern === "" ? "/" : pattern))
+  const lines = listing.entries.map(({ kind, path }) => `${cleanLine(path)}${kind === "directory" ? "/" : ""}`)
+  room.ui.show(`\`\`\`\n${lines.length === 0 ? "(nothing)" : lines.join("\n")}\n\`\`\``)
+})
+
+export const read = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
+  const path = argument.trim()
+  if (path === "") return yield* Effect.fail(problem("Say which file: /read src/index.ts"))
+  const file = yield* said(room.backend.read(path))
+  if (file.kind === "binary") return yield* Effect.fail(problem(`${path} is no text (${file.mimeType})`))
+  room.ui.parts([
+    { kind: "code", language: path.split(".").at(-1) ?? "", text: clean(file.text), isFirst: true, more: false }
+  ])
+})

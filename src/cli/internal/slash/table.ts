@@ -1,0 +1,331 @@
+/** The slash commands of the chat, by the names that people know. */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Agent from "../../../core/Agent.ts"
+import * as Message from "../../../core/Message.ts"
+import { totalTokens } from "../../../core/Usage.ts"
+import * as View from "../../View.ts"
+import { wordsOf } from "../approvals/rules.ts"
+import type { Item } from "../chat/menu.ts"
+import type { Choice, Mode } from "../chat/options.ts"
+import { choose, historyOf, problem, type Room, said } from "../chat/room.ts"
+import { bindings, others } from "../input/keys.ts"
+import { contextOf } from "../render/live.ts"
+import { themes } from "../render/style.ts"
+import { count, duration, money } from "../render/words.ts"
+import * as Files from "./files.ts"
+import * as Threads from "./threads.ts"
+
+/** A command of the chat. `work` says that it takes a while, and what it does meanwhile. */
+export interface Builtin {
+  readonly name: string
+  readonly argument?: string
+  readonly about: string
+  readonly work?: string
+}
+
+export const builtins: ReadonlyArray<Builtin> = [
+  { name: "help", about: "the commands and the keys" },
+  { name: "agent", argument: "[name]", about: "talk to another agent" },
+  { name: "agents", about: "sub-agents and tasks at work" },
+  { name: "model", argument: "[name]", about: "go on with another model" },
+  { name: "provider", argument: "[name]", about: "go on with another provider's model" },
+  { name: "tools", about: "the tools of this agent" },
+  { name: "todos", about: "the plan" },
+  { name: "files", argument: "[folder or pattern]", about: "the files that the agent sees" },
+  { name: "read", argument: "<file>", about: "show a file" },
+  { name: "diff", about: "what the tools changed in this chat" },
+  { name: "undo", about: "take back the last turn: its words and its files" },
+  { name: "rewind", argument: "[turn]", about: "go back to an earlier turn" },
+  { name: "fork", argument: "[turn]", about: "go on in a copy of the conversation" },
+  { name: "tree", about: "all branches of the conversation" },
+  { name: "sessions", argument: "[id]", about: "go over to another conversation" },
+  { name: "save", argument: "<name>", about: "name this place of the conversation" },
+  { name: "history", about: "the whole conversation, in the pager" },
+  { name: "export", argument: "[file]", about: "write the conversation as Markdown" },
+  { name: "copy", argument: "[n]", about: "copy the last answer, or its nth listing" },
+  {
+    name: "compact",
+    argument: "[what matters]",
+    about: "put a summary in the place of the conversation",
+    work: "writes a summary"
+  },
+  { name: "context", about: "what fills the model's window" },
+  { name: "cost", about: "what was used, and what it cost" },
+  { name: "budget", about: "what a run may cost, and what this one has used" },
+  { name: "approve", argument: "[ask | auto-edit | plan]", about: "which calls ask you" },
+  { name: "permissions", argument: "[drop n]", about: "what you approved for good in this chat" },
+  { name: "status", about: "who talks, where, in which mode" },
+  { name: "theme", argument: "[name]", about: "the colours of this chat" },
+  { name: "keys", about: "the keys" },
+  { name: "clear", about: "begin a new conversation" },
+  { name: "quit", about: "leave; the conversation is kept" }
+]
+
+/** The commands of a chat as a menu shows them. */
+export const itemsOf = <E, R>({ commands = [] }: Room<E, R>["options"]): ReadonlyArray<Item> => {
+  const own = commands.map(({ argument, description, name }) => ({ name, argument, about: description }))
+  const names = new Set(own.map(({ name }) => name))
+  return [...own, ...builtins.filter(({ name }) => !names.has(name))].map(({ about, argument, name }) => ({
+    value: `/${name}`,
+    label: `/${name}`,
+    about: `${argument === undefined ? "" : `${argument} · `}${View.harmless(about, { oneLine: true })}`,
+    isWhole: argument?.startsWith("<") !== true
+  }))
+}
+
+const list = (lines: ReadonlyArray<string>): string => lines.map((line) => `- ${line}`).join("\n")
+
+const keys = (): string =>
+  list([
+    ...others.map(([key, does]) => `\`${key}\`: ${does}`),
+    ...bindings.map(({ does, keys: bound }) => `\`${bound.join(", ")}\`: ${does}`)
+  ])
+
+const help = <E, R>(room: Room<E, R>): string =>
+  `## Commands\n\n${list(itemsOf(room.options).map(({ about, label }) => `\`${label}\` ${about}`))}\n\n## Keys\n\n${keys()}\n\n\`!command\` runs a command and lets the agent know what came of it; \`@\` completes names of files.`
+
+const itemsOfChoices = (choices: ReadonlyArray<Choice>): ReadonlyArray<Item> =>
+  choices.map(({ description, name }) => ({ value: name, label: name, about: description ?? "", isWhole: true }))
+
+const change = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, what: "agent" | "model", argument: string) {
+  const { choose: make } = room.options
+  const known = (what === "agent" ? room.options.agents : room.options.models) ?? []
+  if (make === undefined) return yield* Effect.fail(problem(`The ${what} of this chat can't be changed.`))
+  const name = argument.trim() === "" ? yield* choose(room, `the ${what}:`, itemsOfChoices(known)) : argument.trim()
+  if (name === undefined) return
+  room.at.setup = yield* make({ agent: room.at.setup.name, model: room.at.setup.model, [what]: name })
+  room.ui.note("info", `── ${what}: ${name}`)
+})
+
+/** The providers that can be asked are those of the models that can be chosen: `provider:model`. */
+const provider = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
+  const models = new Map((room.options.models ?? []).map(({ name }) => [name.split(":")[0] ?? name, name]))
+  const items = [...models].map(([name, model]) => ({ value: name, label: name, about: model, isWhole: true }))
+  if (items.length === 0) return yield* Effect.fail(problem("No provider has a key: deepagents models login"))
+  const name = argument.trim() === "" ? yield* choose(room, "the provider:", items) : argument.trim()
+  if (name === undefined) return
+  const model = models.get(name)
+  if (model === undefined) {
+    const known = [...models.keys()].join(", ")
+    const how = `A key makes it one: deepagents models login ${name}`
+    return yield* Effect.fail(problem(`${JSON.stringify(name)} can't be asked; there are ${known}. ${how}`))
+  }
+  yield* change(room, "model", model)
+})
+
+const theme = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
+  const { at, ui } = room
+  const items = themes.map((value) => ({ value, label: value, about: value === at.theme ? "now" : "", isWhole: true }))
+  const name = argument.trim() === "" ? yield* choose(room, "the colours:", items) : argument.trim()
+  if (name === undefined) return
+  const found = themes.find((one) => one === name)
+  if (found === undefined) {
+    return yield* Effect.fail(problem(`There is no theme ${JSON.stringify(name)}; there are ${themes.join(", ")}.`))
+  }
+  at.theme = found
+  ui.note("info", `── colours: ${found}, for this chat from here on`)
+})
+
+const budget = <E, R>({ options, ui }: Room<E, R>): string => {
+  const { usage } = ui.view()
+  const { cost: most, tokens } = options.limits ?? {}
+  const spent = usage.cost === undefined ? "what it cost is not known for this model" : `it cost ${money(usage.cost)}`
+  return list([
+    most === undefined ? "no limit in money (`--budget`)" : `a run may cost ${money(most)}`,
+    tokens === undefined ? "no limit in tokens (`--tokens`)" : `a run may use ${count(tokens)} tokens`,
+    `the last run used ${count(totalTokens(usage))} tokens; ${spent}`
+  ])
+}
+
+const context = <E, R>({ ui }: Room<E, R>): string => {
+  const measured = ui.view().context
+  if (measured === undefined) return "Nothing was sent to the model yet."
+  const { parts, total, window } = measured
+  const names: { readonly [part: string]: string } = {
+    systemPrompt: "prompt",
+    tools: "tools",
+    human: "you",
+    notices: "notices and summaries",
+    ai: "answers",
+    reasoning: "reasoning",
+    toolCalls: "calls",
+    toolResults: "results of tools",
+    media: "images and files"
+  }
+  const share = (tokens: number): string => `${Math.round((100 * tokens) / Math.max(1, total))} %`
+  const rows = Object.entries(parts)
+    .filter(([, tokens]) => tokens > 0)
+    .toSorted(([, left], [, right]) => right - left)
+    .map(([part, tokens]) => `| ${names[part] ?? part} | ${count(tokens)} | ${share(tokens)} |`)
+  const whole = window === undefined ? `${count(total)} tokens` : `${count(total)} of ${count(window)} tokens`
+  return `${whole} (estimated)\n\n| part | tokens | share |\n| --- | --- | --- |\n${rows.join("\n")}`
+}
+
+const cost = <E, R>({ ui }: Room<E, R>): string => {
+  const { total } = ui.view()
+  const facts = [
+    `${count(total.inputTokens)} tokens in (${count(total.cacheReadTokens)} from the cache), ${count(total.outputTokens)} out, ${count(totalTokens(total))} in all`,
+    total.cost === undefined ? "what they cost is not known for this model" : `${money(total.cost)} in this chat`
+  ]
+  return list(facts)
+}
+
+const agents = <E, R>({ ui }: Room<E, R>): string => {
+  const { lastAt, subagents, tasks } = ui.view()
+  const lines = [
+    ...subagents.map(
+      ({ calls, last, path, startedAt, task, tokens }) =>
+        `**${path.join(" › ")}** ${task} (${calls} calls, ${count(tokens)} tokens, ${duration(lastAt - startedAt)}): ${last}`
+    ),
+    ...tasks.map(({ agent, id, status, task }) => `**${id}** ${agent}, ${status}: ${task}`)
+  ]
+  return lines.length === 0 ? "No sub-agent is at work." : list(lines)
+}
+
+const transcript = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
+  const { messages } = yield* said(historyOf(room))
+  return messages
+    .map((message) => {
+      const text = View.harmless(Message.text(message))
+      if (message.role === "human") return `## ${message.source === undefined ? "You" : message.source}\n\n${text}`
+      if (message.role === "tool") return `### ${message.toolName}\n\n${fenced(text)}`
+      return text
+    })
+    .filter((text) => text.trim() !== "")
+    .join("\n\n")
+})
+
+/** A text in a fence that is longer than any in it. */
+const fenced = (text: string): string => {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length))
+  const fence = "`".repeat(longest + 1)
+  return `${fence}\n${text}\n${fence}`
+}
+
+const exported = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
+  const fs = yield* FileSystem.FileSystem
+  const file = argument.trim() === "" ? `${room.at.threadId.replaceAll(/[^\w.-]+/g, "-")}.md` : argument.trim()
+  if (yield* Effect.orElseSucceed(fs.exists(file), () => false)) {
+    return yield* Effect.fail(problem(`${file} is there already; name another file: /export notes.md`))
+  }
+  yield* said(fs.writeFileString(file, `${yield* transcript(room)}\n`))
+  room.ui.note("info", `written to ${file}`)
+})
+
+const copied = Effect.fnUntraced(function* <E, R>({ copy, ui }: Room<E, R>, argument: string) {
+  const number = Number(argument.trim())
+  const text = argument.trim() === "" ? ui.memory.answer.trim() : ui.memory.listings[number - 1]
+  if (text === undefined || text === "") return yield* Effect.fail(problem("There is nothing like that to copy."))
+  copy(text)
+  ui.note("info", `copied ${text.length} characters, if the terminal takes it`)
+})
+
+const modes: ReadonlyArray<Mode> = ["ask", "auto-edit", "plan"]
+
+const approve = Effect.fnUntraced(function* <E, R>({ desk, ui }: Room<E, R>, argument: string) {
+  const name = argument.trim()
+  const mode = modes.find((one) => one === name)
+  if (name === "") return ui.note("info", `The mode is ${desk.mode()}; Shift+Tab changes it`)
+  if (mode === undefined) {
+    const yolo = name === "yolo" ? " yolo is only given by a flag when the program begins." : ""
+    return yield* Effect.fail(
+      problem(`There is no mode ${JSON.stringify(name)}; there are ${modes.join(", ")}.${yolo}`)
+    )
+  }
+  desk.setMode(mode)
+  ui.note("info", `── mode: ${mode}`)
+})
+
+const permissions = Effect.fnUntraced(function* <E, R>({ desk, ui }: Room<E, R>, argument: string) {
+  const dropped = /^\s*drop\s+(\d+)\s*$/.exec(argument)?.[1]
+  if (dropped !== undefined) {
+    const rule = desk.drop(Number(dropped) - 1)
+    if (rule === undefined) return yield* Effect.fail(problem(`There is no rule ${dropped}.`))
+    return ui.note("info", `no longer approved: ${wordsOf(rule)}`)
+  }
+  const rules = desk.rules()
+  ui.show(
+    rules.length === 0
+      ? "Nothing is approved for good in this chat."
+      : `${rules.map((rule, index) => `${index + 1}. ${wordsOf(rule)}`).join("\n")}\n\n\`/permissions drop 1\` takes one back.`
+  )
+})
+
+const status = <E, R>({ at, desk, options, ui }: Room<E, R>): string =>
+  list([
+    `agent **${at.setup.name}**, model **${at.setup.model}**`,
+    `conversation \`${at.threadId}\`${options.folder === undefined ? "" : ` in \`${options.folder}\``}`,
+    `mode **${desk.mode()}**, ${desk.rules().length} rules`,
+    `context ${contextOf(ui.view()) ?? "not measured yet"}`
+  ])
+
+/** Does a command of the chat; `quit` and `clear` are its own. */
+export const run = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, name: string, argument: string) {
+  const { ui } = room
+  switch (name) {
+    case "help":
+      return ui.show(help(room))
+    case "keys":
+      return ui.show(keys())
+    case "agent":
+    case "model":
+      return yield* change(room, name, argument)
+    case "provider":
+      return yield* provider(room, argument)
+    case "theme":
+      return yield* theme(room, argument)
+    case "budget":
+      return ui.show(budget(room))
+    case "agents":
+      return ui.show(agents(room))
+    case "tools":
+      return ui.show(list([...Agent.toolNames(room.at.setup.agent)].toSorted().map((tool) => `\`${tool}\``)))
+    case "todos": {
+      const { todos } = ui.view()
+      return ui.show(
+        todos.length === 0
+          ? "There is no plan."
+          : list(todos.map(({ content, status: is }) => `[${is === "completed" ? "x" : " "}] ${content}`))
+      )
+    }
+    case "files":
+      return yield* Files.files(room, argument)
+    case "read":
+      return yield* Files.read(room, argument)
+    case "diff":
+      return yield* Files.diff(room)
+    case "undo":
+      return yield* Threads.undo(room)
+    case "rewind":
+      return yield* Threads.rewind(room, argument)
+    case "fork":
+      return yield* Threads.fork(room, argument)
+    case "tree":
+      return yield* Threads.tree(room)
+    case "sessions":
+      return yield* Threads.sessions(room, argument)
+    case "save":
+      return yield* Threads.save(room, argument)
+    case "history":
+      return yield* room.page(yield* transcript(room))
+    case "export":
+      return yield* exported(room, argument)
+    case "copy":
+      return yield* copied(room, argument)
+    case "compact":
+      return yield* Threads.compact(room, argument)
+    case "context":
+      return ui.show(context(room))
+    case "cost":
+      return ui.show(cost(room))
+    case "approve":
+      return yield* approve(room, argument)
+    case "permissions":
+      return yield* permissions(room, argument)
+    case "status":
+      return ui.show(status(room))
+    default:
+      return yield* Effect.fail(problem(`There is no command /${name}; /help names them.`))
+  }
+})

@@ -1,0 +1,115 @@
+import { join } from "node:path"
+/** `deepagents` and `deepagents resume`: the chat, on a thread that is new or goes on. */
+import * as Prompt from "effect/cli/Prompt"
+import * as Effect from "effect/Effect"
+import * as Stdio from "effect/Stdio"
+import * as Agent from "../../core/Agent.ts"
+import { SessionStore } from "../../core/SessionStore.ts"
+import { visible } from "../../support/untrusted.ts"
+import { type App, connected, type Context, openApp, type Services, sessions } from "./app.ts"
+import { chat } from "./chat/open.ts"
+import { fail, orFail } from "./failure.ts"
+import { tell } from "./output.ts"
+import { keyed, ollama } from "./providers.ts"
+import { choose } from "./settings.ts"
+import { login } from "./setupCommands.ts"
+import { setupInChat } from "./setupInChat.ts"
+import { fileCommands } from "./slash/fileCommands.ts"
+import * as Threads from "./threads.ts"
+
+type Chosen =
+  | { readonly _tag: "key"; readonly name: string }
+  | { readonly _tag: "local"; readonly name: string }
+  | { readonly _tag: "demo" }
+
+type Choice = Prompt.SelectChoice<Chosen>
+
+/** A first run at a terminal: which provider, and its key, once. */
+const firstRun = Effect.fnUntraced(function* (context: Context) {
+  const { isDemo, places, settings } = context
+  const stdio = yield* Stdio.Stdio
+  const canAsk = (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
+  const all = yield* keyed(places)
+  if (isDemo || !canAsk || settings.model !== undefined || all.some(({ key }) => key !== undefined)) return context
+  const local = yield* ollama
+  const choices: ReadonlyArray<Choice> = [
+    ...all.map(({ name }): Choice => ({
+      title: `${name} (a key, kept on this machine)`,
+      value: { _tag: "key", name }
+    })),
+    ...(local ?? []).map((name): Choice => ({ title: `ollama: ${name} (runs here)`, value: { _tag: "local", name } })),
+    { title: "a demo (a scripted model, no key)", value: { _tag: "demo" } }
+  ]
+  const chosen = yield* Effect.catch(
+    Prompt.run(Prompt.Select<Chosen>({ message: "Nothing is set up yet. Which model shall answer?", choices })),
+    () => fail("interrupted", "Nothing was set up.")
+  )
+  if (chosen._tag === "demo") return { ...context, isDemo: true }
+  if (chosen._tag === "local") return { ...context, settings: choose(settings, "model", `ollama:${chosen.name}`) }
+  yield* login(context, chosen.name)
+  return context
+})
+
+/** The agent with its model: it is changed with it. */
+const setupOf = Effect.fnUntraced(function* ({ agent, chatModel, model, name }: App) {
+  const made = yield* agent({ mode: "ask" })
+  return { agent: Agent.provide(made, chatModel), name, model, chatModel }
+})
+
+/** Talks until the person leaves. `id` is the thread to go on with; without one, a new one begins. */
+export const talk = Effect.fnUntraced(
+  function* (
+    given: Context,
+    options: { readonly resume: boolean; readonly id?: string | undefined; readonly first?: string | undefined }
+  ) {
+    const context = yield* connected(yield* firstRun(given))
+    const { places, settings } = context
+    const store = yield* SessionStore
+    const thread = options.resume
+      ? yield* options.id === undefined ? Threads.lastOf(store, places) : Threads.find(store, options.id)
+      : undefined
+    const agent = thread === undefined || settings.agent?.from === "flag" ? undefined : Threads.agentOf(thread)
+    const app = yield* openApp(
+      agent === undefined || agent === "" ? context : { ...context, settings: choose(settings, "agent", agent) }
+    )
+    const threadId = thread?.threadId ?? (yield* Threads.newId)
+    if (thread === undefined) {
+      const title = options.first ?? ""
+      const metadata = Threads.metadataOf({ places, title, agent: app.name, model: app.model })
+      yield* orFail("failed")(store.create({ threadId, metadata }))
+    }
+    for (const problem of app.servers.problems) yield* tell(`! ${visible(problem)}`)
+    const setup = Effect.fnUntraced(function* (chosen: { readonly agent?: string; readonly model?: string }) {
+      const named = chosen.agent === undefined ? settings : choose(settings, "agent", chosen.agent)
+      const other = chosen.model === undefined ? named : choose(named, "model", chosen.model)
+      const made = yield* openApp({ ...context, settings: other })
+      return yield* setupOf(made)
+    })
+    const node = yield* Effect.context<Services>()
+    const commands = yield* fileCommands([
+      join(places.config, "commands"),
+      ...(context.isTrusted
+        ? [join(places.project, ".claude", "commands"), join(places.project, ".deepagents", "commands")]
+        : [])
+    ])
+    const all = yield* keyed(places)
+    yield* chat({
+      threadId,
+      setup: yield* setupOf(app),
+      choose: (chosen) => Effect.provideContext(setup(chosen), node),
+      agents: app.agents.agents.map(({ description, name }) => ({ name, description })),
+      models: all.filter(({ key }) => key !== undefined).map(({ model }) => ({ name: model })),
+      commands: [...(yield* setupInChat(context)), ...commands],
+      limits: { cost: settings.budget?.value, tokens: settings.tokens?.value },
+      mode: settings.approvals?.value,
+      plain: settings.plain?.value,
+      resumes: thread !== undefined,
+      first: options.first,
+      folder: places.project,
+      history: join(places.data, "history"),
+      draft: join(places.data, "threads", threadId, "draft"),
+      resumeCommand: (id) => `deepagents resume ${id}`
+    }).pipe(Effect.provide(app.files(threadId)), orFail("failed"))
+  },
+  (effect, { places }) => Effect.scoped(Effect.provide(effect, sessions(places)))
+)

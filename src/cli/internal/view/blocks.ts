@@ -1,0 +1,158 @@
+/**
+ * Cuts streamed Markdown into blocks, behind which nothing can change them. It reads line by line, so how a text came in
+ * pieces makes no difference.
+ */
+
+/** A finished block: Markdown, or lines of a fenced listing; a long listing comes in pieces, of which `more` follow. */
+export type Block =
+  | { readonly kind: "text"; readonly text: string }
+  | {
+      readonly kind: "code"
+      readonly language: string
+      readonly text: string
+      readonly isFirst: boolean
+      readonly more: boolean
+    }
+
+interface Fence {
+  readonly mark: string
+  readonly language: string
+  readonly isFirst: boolean
+}
+
+/** The state of a text that is still coming. `lines` are whole ones of the open block, `tail` is the line that is not. */
+export interface Splitter {
+  readonly lines: ReadonlyArray<string>
+  readonly tail: string
+  readonly fence: Fence | undefined
+  /** Lines of a list; inside of it, the mark of a fence that is open. */
+  readonly list: { readonly fence: string | undefined } | undefined
+}
+
+export const empty: Splitter = { lines: [], tail: "", fence: undefined, list: undefined }
+
+/** Blocks of more lines are parted where they can be: the live part of the screen is small. */
+const most = 24
+
+const opening = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/
+const marker = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/
+const topMarker = /^(?:[-*+]|\d{1,9}[.)])\s/
+const heading = /^ {0,3}#{1,6}(?:\s|$)/
+const row = /^\s*\|/
+
+const closes = (line: string, mark: string): boolean => {
+  const found = /^\s*(`{3,}|~{3,})\s*$/.exec(line)?.[1]
+  return found !== undefined && found[0] === mark[0] && found.length >= mark.length
+}
+
+interface Working {
+  lines: Array<string>
+  fence: Fence | undefined
+  list: { readonly fence: string | undefined } | undefined
+}
+
+const finish = (state: Working, out: Array<Block>): void => {
+  const { fence, lines } = state
+  if (fence !== undefined) {
+    out.push({
+      kind: "code",
+      language: fence.language,
+      text: lines.join("\n"),
+      isFirst: fence.isFirst,
+      more: false
+    })
+  } else if (lines.some((line) => line.trim() !== "")) {
+    out.push({ kind: "text", text: lines.join("\n").replace(/\s+$/, "") })
+  }
+  state.lines = []
+  state.fence = undefined
+  state.list = undefined
+}
+
+const inFence = (state: Working, fence: Fence, line: string, out: Array<Block>): void => {
+  if (closes(line, fence.mark)) return finish(state, out)
+  state.lines.push(line)
+  if (state.lines.length < most) return
+  out.push({
+    kind: "code",
+    language: fence.language,
+    text: state.lines.join("\n"),
+    isFirst: fence.isFirst,
+    more: true
+  })
+  state.lines = []
+  state.fence = { ...fence, isFirst: false }
+}
+
+const inList = (state: Working, list: { readonly fence: string | undefined }, line: string): void => {
+  const mark = /^\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(`{3,}|~{3,})/.exec(line)?.[1]
+  const fence = list.fence === undefined ? mark : closes(line, list.fence) ? undefined : list.fence
+  state.list = { fence }
+  state.lines.push(line)
+}
+
+const take = (state: Working, raw: string, out: Array<Block>): void => {
+  const line = raw.endsWith("\r") ? raw.slice(0, -1) : raw
+  const { fence, list } = state
+  if (fence !== undefined) return inFence(state, fence, line, out)
+  if (list !== undefined) {
+    const afterBlank = state.lines.at(-1)?.trim() === ""
+    const isIndented = /^(?: {2,}|\t)/.test(line)
+    if (list.fence === undefined) {
+      const isNew = topMarker.test(line) && state.lines.length >= most
+      const isOver =
+        line.trim() !== "" &&
+        !marker.test(line) &&
+        !isIndented &&
+        (afterBlank || opening.test(line) || heading.test(line))
+      if (isNew || isOver) {
+        finish(state, out)
+        return take(state, raw, out)
+      }
+    }
+    return inList(state, list, line)
+  }
+  if (line.trim() === "") return finish(state, out)
+  const opened = opening.exec(line)
+  if (opened !== null) {
+    finish(state, out)
+    state.fence = { mark: opened[1] ?? "", language: opened[2] ?? "", isFirst: true }
+    return
+  }
+  if (marker.test(line)) {
+    finish(state, out)
+    return inList(state, { fence: undefined }, line)
+  }
+  if (heading.test(line)) finish(state, out)
+  state.lines.push(line)
+  if (heading.test(line) || (state.lines.length >= most && !row.test(line))) finish(state, out)
+}
+
+/** Takes a piece of text, and gives the blocks that it finished. */
+export const feed = (splitter: Splitter, text: string): readonly [Splitter, ReadonlyArray<Block>] => {
+  const pieces = text.split("\n")
+  if (pieces.length === 1) return [{ ...splitter, tail: splitter.tail + text }, []]
+  const out: Array<Block> = []
+  const state: Working = { lines: [...splitter.lines], fence: splitter.fence, list: splitter.list }
+  const tail = pieces.pop() ?? ""
+  for (const [index, piece] of pieces.entries()) take(state, index === 0 ? splitter.tail + piece : piece, out)
+  return [{ ...state, tail }, out]
+}
+
+/** Ends the text: what is left is a block. */
+export const end = (splitter: Splitter): ReadonlyArray<Block> => {
+  const out: Array<Block> = []
+  const state: Working = { lines: [...splitter.lines], fence: splitter.fence, list: splitter.list }
+  if (splitter.tail !== "") take(state, splitter.tail, out)
+  finish(state, out)
+  return out
+}
+
+/** The longest open text that is shown, in characters. */
+const shownLength = 6_000
+
+/** The open block, or its end if it is long, as Markdown. */
+export const openText = ({ fence, lines, tail }: Splitter): string => {
+  const text = [...lines, tail].join("\n").slice(-shownLength)
+  return fence === undefined ? text : `${fence.mark}${fence.language}\n${text}`
+}

@@ -1,0 +1,302 @@
+import { execFile } from "node:child_process"
+import { existsSync, readFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, beforeAll, describe, expect, it } from "vitest"
+import { bundle, loadPty, makeFolder, type Program, start } from "./program.ts"
+
+const pty = await loadPty()
+if (pty === undefined) console.log("There is no pseudo-terminal for this machine: the chat is not tested in one.")
+
+let file = ""
+beforeAll(async () => {
+  file = await bundle()
+}, 60_000)
+
+const running: Array<Program> = []
+const open = (args: ReadonlyArray<string>, options?: Parameters<typeof start>[2]): Program => {
+  if (pty === undefined) throw new Error("no pseudo-terminal")
+  const program = start(pty, [file, ...args], options)
+  running.push(program)
+  return program
+}
+
+afterEach(async () => {
+  for (const program of running.splice(0)) {
+    program.kill("SIGKILL")
+    await program.ended
+  }
+})
+
+const ready = "/ commands"
+const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
+/** The time after which a question takes keys, and some. */
+const armed = () => pause(900)
+
+const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0
+
+describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }, () => {
+  it("changes its colours, its provider and says what a run may cost", async () => {
+    const program = open([makeFolder(), "a"])
+    await program.until(ready)
+    program.type("/theme blue\r")
+    await program.until('There is no theme "blue"; there are auto, bright, mono, none.')
+    program.type("/theme mono\r")
+    await program.until("colours: mono")
+    program.type("/budget\r")
+    await program.until("no limit in money")
+    program.type("/provider nobody\r")
+    await program.until('"nobody" can\'t be asked; there are other.')
+    program.type("/provider other\r")
+    await program.until("model: other:one")
+  })
+
+  it("streams, resizes in the middle, and leaves one transcript without clearing anything", async () => {
+    const program = open([makeFolder(), "a"])
+    await program.until(ready)
+    program.type("stream 40\r")
+    await program.until("Paragraph 6 of")
+    program.resize(50, 18)
+    await program.until("Paragraph 14 of")
+    program.resize(100, 30)
+    await program.until(ready)
+    await program.until((text) => text.includes("Paragraph 39 of"))
+    const text = program.text()
+    for (let index = 0; index < 40; index++) {
+      // A frame that is in flight at the moment of a resize may leave its open line behind, once.
+      expect(count(text, new RegExp(`Paragraph ${index} of the answer has some words in it\\.`, "g"))).toBeGreaterThan(
+        0
+      )
+    }
+    expect(count(text, /Paragraph \d+ of the answer has some words in it\./g)).toBeLessThanOrEqual(42)
+    // oxlint-disable-next-line no-control-regex
+    expect(program.raw()).not.toMatch(/\u001b\[[23]J|\u001b\[\?1049h/)
+  })
+
+  it("keeps the partial answer when it is interrupted, and a draft and a queue through it", async () => {
+    const folder = makeFolder()
+    const program = open([folder, "a"])
+    await program.until(ready)
+    program.type("slow\r")
+    await program.until("And this")
+    program.type("said after\t")
+    await program.until("queued: said after")
+    program.type("a draft")
+    await program.until("› a draft")
+    program.type("\u001b")
+    await program.until("interrupted; what was said is kept")
+    await program.until("Enter sends what is queued")
+    expect(program.text()).toContain("› a draft")
+    program.type("\u0003\r")
+    await program.until("You said: said after")
+  })
+
+  it("tells what is written while it works, and queues what comes after", async () => {
+    const program = open([makeFolder(), "a"])
+    await program.until(ready)
+    program.type("stream 30\r")
+    await program.until("Paragraph 2 of")
+    program.type("told\r")
+    await program.until("told", "the queue")
+    await program.until("You said: told")
+    expect(count(program.text(), /› told/g)).toBe(1)
+  })
+
+  it("asks about a call: armed when nobody types, Enter is never yes, and a draft stays", async () => {
+    const folder = makeFolder()
+    const program = open([folder, "a"])
+    await program.until(ready)
+    program.type("write\r")
+    await program.until("wants to call write_file")
+    // Whoever was typing goes on: none of it answers.
+    program.type("y\ry")
+    await program.until("› yy")
+    await armed()
+    program.type("\r")
+    await pause(100)
+    expect(existsSync(`${folder}/files/made.txt`)).toBe(false)
+    program.type("y")
+    await program.until("The tool said: Wrote /made.txt")
+    expect(readFileSync(`${folder}/files/made.txt`, "utf8")).toBe("one\ntwo\n")
+    await program.until("› yy")
+    expect(program.text()).toContain("+two")
+  })
+
+  it("takes back a turn: its words and its file, after a look at what changes", async () => {
+    const folder = makeFolder()
+    const program = open([folder, "a", "--mode=auto-edit"])
+    await program.until(ready)
+    program.type("write\r")
+    await program.until("The tool said: Wrote")
+    await program.until(ready)
+    program.type("/undo\r")
+    await program.until("take back the words and these files?")
+    expect(program.text()).toContain("-two")
+    program.type("\u001b[B\r")
+    await program.until("taken back: write")
+    expect(existsSync(`${folder}/files/made.txt`)).toBe(false)
+    program.type("\u0003/history\r")
+    await pause(100)
+  })
+
+  it("rejects with a reason, and remembers what was approved for the like, in words", async () => {
+    const program = open([makeFolder(), "a"])
+    await program.until(ready)
+    program.type("run\r")
+    await program.until("commands that begin with `echo …`")
+    await armed()
+    program.type("n")
+    await program.until("Why not?")
+    program.type("not now\r")
+    await program.until("refused and not executed: not now")
+    await program.until(ready)
+    program.type("run\r")
+    await program.until((text) => count(text, /wants to call execute/g) === 2)
+    await armed()
+    program.type("a")
+    await program.until("The tool said: from the shell")
+    await program.until(ready)
+    program.type("run\r")
+    await program.until((text) => count(text, /The tool said: from the shell/g) === 2)
+    expect(count(program.text(), /wants to call execute/g)).toBe(2)
+    program.type("/permissions\r")
+    await program.until("by tester, in this chat")
+  })
+
+  it("takes 50 KB as one chip, at once, and says all of it", async () => {
+    const program = open([makeFolder(), "a"])
+    await program.until(ready)
+    const before = program.raw().length
+    const text = Array.from({ length: 1_000 }, (_, index) => `line ${index} ${"x".repeat(40)}`).join("\n")
+    program.type(`\u001b[200~${text}\u001b[201~`)
+    await program.until("[paste #1 +1000 lines]")
+    expect(program.raw().length - before).toBeLessThan(2_000)
+    program.type("\r")
+    await program.until("You said: line 0")
+    await program.until("line 999")
+  })
+
+  it("resumes after it was killed, with what was said until then", async () => {
+    const folder = makeFolder()
+    const first = open([folder, "a"])
+    await first.until(ready)
+    first.type("slow\r")
+    await first.until("And this")
+    first.type("a draft")
+    await first.until("› a draft")
+    await pause(1_200)
+    first.kill("SIGKILL")
+    await first.ended
+    const second = open([folder, "a", "--resume"])
+    await second.until("This part was said before it was interrupted.")
+    await second.until("› a draft")
+    await second.until("Esc interrupts")
+  })
+
+  it("leaves by Ctrl-C twice, says how to come back, and gives the terminal back", async () => {
+    const program = open([makeFolder(), "a"], { columns: 40 })
+    await program.until("ask · tester")
+    program.type("hello\r")
+    await program.until("You said: hello")
+    program.type("\u0003")
+    await program.until("Ctrl+C again leaves")
+    program.type("\u0003")
+    expect(await program.ended).toBe(0)
+    expect(program.text()).toContain("deepagents resume a")
+    expect(program.raw()).toContain("\u001b[?2004l")
+  })
+
+  it("has no colours where there are to be none, and is lines in a dumb terminal", async () => {
+    const bare = open([makeFolder(), "a"], { env: { NO_COLOR: "1" } })
+    await bare.until(ready)
+    bare.type("code\r")
+    await bare.until("Done.")
+    // oxlint-disable-next-line no-control-regex
+    expect(bare.raw()).not.toMatch(/\u001b\[[0-9;]*m/)
+    const dumb = open([makeFolder(), "a"], { env: { TERM: "dumb" } })
+    await dumb.until("> ")
+    dumb.type("hello\r")
+    await dumb.until("You said: hello")
+    expect(dumb.raw()).not.toContain("\u001b[")
+    dumb.type("write\r")
+    await dumb.until("1-3:")
+    dumb.type("1\r")
+    await dumb.until("The tool said: Wrote")
+    dumb.type("/quit\r")
+    expect(await dumb.ended).toBe(0)
+  })
+
+  it("completes commands and files of the agent", async () => {
+    const program = open([makeFolder(), "a", "--mode=auto-edit"])
+    await program.until(ready)
+    program.type("write\r")
+    await program.until("The tool said: Wrote")
+    await program.until(ready)
+    program.type("look at @mad")
+    await program.until((text) => /› \S*made\.txt/.test(text), "the menu")
+    program.type("\t")
+    await program.until((text) => /› look at \S*made\.txt/.test(text), "the file")
+    program.type("\u0003/stat")
+    await program.until("who talks, where")
+    program.type("\r")
+    await program.until("agent tester")
+  })
+})
+
+describe("the chat without a terminal", { timeout: 60_000 }, () => {
+  it("reads lines and writes lines, and ends with its input", async () => {
+    const out = await new Promise<string>((resolve, reject) => {
+      const run = execFile(
+        process.execPath,
+        [file, makeFolder(), "a"],
+        { cwd: tmpdir(), timeout: 50_000 },
+        (error, stdout) => (error === null ? resolve(stdout) : reject(error))
+      )
+      run.stdin?.end("hello\nwrite\n2\nno thanks\n")
+    })
+    expect(out).toContain("You said: hello")
+    expect(out).toContain("refused and not executed: no thanks")
+    expect(out).toContain("deepagents resume a")
+    expect(out).not.toContain("\u001b")
+  })
+})
+
+const run = (command: string, args: ReadonlyArray<string>) =>
+  new Promise<string | undefined>((resolve) => {
+    execFile(command, [...args], { timeout: 10_000 }, (error, stdout) => resolve(error === null ? stdout : undefined))
+  })
+
+const hasTmux = (await run("tmux", ["-V"])) !== undefined
+
+describe.skipIf(!hasTmux)("the chat in tmux", { timeout: 60_000 }, () => {
+  it("leaves each paragraph once in the scrollback, and what the shell had before", async () => {
+    const socket = join(makeFolder(), "tmux")
+    const tmux = (...args: ReadonlyArray<string>) => run("tmux", ["-S", socket, ...args])
+    const seen = async () => (await tmux("capture-pane", "-p", "-S", "-", "-t", "chat")) ?? ""
+    const until = async (wanted: string) => {
+      for (let turn = 0; turn < 300; turn++) {
+        if ((await seen()).includes(wanted)) return
+        await pause(100)
+      }
+      throw new Error(`not seen: ${wanted}\n${await seen()}`)
+    }
+    const program = `echo before; exec ${process.execPath} ${file} ${makeFolder()} a`
+    await tmux("-f", "/dev/null", "new-session", "-d", "-s", "chat", "-x", "80", "-y", "24", program)
+    try {
+      await until(ready)
+      await tmux("send-keys", "-t", "chat", "stream 30", "Enter")
+      await until("Paragraph 29 of")
+      await until(ready)
+      await tmux("resize-window", "-t", "chat", "-x", "60", "-y", "20")
+      await pause(500)
+      const text = await seen()
+      for (let index = 0; index < 30; index++) {
+        expect([index, count(text, new RegExp(`Paragraph ${index} of`, "g"))]).toEqual([index, 1])
+      }
+      expect(count(text, /^before$/gm)).toBe(1)
+      expect(count(text, /ask · tester/g)).toBe(1)
+    } finally {
+      await tmux("kill-server")
+    }
+  })
+})

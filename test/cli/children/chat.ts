@@ -1,0 +1,51 @@
+/**
+ * A chat with a scripted model, in the terminal that it is started in: `node chat.ts <folder> <thread> [--resume]
+ * [--plain] [--mode=…]`. Its files are in `<folder>/files`, its conversations in `<folder>/sessions`.
+ */
+import { mkdirSync } from "node:fs"
+import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import * as LocalShell from "effect-deepagents/backends/LocalShell"
+import { DeepAgent } from "effect-deepagents/deep"
+import { AskUser } from "effect-deepagents/middleware"
+import { JsonlSessions } from "effect-deepagents/sessions"
+import { TestChatModel } from "effect-deepagents/testing"
+import { chat } from "../../../src/cli/internal/chat/open.ts"
+import type { Mode } from "../../../src/cli/internal/chat/options.ts"
+import { turn } from "./script.ts"
+
+const [folder = ".", threadId = "test", ...flags] = process.argv.slice(2)
+mkdirSync(`${folder}/files`, { recursive: true })
+
+const agent = DeepAgent.make({
+  name: "tester",
+  prompt: "You are tested.",
+  files: ["ls", "read_file", "write_file", "edit_file", "glob", "grep"],
+  execute: true,
+  middleware: [AskUser.make()],
+  approvals: { mode: "ask", tools: { write_file: true, edit_file: true, execute: true } }
+})
+
+const mode = flags.find((flag) => flag.startsWith("--mode="))?.slice(7) as Mode | undefined
+
+const program = chat({
+  threadId,
+  setup: { agent, name: "tester", model: "scripted" },
+  models: [{ name: "other:one" }],
+  choose: ({ model = "scripted" }) => Effect.succeed({ agent, name: "tester", model }),
+  resumes: flags.includes("--resume"),
+  plain: flags.includes("--plain"),
+  mode,
+  folder,
+  history: `${folder}/history`,
+  draft: `${folder}/draft`,
+  resumeCommand: (id) => `deepagents resume ${id}`
+}).pipe(
+  Effect.provide(TestChatModel.reactive(turn)),
+  Effect.provide(Layer.orDie(LocalShell.layer({ root: `${folder}/files` }))),
+  Effect.provide(Layer.orDie(JsonlSessions.layer({ folder: `${folder}/sessions` }))),
+  Effect.provide(NodeServices.layer),
+  Effect.asVoid
+)
+
+NodeRuntime.runMain(program)

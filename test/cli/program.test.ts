@@ -1,0 +1,379 @@
+/** The program as a process: what it prints, where, and the code that it ends with. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { answer, error, say, serve, stream } from "../models/servers/anthropic.ts"
+import { build } from "./built.ts"
+
+let program: ReturnType<typeof build>
+
+beforeAll(() => {
+  program = build()
+})
+afterAll(() => program.remove())
+
+const folder = () => program.folder()
+const start = (...given: Parameters<typeof program.start>) => program.start(...given)
+const run = (...given: Parameters<typeof program.start>) => program.run(...given)
+
+const demo = (cwd: string, ...args: ReadonlyArray<string>) => run(cwd, ["run", "What is here?", "--demo", ...args])
+
+const threadOf = (out: string): string => {
+  const last = out.trim().split("\n").at(-1) ?? "{}"
+  return JSON.parse(last).threadId
+}
+
+describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
+  it.effect("tells what is near a command, a flag, a field and a variable that is misspelt, with code 2", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      const [command, flag, variable] = yield* Effect.all(
+        [run(cwd, ["sesions"]), run(cwd, ["run", "--jsonn", "hi"]), run(cwd, ["config"], { DEEPAGENTS_MODLE: "x" })],
+        { concurrency: 3 }
+      )
+      assert.deepEqual([command.code, flag.code, variable.code], [2, 2, 2])
+      assert.match(command.err, /sessions/)
+      assert.match(flag.err, /--json/)
+      assert.match(variable.err, /DEEPAGENTS_MODEL/)
+      mkdirSync(join(cwd, ".deepagents"))
+      writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ modle: "openai:gpt-5.4" }))
+      const field = yield* run(cwd, ["config", "--trust"])
+      assert.equal(field.code, 2)
+      assert.match(field.err, /config\.json: there is no setting "modle"\..*model/)
+      writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ maxTurns: "many" }))
+      const value = yield* run(cwd, ["config"])
+      assert.match(value.err, /maxTurns is "many"; expected/)
+      writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ approvals: "yolo" }))
+      const yolo = yield* run(cwd, ["config"])
+      assert.equal(yolo.code, 2)
+      assert.match(yolo.err, /--yolo/)
+    })
+  )
+
+  it.effect("shows the origin of each setting: default < user < project < environment < flags", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      mkdirSync(join(cwd, ".deepagents"))
+      mkdirSync(join(cwd, "config/deepagents"), { recursive: true })
+      writeFileSync(
+        join(cwd, "config/deepagents/config.json"),
+        JSON.stringify({ model: "a:user", maxTurns: 1, budget: 1, tokens: 5 })
+      )
+      writeFileSync(
+        join(cwd, ".deepagents/config.json"),
+        JSON.stringify({ model: "a:project", maxTurns: 2, budget: 2 })
+      )
+      const env = { XDG_CONFIG_HOME: join(cwd, "config"), DEEPAGENTS_MODEL: "a:env", DEEPAGENTS_MAX_TURNS: "3" }
+      const before = JSON.parse((yield* run(cwd, ["config", "--json"], env)).out).settings
+      assert.deepEqual([before.budget.value, before.budget.from], [1, "user"])
+      const { settings } = JSON.parse((yield* run(cwd, ["config", "--json", "--trust", "-m", "a:flag"], env)).out)
+      assert.deepEqual(
+        ["model", "maxTurns", "budget", "tokens", "agent"].map((key) => [settings[key].value, settings[key].from]),
+        [
+          ["a:flag", "flag"],
+          [3, "environment"],
+          [2, "project"],
+          [5, "user"],
+          ["deep", "default"]
+        ]
+      )
+    })
+  )
+
+  it.effect("says without a key what can be set up, with code 3; refuses files that are not there with 2", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      const [none, unknown, missing, empty] = yield* Effect.all(
+        [
+          run(cwd, ["run", "hi"]),
+          run(cwd, ["run", "hi", "-m", "antropic:claude"]),
+          run(cwd, ["run", "hi", "--demo", "-f", "no.txt"]),
+          run(cwd, ["run", "--demo"])
+        ],
+        { concurrency: 4 }
+      )
+      assert.deepEqual([none.code, unknown.code, missing.code, empty.code], [3, 3, 2, 2])
+      assert.match(none.err, /ANTHROPIC_API_KEY[^]*--demo/)
+      assert.match(unknown.err, /Did you mean "anthropic"/)
+      assert.match(missing.err, /no\.txt/)
+      assert.match(empty.err, /There is no prompt/)
+    })
+  )
+
+  it.effect(
+    "keeps a key sealed, never in the clear, and asks the model with it; a key that is refused ends with 3",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const cwd = folder()
+          const { requests, url } = yield* serve(say("Hello."), error(401, "authentication_error", "invalid x-api-key"))
+          const env = { XDG_DATA_HOME: join(cwd, "data"), ANTHROPIC_BASE_URL: url }
+          const kept = yield* run(cwd, ["models", "login", "anthropic"], env, "sk-ant-kept\n")
+          assert.equal(kept.code, 0, kept.err)
+          const files = readdirSync(join(cwd, "data"), { recursive: true, encoding: "utf8" })
+            .map((name) => join(cwd, "data", name))
+            .filter((name) => statSync(name).isFile())
+          assert.ok(files.length > 0)
+          for (const file of files) {
+            assert.notInclude(readFileSync(file, "utf8"), "sk-ant-kept")
+            assert.equal(statSync(file).mode & 0o077, 0, file)
+          }
+          const good = yield* run(cwd, ["run", "hi"], env)
+          assert.equal(good.code, 0, good.err)
+          assert.equal(good.out, "Hello.\n")
+          assert.equal(requests.length, 1)
+          const bad = yield* run(cwd, ["run", "hi"], env)
+          assert.equal(bad.code, 3)
+          assert.match(bad.err, /check the key/)
+          assert.notInclude(bad.err + bad.out, "sk-ant-kept")
+        })
+      )
+  )
+
+  it.effect("prints the answer alone; events as lines with --json, the result last; keeps the session", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      const plain = yield* demo(cwd)
+      assert.equal(plain.code, 0, plain.err)
+      assert.match(plain.out, /^The report is at/)
+      const asJson = yield* demo(cwd, "--json")
+      const events = asJson.out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line))
+      assert.equal(events[0]._tag, "RunStarted")
+      assert.deepEqual(
+        [events.at(-1)._tag, events.at(-1).exitCode, events.at(-1).stopReason],
+        ["Result", 0, "completed"]
+      )
+      const id = threadOf(asJson.out)
+      const [listed, shown, exported, found] = yield* Effect.all(
+        [
+          run(cwd, ["sessions", "list", "--json"]),
+          run(cwd, ["sessions", "show", id]),
+          run(cwd, ["sessions", "export", id.slice(-4), "--format", "jsonl"]),
+          run(cwd, ["sessions", "search", "here"])
+        ],
+        { concurrency: 4 }
+      )
+      assert.deepEqual(
+        JSON.parse(listed.out).map(({ title }: { readonly title: string }) => title),
+        ["What is here?", "What is here?"]
+      )
+      assert.match(shown.out, /> What is here\?[^]*→ ls/)
+      assert.ok(exported.out.trim().split("\n").length > 10)
+      assert.include(found.out, id)
+      const forked = (yield* run(cwd, ["sessions", "fork", id])).out.trim()
+      const more = yield* run(cwd, ["run", "And now?", "--demo", "--session", forked])
+      assert.match(more.out, /You said: “And now\?”/)
+      assert.equal((yield* run(cwd, ["sessions", "archive", id])).code, 0)
+      assert.notInclude((yield* run(cwd, ["sessions", "list"])).out, id)
+    })
+  )
+
+  it.effect("ends at a limit with 4, and with 6 where a call waits for a decision", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const cwd = folder()
+        const rounds = yield* demo(cwd, "--max-turns", "1")
+        assert.equal(rounds.code, 4)
+        assert.match(rounds.err, /--max-turns/)
+        const call = { call: "write_file", id: "toolu_1", input: { file_path: "/a.txt", content: "x" } }
+        const { url } = yield* serve(stream(answer([call])), stream(answer([call])), say("Written."))
+        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
+        const waits = yield* run(cwd, ["run", "Write it"], env)
+        assert.equal(waits.code, 6, waits.err)
+        assert.match(waits.err, /write_file[^]*deepagents resume/)
+        assert.notOk(existsSync(join(cwd, "a.txt")))
+        const yolo = yield* run(cwd, ["run", "Write it", "--yolo"], env)
+        assert.equal(yolo.code, 0, yolo.err)
+        assert.equal(readFileSync(join(cwd, "a.txt"), "utf8"), "x")
+      })
+    )
+  )
+
+  it.effect("ends at once at Ctrl-C with 130 and says how to go on; a pipe that is closed early ends it quietly", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      const { child, ended, out } = start(cwd, ["run", "What is here?", "--demo", "--json"])
+      yield* Effect.promise(
+        () =>
+          new Promise<void>((done) => child.stdout.on("data", () => (out().includes("TextDelta") ? done() : undefined)))
+      )
+      child.kill("SIGINT")
+      const stopped = yield* Effect.promise(() => ended)
+      assert.equal(stopped.code, 130)
+      assert.match(stopped.err, /deepagents resume \d{8}-/)
+      assert.notMatch(stopped.err, /\n +at /)
+      const closed = start(cwd, ["run", "What is here?", "--demo", "--json"])
+      closed.child.stdout.once("data", () => closed.child.stdout.destroy())
+      const left = yield* Effect.promise(() => closed.ended)
+      assert.equal(left.code, 141)
+      assert.notMatch(left.err, /\n +at /)
+    })
+  )
+
+  it.effect("reads a project's own agents and instructions only once its folder is trusted", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      mkdirSync(join(cwd, ".deepagents/agents"), { recursive: true })
+      mkdirSync(join(cwd, ".claude/agents"), { recursive: true })
+      writeFileSync(join(cwd, ".deepagents/agents/own.md"), "---\ndescription: Ours\n---\n\nYou are ours.\n")
+      writeFileSync(
+        join(cwd, ".claude/agents/theirs.md"),
+        "---\nname: theirs\ndescription: Theirs\ntools: Read, Grep, Bash(git:*)\nmodel: inherit\ncolor: red\n---\n\nYou are theirs.\n"
+      )
+      const before = yield* run(cwd, ["agents"])
+      assert.notInclude(before.out, "own")
+      const said = yield* run(cwd, ["run", "hi", "--demo", "-a", "own"])
+      assert.equal(said.code, 2)
+      assert.match(said.err, /is not trusted/)
+      const after = yield* run(cwd, ["agents", "--trust"])
+      assert.match(after.out, /own +project +Ours/)
+      assert.match(after.out, /theirs +project +Theirs/)
+      assert.equal((yield* run(cwd, ["run", "hi", "--demo", "-a", "theirs"])).code, 0)
+      writeFileSync(
+        join(cwd, ".deepagents/agents/own.md"),
+        "---\ndescription: Ours\ntoools: [ls]\n---\n\nYou are ours.\n"
+      )
+      const broken = yield* run(cwd, ["run", "hi", "--demo", "-a", "own"])
+      assert.equal(broken.code, 2)
+      assert.match(broken.err, /own\.md: there is no field "toools"\. Did you mean "tools"/)
+      const doctor = yield* run(cwd, ["doctor", "--demo"])
+      assert.equal(doctor.code, 1)
+      assert.match(doctor.out, /✗ +agent: .*own\.md/)
+    })
+  )
+
+  it.effect("gives agents the servers of a trusted folder; one that fails is a warning, and a failure to doctor", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const cwd = folder()
+        const tools = ["get-sum", "toggle-simulated-logging"]
+        const server = join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+        writeFileSync(
+          join(cwd, ".mcp.json"),
+          JSON.stringify({
+            mcpServers: {
+              everything: { command: process.execPath, args: [server], approval: "never", tools },
+              gone: { command: join(cwd, "gone") }
+            }
+          })
+        )
+        assert.equal((yield* run(cwd, ["mcp", "list", "--json"])).out, "[]\n")
+        const listed = yield* run(cwd, ["mcp", "list", "--json", "--trust"])
+        assert.deepEqual(
+          JSON.parse(listed.out).map(({ name, origin }: { readonly name: string; readonly origin: string }) => [
+            name,
+            origin
+          ]),
+          [
+            ["everything", "project"],
+            ["gone", "project"]
+          ]
+        )
+        const call = { call: "everything__get-sum", id: "toolu_1", input: { a: 2, b: 3 } }
+        const changing = { call: "everything__toggle-simulated-logging", id: "toolu_1", input: {} }
+        const { requests, url } = yield* serve(stream(answer([call])), say("It is 5."), stream(answer([changing])))
+        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
+        const [tested, near, doctor, sum] = yield* Effect.all(
+          [
+            run(cwd, ["mcp", "test", "--json"]),
+            run(cwd, ["mcp", "test", "everythin"]),
+            run(cwd, ["doctor", "--demo"]),
+            run(cwd, ["run", "How much is 2 and 3?", "--yolo", "--json"], env)
+          ],
+          { concurrency: 4 }
+        )
+        assert.equal(tested.code, 1, tested.err)
+        assert.deepEqual(
+          JSON.parse(tested.out).map(({ problem, tools }: { readonly problem: unknown; readonly tools: unknown }) => [
+            problem === null,
+            tools
+          ]),
+          [
+            [true, tools.map((tool) => `everything__${tool}`)],
+            [false, []]
+          ]
+        )
+        assert.equal(near.code, 2)
+        assert.match(near.err, /everything/)
+        assert.equal(doctor.code, 1)
+        assert.match(doctor.out, /✓ +servers: everything/)
+        assert.match(doctor.out, /✗ +servers: gone/)
+        assert.equal(sum.code, 0, sum.err)
+        assert.include(sum.out, "mcp-server-unavailable")
+        assert.include(JSON.stringify(requests[1]), "sum of 2 and 3 is 5")
+        // A project can't take the question away.
+        const asks = yield* run(cwd, ["run", "How much is 2 and 3?"], env)
+        assert.equal(asks.code, 6, asks.err)
+      })
+    )
+  )
+
+  it.effect("adds a server to the user's file without its secrets, and refuses a second of the name", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      const env = { XDG_CONFIG_HOME: join(cwd, "config") }
+      const file = join(cwd, "config/deepagents/mcp.json")
+      const args = ["mcp", "add", "files", "--env", "TOKEN", "--", "npx", "-y", "some-server", "--root", "."]
+      const added = yield* run(cwd, args, env)
+      assert.equal(added.code, 0, added.err)
+      assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), {
+        mcpServers: {
+          files: {
+            type: "stdio",
+            command: "npx",
+            args: ["-y", "some-server", "--root", "."],
+            env: { TOKEN: "${TOKEN}" }
+          }
+        }
+      })
+      assert.equal(statSync(file).mode & 0o077, 0)
+      assert.equal((yield* run(cwd, args, env)).code, 2)
+      const login = yield* run(cwd, ["mcp", "login", "files"], env)
+      assert.equal(login.code, 2)
+      assert.match(login.err, /process/)
+    })
+  )
+
+  it.effect("offers git and search; a search provider without its key is refused, with the variable", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const cwd = folder()
+        const { requests, url } = yield* serve(say("Hello."))
+        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
+        const done = yield* run(cwd, ["run", "hi"], env)
+        assert.equal(done.code, 0, done.err)
+        const sent = JSON.stringify(requests[0])
+        for (const tool of ["git_status", "git_commit", "web_search", "fetch_url"]) assert.include(sent, tool)
+        mkdirSync(join(cwd, "config/deepagents"), { recursive: true })
+        writeFileSync(join(cwd, "config/deepagents/config.json"), JSON.stringify({ search: "brave" }))
+        const refused = yield* run(cwd, ["run", "hi"], { ...env, XDG_CONFIG_HOME: join(cwd, "config") })
+        assert.equal(refused.code, 2)
+        assert.match(refused.err, /BRAVE_API_KEY/)
+      })
+    )
+  )
+
+  it.effect("finds the dozen of packaged skills, and is well in an empty folder", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      const [skills, doctor, completions] = yield* Effect.all(
+        [
+          run(cwd, ["skills", "--json"]),
+          run(cwd, ["doctor", "--demo", "--format", "json"]),
+          run(cwd, ["--completions", "fish"])
+        ],
+        { concurrency: 3 }
+      )
+      const found = JSON.parse(skills.out)
+      assert.equal(found.skills.length, 12)
+      assert.deepEqual(found.problems, [])
+      assert.equal(doctor.code, 0, doctor.out)
+      assert.equal(JSON.parse(doctor.out).ok, true)
+      assert.include(completions.out, "sessions")
+    })
+  )
+})
