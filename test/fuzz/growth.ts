@@ -53,12 +53,14 @@ export const growth = (prepare: (size: number) => Work, most: number): string | 
   const glances: Array<number> = []
   for (let size = 512; size <= most; size *= 2) {
     const work = prepare(size)
+    const before = glances.at(-2)
+    const isFine = (took: number): boolean =>
+      took <= floor || (took <= ceiling && took <= allowed * Math.max(before ?? took, floor / 16))
     let took = glance(work)
     // On a busy machine a second glance is cheaper than a closer look.
-    for (let count = 0; count < 3 && took > floor; count++) took = Math.min(took, glance(work))
+    for (let count = 0; count < 3 && !isFine(took); count++) took = Math.min(took, glance(work))
     glances.push(took)
-    if (took <= floor) continue
-    if (took <= ceiling && took <= allowed * Math.max(glances.at(-3) ?? took, floor / 16)) continue
+    if (isFine(took)) continue
     const costs = [size / 4, size / 2, size, size * 2].map((one) => [one, measure(prepare(one))] as const)
     const [first, second, third, fourth] = costs.map(([, cost]) => cost)
     const isTooFast = third! > allowed * first! && fourth! > allowed * second!
