@@ -29,13 +29,13 @@ const optionalPeers = {
   }
 }
 
-/** A program that a module starts, beside it: `Bash` runs commands in a process of its own. */
-const program = "./src/backends/internal/bash/child.ts"
+/** Programs that modules start, beside them: `Bash` runs commands in a process of its own, pages are read in a thread. */
+const started = ["./src/backends/internal/bash/child.ts", "./src/tools/internal/web/worker.ts"]
 
 const programs = {
   name: "programs",
   transform: (code) => {
-    const changed = new RolldownMagicString(code).replace('internal/bash/child.ts"', 'internal/bash/child.js"')
+    const changed = new RolldownMagicString(code).replaceAll(/(internal\/(?:bash\/child|web\/worker))[.]ts"/g, '$1.js"')
     return changed.hasChanged() ? { code: changed.toString(), map: changed.generateMap().toString() } : undefined
   }
 }
@@ -73,7 +73,7 @@ const singles = {
 
 export default defineConfig({
   plugins: [optionalPeers, programs, singles],
-  input: Object.fromEntries([...barrels, ...modules, program].map((file) => [nameOf(file), file])),
+  input: Object.fromEntries([...barrels, ...modules, ...started].map((file) => [nameOf(file), file])),
   // Whatever is imported by name is a dependency.
   external: /^[^./]/,
   platform: "neutral",

@@ -1,10 +1,12 @@
 /**
- * Checks that every public export is documented, with its category and since when it is there, and type-checks every ```ts block of README.md and docs/ against the sources. Each block is a module of its own; a block
- * that is no TypeScript, or must not be checked, has another language tag (```text).
+ * Checks that every public export is documented, with its category and since when it is there; type-checks every ```ts
+ * block of README.md and docs/ against the sources, and runs those that are marked ```ts run. Each block is a module of
+ * its own; a block that is no TypeScript, or must not be checked, has another language tag (```text). Links between
+ * pages must lead to a page, and to a heading of it.
  */
 import { spawnSync } from "node:child_process"
-import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
 import { codeBlocks } from "./markdown.ts"
 
 const exported =
@@ -24,10 +26,19 @@ if (undocumented.length > 0) {
 }
 
 const folder = ".docs-snippets"
-const pages = ["README.md", ...globSync("docs/**/*.md").sort()]
+const pages = [
+  "README.md",
+  "AGENTS.md",
+  "SECURITY.md",
+  "CONTRIBUTING.md",
+  "CHANGELOG.md",
+  "examples/README.md",
+  ...globSync("docs/**/*.md").sort()
+]
 
 rmSync(folder, { recursive: true, force: true })
 let count = 0
+const programs: Array<{ readonly file: string; readonly place: string }> = []
 for (const page of pages) {
   for (const [index, block] of codeBlocks(readFileSync(page, "utf8")).entries()) {
     // Blank lines put the code on the line it has in the page, so that the compiler's line is the page's.
@@ -35,6 +46,7 @@ for (const page of pages) {
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, "\n".repeat(block.line - 1) + block.code)
     count++
+    if (block.runs) programs.push({ file, place: `${page}:${block.line}` })
   }
 }
 if (count === 0) throw new Error("No ```ts block found: this check would check nothing.")
@@ -55,4 +67,69 @@ if (tsc.status !== 0) {
   console.error(tsc.stdout.replaceAll(/^\.docs-snippets\/(.+)\/\d+\.ts\((\d+),(\d+)\)/gm, "$1:$2:$3") + tsc.stderr)
   process.exit(1)
 }
-console.log(`docs: ${count} code blocks of ${pages.length} pages type-check`)
+
+for (const { file, place } of programs) {
+  const run = spawnSync(process.execPath, ["--conditions=@effect-deepagents/source", file], {
+    encoding: "utf8",
+    timeout: 60_000
+  })
+  if (run.status !== 0) {
+    throw new Error(`${place} did not run (${run.signal ?? `exit ${run.status}`}):\n${run.stdout}${run.stderr}`)
+  }
+}
+
+/** The id that a heading gets, as on GitHub. */
+const anchor = (heading: string) =>
+  heading
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(/\s/g, "-")
+
+/** Text outside of code fences. */
+const prose = (page: string) => readFileSync(page, "utf8").replaceAll(/^(`{3,}).*$[^]*?^\1$/gm, "")
+const anchors = (page: string) =>
+  new Set([...prose(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => anchor(heading)))
+
+const dead = pages.flatMap((page) =>
+  [...prose(page).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = ""]) => {
+    if (/^[a-z]+:/.test(link)) return []
+    const [path = "", hash] = link.split("#")
+    const target = path === "" ? page : join(dirname(page), path)
+    const leads = existsSync(target) && (hash === undefined || !target.endsWith(".md") || anchors(target).has(hash))
+    return leads ? [] : [`${page}: ${link}`]
+  })
+)
+if (dead.length > 0) throw new Error(`These links lead nowhere:\n${dead.join("\n")}`)
+
+/** Pages that an index must name, and examples. */
+const listed = [
+  { index: "docs/README.md", files: globSync("docs/*.md").filter((file) => file !== "docs/README.md") },
+  { index: "llms.txt", files: globSync("docs/*.md").filter((file) => file !== "docs/README.md") },
+  { index: "examples/README.md", files: globSync("examples/*.ts") }
+].flatMap(({ files, index }) => {
+  const text = readFileSync(index, "utf8")
+  return files.filter((file) => !text.includes(`${basename(file)})`)).map((file) => `${index}: ${file}`)
+})
+if (listed.length > 0) throw new Error(`These indexes lack a file:\n${listed.join("\n")}`)
+
+/** The page on security names a test for what it says. */
+const tests = [...readFileSync("docs/security.md", "utf8").matchAll(/`(test\/[^`:]+)`/g)].map(([, file = ""]) => file)
+const missing = tests.filter((file) => !existsSync(file))
+if (missing.length > 0) throw new Error(`docs/security.md names tests that are not there:\n${missing.join("\n")}`)
+
+/** The texts of a table's first column in the page of errors, up to the heading of those that are not ours. */
+const sources = globSync("src/**/*.ts")
+  .map((file) => readFileSync(file, "utf8"))
+  .join("\n")
+const [ours = ""] = readFileSync("docs/troubleshooting.md", "utf8").split("## In the events")
+const texts = [...ours.matchAll(/^\| `([^`]+)`/gm)].map(([, text = ""]) => text)
+const unknown = texts.filter((text) => !sources.includes(text))
+if (texts.length === 0 || unknown.length > 0) {
+  throw new Error(`docs/troubleshooting.md has texts that no source has:\n${unknown.join("\n")}`)
+}
+
+console.log(
+  `docs: ${count} code blocks of ${pages.length} pages type-check, ${programs.length} of them run, all links lead somewhere`
+)

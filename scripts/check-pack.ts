@@ -17,8 +17,8 @@ import manifest from "../package.json" with { type: "json" }
 import { answer, error, type Reply, say, serve, silence, stream } from "../test/models/servers/anthropic.ts"
 import { codeBlocks } from "./markdown.ts"
 
-/** The one module that can't be imported without an optional peer. */
-const needsPeer = "./middleware/ToolSelection"
+/** The modules that can't be imported without an optional peer. */
+const needPeers = ["./middleware/ToolSelection", "./tools/NodeNetwork"]
 
 if (!existsSync("dist/index.js")) throw new Error("dist/ is missing: run `npm run build` first.")
 const blocks = codeBlocks(readFileSync("README.md", "utf8"))
@@ -177,6 +177,27 @@ const quick = async () => {
   assert.equal(held.signal, "SIGINT")
 }
 
+/** What README says of the dependency tree; and that pages and examples came with the package. */
+const fewPackages = () => {
+  const { packages } = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")) as {
+    readonly packages: { readonly [path: string]: { readonly hasInstallScript?: boolean; readonly optional?: boolean } }
+  }
+  const names = Object.keys(packages).flatMap((path) => (path === "" ? [] : [path.replace("node_modules/", "")]))
+  assert.deepEqual(names.toSorted(), ["effect", manifest.name, "re2js", "yaml"].toSorted())
+  assert.ok(Object.values(packages).every(({ hasInstallScript }) => hasInstallScript !== true))
+  const shipped = (file: string) => existsSync(join(folder, "node_modules", manifest.name, file))
+  for (const file of [
+    ...globSync("docs/*.md"),
+    ...globSync("examples/*.ts"),
+    "AGENTS.md",
+    "llms.txt",
+    "CHANGELOG.md"
+  ]) {
+    assert.ok(shipped(file), `${file} is not in the package`)
+  }
+  assert.ok(!shipped("test"))
+}
+
 const closed = new Set(
   Object.entries(manifest.exports).flatMap(([path, target]) =>
     target === null ? [path.replace(".", manifest.name)] : []
@@ -297,12 +318,13 @@ try {
   )
 
   install(`./${manifest.name}-${manifest.version}.tgz`, installed("effect"))
+  fewPackages()
   check("example", example)
   check("subpaths", imports(subpaths))
   writeFileSync(join(folder, "lean.mjs"), lean)
   run(process.execPath, "lean.mjs")
   // An SDK is loaded when its model is asked for: importing a provider's module needs none.
-  const own = modules.map(({ path }) => path.replace(manifest.name, ".")).filter((path) => path !== needsPeer)
+  const own = modules.map(({ path }) => path.replace(manifest.name, ".")).filter((path) => !needPeers.includes(path))
   writeFileSync(join(folder, "every-module-alone.mjs"), imports(own))
   run(process.execPath, "every-module-alone.mjs")
 
@@ -312,9 +334,9 @@ try {
   await bundles("core", imports(own.filter((path) => path.split("/").length === 2)), "")
 
   // node-llama-cpp is left out: hundreds of megabytes of binaries for its types alone.
-  install(...["minisearch", "openai", "@anthropic-ai/sdk"].map(installed))
+  install(...["minisearch", "openai", "@anthropic-ai/sdk", "@effect/platform-node"].map(installed))
   await quick()
-  check("with-peers", imports([needsPeer, "./models/OpenAiChatModel"]))
+  check("with-peers", imports([...needPeers, "./models/OpenAiChatModel"]))
   // The SDK that is installed is in the bundle: the request gets as far as the network.
   await bundles("with-openai", asking)
 
