@@ -37,7 +37,7 @@ import { guardedFetch, timeoutOf } from "./internal/guardedFetch.ts"
 import { keyFrom } from "./internal/keys.ts"
 import { errorBody, failureOf } from "./internal/openai/failure.ts"
 import { silent } from "./internal/patience.ts"
-import { countOf, listOf, objectOf, objectsOf, placeOf } from "./internal/read.ts"
+import { countOf, listOf, objectOf, objectsOf, parse, placeOf } from "./internal/read.ts"
 import { wellFormed } from "./internal/wellFormed.ts"
 
 /**
@@ -65,8 +65,6 @@ export interface Options {
 }
 
 const provider = "openai"
-
-const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
 const isVector = Schema.is(Schema.Array(Schema.Finite))
 

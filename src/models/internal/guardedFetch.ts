@@ -4,9 +4,9 @@
  */
 import * as Duration from "effect/Duration"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import { badResponse, type Origin } from "./errors.ts"
 import { isTooDeep } from "./nesting.ts"
+import { parse } from "./read.ts"
 
 type Fetch = typeof globalThis.fetch
 
@@ -133,8 +133,6 @@ const bounded = (response: Response, origin: Origin): Response => {
   )
   return new Response(body, headOf(response))
 }
-
-const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
 /** Reads the body of an error, as far as it came in a time that is worth waiting for. */
 const textOf = async (response: Response, timeout: number): Promise<string> => {

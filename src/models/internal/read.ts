@@ -1,6 +1,7 @@
 /**
  * Reads what came over a wire without trusting it: what is not of the kind that was asked for is not there.
  */
+import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 
 export const stringOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
@@ -33,3 +34,6 @@ export const objectsOf = (value: unknown): ReadonlyArray<JsonObject> =>
 /** One object of the keys of all; the last one wins. */
 export const merge = (...objects: ReadonlyArray<{ readonly [key: string]: Json }>): JsonObject =>
   Object.assign({}, ...objects)
+
+/** Parses JSON. What it is has still to be looked at. */
+export const parse = (text: string): Result.Result<unknown, unknown> => Result.try((): unknown => JSON.parse(text))

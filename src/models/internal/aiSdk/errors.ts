@@ -3,11 +3,10 @@
  */
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import { isModelError, ModelError, type Reason } from "../../../core/ModelError.ts"
 import { badResponse, connectionError, type Origin, providerError, stumbled, toldBy } from "../errors.ts"
 import { failureOf } from "../openai/failure.ts"
-import { numberOf, objectOf, stringOf } from "../read.ts"
+import { numberOf, objectOf, parse, stringOf } from "../read.ts"
 
 const reasons: { readonly [name: string]: Exclude<Reason["_tag"], "ContextOverflow"> } = {
   AI_LoadAPIKeyError: "Authentication",
@@ -33,8 +32,6 @@ const unreadable: { readonly [name: string]: string } = {
 const keyLike = /\b(?:(?:sk|pk|rk|gsk|xai|AIza)[-_]?|Bearer )[\w-]{12,}|\b[\w-]{40,}\b/g
 
 const field = (value: unknown, key: string): unknown => (Predicate.hasProperty(value, key) ? value[key] : undefined)
-
-const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
 const bodyOf = (error: unknown): unknown => {
   const data = field(error, "data")

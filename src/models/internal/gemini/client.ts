@@ -5,7 +5,6 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import type * as Stream from "effect/Stream"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"
@@ -14,7 +13,7 @@ import { badResponse, connectionError, type Origin, providerError, stumbled } fr
 import { guardedFetch, timeoutOf } from "../guardedFetch.ts"
 import { failureOf } from "../openai/failure.ts"
 import { patiently } from "../patience.ts"
-import { objectOf, objectsOf, stringOf } from "../read.ts"
+import { objectOf, objectsOf, parse, stringOf } from "../read.ts"
 import { textsOf } from "../secrets.ts"
 
 /** A project of Google Cloud. `accessToken` is asked for each request: tokens live for an hour. */
@@ -56,8 +55,6 @@ const rootOf = ({ baseURL, vertex }: Connection): string => {
 
 const pathOf = (model: string): string =>
   (model.includes("/") ? model : `models/${model}`).split("/").map(encodeURIComponent).join("/")
-
-const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
 /** Google says in the details of an error how long to wait: `{ "retryDelay": "7s" }`. */
 const retryAfter = (error: JsonObject | undefined): string | undefined =>

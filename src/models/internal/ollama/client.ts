@@ -5,14 +5,13 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import type * as Stream from "effect/Stream"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
 import { connectionError, type Origin, providerError } from "../errors.ts"
 import { guardedFetch, timeoutOf } from "../guardedFetch.ts"
 import { patiently } from "../patience.ts"
-import { countOf, listOf, objectOf, stringOf } from "../read.ts"
+import { countOf, listOf, objectOf, parse, stringOf } from "../read.ts"
 import { textsOf } from "../secrets.ts"
 
 /** Settings of the connection to a server. */
@@ -41,8 +40,6 @@ const home = "http://localhost:11434"
 
 /** Time in which a server says what a model can: it looks into a file. */
 const patience = "5 seconds"
-
-const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
 /** An address as people write it: with the version of the API that others speak, without a scheme. */
 const rootOf = (baseURL: string): URL | null => {

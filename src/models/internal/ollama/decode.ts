@@ -2,7 +2,6 @@
  * Reads the lines of Ollama's chat API into the parts of a turn.
  */
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
@@ -11,7 +10,7 @@ import * as Usage from "../../../core/Usage.ts"
 import type { Sink, TurnDecoder } from "../decodeTurn.ts"
 import { badResponse, type Origin, providerError } from "../errors.ts"
 import { isTooDeep, tooDeep } from "../nesting.ts"
-import { countOf, objectOf, objectsOf, stringOf } from "../read.ts"
+import { countOf, objectOf, objectsOf, parse, stringOf } from "../read.ts"
 import { makeThinkSplitter, type Said, thinkTags } from "../thinkTags.ts"
 import { sortCalls, type StreamedCall } from "../toolCalls.ts"
 import type { ToolNames } from "../toolNames.ts"
@@ -23,8 +22,6 @@ export interface DecodeContext {
   readonly forced: string | undefined
   readonly makeId: () => string
 }
-
-const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
 /** Makes the decoder of one turn. */
 export const makeDecoder = ({ forced, makeId, names, origin }: DecodeContext): TurnDecoder<string> => {

@@ -2,10 +2,9 @@
  * Reads failures in the many shapes of OpenAI and its imitators.
  */
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ProviderFailure } from "../errors.ts"
-import { listOf, numberOf, objectOf, stringOf } from "../read.ts"
+import { listOf, numberOf, objectOf, parse, stringOf } from "../read.ts"
 
 /** A code may be a number that is an HTTP status: proxies pass on what they got. */
 const statusOf = (code: unknown): number | undefined => {
@@ -39,8 +38,6 @@ export const failureOf = (error: unknown): ProviderFailure => {
       stringOf(it["error_message"])
   }
 }
-
-const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
 const namedCall = /(?:<function=|"name"\s*:\s*")([\w.-]{1,200})/
 

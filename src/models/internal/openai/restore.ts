@@ -7,8 +7,7 @@ import type { Block } from "../../../core/Content.ts"
 import type { Json } from "../../../core/Json.ts"
 import type { TurnStop } from "../../../core/Message.ts"
 import { isTooDeep } from "../nesting.ts"
-
-const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
+import { parse } from "../read.ts"
 
 const isJson = Schema.is(Schema.Json)
 
