@@ -45,6 +45,7 @@ import { overflowOf } from "../../src/models/internal/overflow.ts"
 import { hide, textsOf } from "../../src/models/internal/secrets.ts"
 import { makeThinkSplitter, thinkTags } from "../../src/models/internal/thinkTags.ts"
 import { sortCalls, toCall } from "../../src/models/internal/toolCalls.ts"
+import { matchesArguments } from "../../src/policy/internal/patterns.ts"
 import * as Codec from "../../src/sessions/internal/codec.ts"
 import * as Record from "../../src/sessions/internal/jsonl/record.ts"
 import { transcript } from "../../src/sessions/internal/transcript.ts"
@@ -328,6 +329,12 @@ const parsers: Readonly<Record<string, Parser>> = {
     Codec.decodeHead(text)
     Codec.decodeLine(JSON.stringify({ v: 1, entry: { _tag: "MessageAppended", message: text } }))
     Record.decode(text)
+  },
+  "patterns of a policy": (text) => {
+    const patterns = [`${text.slice(0, 8)}*${text.slice(0, 1)}*a*"*/*-*never`, "**a**a**a**b"]
+    for (const command of patterns) {
+      for (const allows of [true, false]) matchesArguments({ command }, { command: text }, allows)
+    }
   },
   words: (text) => {
     const wanted = Words.phrases(text.slice(0, 200))

@@ -12,27 +12,24 @@ export type Pattern =
   | { readonly above?: number; readonly below?: number; readonly not?: string | ReadonlyArray<string> }
 
 /** The characters by which a shell, or a list of lines, goes on to something else. */
-const further = "\\n\\r;&|<>`$(){}"
+const further = new Set("\n\r;&|<>`$(){}")
 
-const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)
+/** What stands in a pattern for one character (`?`), for some (`*`) or for anything (`**`), beside code points. */
+const one = -1
+const some = -2
+const any = -3
 
-const compiled = new Map<string, RegExp>()
+const compiled = new Map<string, ReadonlyArray<number>>()
 
-/**
- * The expression of a text with wildcards: `**` is anything, `*` anything within its bounds, `?` one character. In what
- * allows, `*` and `?` stop at what would let more through than is meant.
- */
-const expression = (pattern: string, allows: boolean): RegExp => {
-  const key = `${allows ? "+" : "-"}${pattern}`
-  const known = compiled.get(key)
+const compile = (pattern: string): ReadonlyArray<number> => {
+  const known = compiled.get(pattern)
   if (known !== undefined) return known
-  const one = allows ? `[^${further}]` : "[^]"
-  const source = pattern
-    .split(/(\*{2,}|\*|\?)/)
-    .map((part) => (part.startsWith("**") ? "[^]*" : part === "*" ? `${one}*` : part === "?" ? one : escaped(part)))
-    .join("")
-  const made = new RegExp(`^${source}$`, "u")
-  if (compiled.size < 10_000) compiled.set(key, made)
+  const made = (pattern.match(/\*{2,}|[^]/gu) ?? []).map((text) => {
+    if (text === "?") return one
+    if (text === "*") return some
+    return text.startsWith("*") ? any : (text.codePointAt(0) ?? one)
+  })
+  if (compiled.size < 10_000) compiled.set(pattern, made)
   return made
 }
 
@@ -42,12 +39,50 @@ const maxLength = 100_000
 /** A step up in a path, which leads out of what the pattern names. */
 const climbs = (text: string): boolean => /(^|[/\\])\.\.([/\\]|$)/.test(text)
 
+/**
+ * Walks all ways to fit a text at once, so that no text takes more than its length times that of the pattern. In what
+ * allows, `*` and `?` stop at what would let more through than is meant.
+ */
+const fits = (parts: ReadonlyArray<number>, text: string, allows: boolean): boolean => {
+  const end = parts.length
+  let reached = new Uint8Array(end + 1)
+  let next = new Uint8Array(end + 1)
+  // Whatever came as far as a part that takes anything need not be looked for before it.
+  let from = 0
+  let to = 0
+  const reach = (places: Uint8Array, first: number): void => {
+    for (let place = first; ; place++) {
+      places[place] = 1
+      if (place > to) to = place
+      const part = parts[place]
+      const takesAll = part === any || (part === some && !allows)
+      if (takesAll && place > from) from = place
+      if (!takesAll && part !== some) return
+    }
+  }
+  reach(reached, 0)
+  for (const character of text) {
+    const code = character.codePointAt(0)
+    const isPlain = !allows || !further.has(character)
+    const last = to
+    to = 0
+    next.fill(0)
+    for (let place = from; place <= last; place++) {
+      if (reached[place] === 0) continue
+      const part = parts[place]
+      if (part === any || (part === some && isPlain)) reach(next, place)
+      else if (part === one ? isPlain : part === code) reach(next, place + 1)
+    }
+    ;[reached, next] = [next, reached]
+    if (to === 0 && reached[0] === 0) return false
+  }
+  return reached[end] === 1
+}
+
 const matchesText = (pattern: string, text: string, allows: boolean): boolean => {
   if (text.length > maxLength) return !allows
-  // Two runs of anything beside each other would be tried in every way to part them.
-  if (pattern.split(/\*+/).length > 12) return !allows
   if (allows && climbs(text) && !pattern.includes("**") && pattern !== text) return false
-  return expression(pattern, allows).test(text)
+  return fits(compile(pattern), text, allows)
 }
 
 /** Tells whether a name fits a pattern of names. */
