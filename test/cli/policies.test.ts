@@ -46,8 +46,9 @@ describe("policies of the program", { timeout: 60_000 }, () => {
         ]
       )
       assert.equal(policy?.budget?.tokens, 10)
-      const wrong = [{ from: "user", file: file("user", "sandbox: readOnly") } as const]
-      assert.match((yield* Effect.flip(readPolicies(wrong))).message, /takes no sandbox/)
+      const hidden = "files: { rules: [{ operations: [read], paths: [/secrets/**], mode: deny }] }"
+      const around = yield* readPolicies([{ from: "user", file: file("user", hidden) }])
+      assert.match((yield* Effect.flip(compiled(around, []))).message, /commands go around.*sandbox: noCommands/)
     }).pipe(Effect.provide(NodeServices.layer))
   )
 
@@ -73,8 +74,12 @@ describe("policies of the program", { timeout: 60_000 }, () => {
           assert.equal(held.code, 0, held.err)
           assert.include(JSON.stringify(requests.at(-1)?.body), "not on Fridays")
           assert.notOk(existsSync(join(cwd, "a.txt")))
-          const shown = yield* run(cwd, ["config"], env)
-          assert.match(shown.out, /policy +project \(.*policy\.yaml\): .*not on Fridays/)
+          const [shown, why] = yield* Effect.all(
+            [run(cwd, ["config"], env), run(cwd, ["config", "explain", "write_file"], env)],
+            { concurrency: 2 }
+          )
+          assert.match(shown.out, /tools\.write_file .*not on Fridays.* policy project \(.*policy\.yaml\)/)
+          assert.match(why.out, /^deny +tools\.write_file +project \(.*policy\.yaml\)/)
           writeFileSync(file, "tools: { write_file: allow }\ndefault: allow")
           const asked = yield* run(cwd, ["run", "Write it"], env)
           assert.equal(asked.code, 6, asked.err)
@@ -85,6 +90,64 @@ describe("policies of the program", { timeout: 60_000 }, () => {
           const tool = yield* run(cwd, ["run", "Write it"], env)
           assert.equal(tool.code, 2, tool.err)
           assert.match(tool.err, /write_file/)
+        })
+      )
+  )
+
+  it.effect(
+    "keep files, the network and commands from agents: what is denied is as if it were not there, with --yolo too",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { folder, run } = program
+          const cwd = folder()
+          const call = (id: string, name: string, input: unknown) => ({ call: name, id, input })
+          const { requests, url } = yield* serve(
+            stream(
+              answer([
+                call("toolu_1", "read_file", { file_path: "/secrets/key.txt" }),
+                call("toolu_2", "write_file", { file_path: "/a.txt", content: "x" }),
+                call("toolu_3", "write_file", { file_path: "/agent/memo.md", content: "mine" }),
+                call("toolu_4", "fetch_url", { url: "https://elsewhere.example/" })
+              ])
+            ),
+            say("None of it.")
+          )
+          const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
+          mkdirSync(join(cwd, ".deepagents"))
+          mkdirSync(join(cwd, "secrets"))
+          writeFileSync(join(cwd, "secrets/key.txt"), "the-secret")
+          writeFileSync(
+            join(cwd, ".deepagents/policy.yaml"),
+            [
+              "sandbox: readOnly",
+              "files: { rules: [{ operations: [read, write], paths: [/secrets/**], mode: deny }] }",
+              "network: { allow: [docs.example] }",
+              "off: { middleware: [Todos] }"
+            ].join("\n")
+          )
+          const done = yield* run(cwd, ["run", "Look", "--yolo", "--trust"], env)
+          assert.equal(done.code, 0, done.err)
+          const names = JSON.stringify(requests[0]?.body)
+          assert.include(names, '"read_file"')
+          for (const gone of ['"execute"', '"git_status"', '"write_todos"']) assert.notInclude(names, gone)
+          const results = JSON.stringify(requests[1]?.body)
+          assert.notInclude(results, "the-secret")
+          assert.match(results, /not among those that are allowed/)
+          assert.notOk(existsSync(join(cwd, "a.txt")))
+          // What the program keeps for an agent is its own.
+          assert.ok(existsSync(join(cwd, "data/deepagents/home/memo.md")))
+          const [path, command, setting] = yield* Effect.all(
+            [
+              run(cwd, ["config", "explain", "/secrets/key.txt"], env),
+              run(cwd, ["config", "explain", "execute", '{"command": "ls"}'], env),
+              run(cwd, ["config", "explain", "agent", "-a", "planner"], env)
+            ],
+            { concurrency: 3 }
+          )
+          assert.match(path.out, /read +deny\nwrite +deny/)
+          assert.match(command.out, /^deny +off\.tools \(execute\) +project/)
+          assert.match(setting.out, /"planner" +flag \(--agent\)\n"deep" +default/)
         })
       )
   )

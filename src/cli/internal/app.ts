@@ -29,6 +29,7 @@ import * as SqliteSessions from "../../sessions/SqliteSessions.ts"
 import * as Documents from "../../tools/Documents.ts"
 import * as FetchUrl from "../../tools/FetchUrl.ts"
 import * as Git from "../../tools/Git.ts"
+import type * as Network from "../../tools/Network.ts"
 import type { WebReader } from "../../tools/WebReader.ts"
 import * as WebSearch from "../../tools/WebSearch.ts"
 import * as AgentFile from "../AgentFile.ts"
@@ -37,7 +38,7 @@ import * as Assets from "./assets.ts"
 import * as Demo from "./demo.ts"
 import { type Failure, layerOrFail, orFail } from "./failure.ts"
 import { type Places, sessionsFile } from "./places.ts"
-import { compiled, policyFiles, readPolicies } from "./policies.ts"
+import { compiled, network, policyFiles, readPolicies } from "./policies.ts"
 import { chooseModel, modelLayer } from "./providers.ts"
 import { type Search, searchOf } from "./search.ts"
 import { findServers, type FoundServers, serversLayer } from "./servers.ts"
@@ -120,11 +121,14 @@ const readOnly = (root: string) =>
   )
 
 /** The network, search and the reader of pages, loaded when a run begins. */
-const web = (search: Search): Layer.Layer<HttpClient.HttpClient | WebReader | WebSearch.WebSearch> =>
+const web = (
+  search: Search,
+  rules: Network.Rules
+): Layer.Layer<HttpClient.HttpClient | WebReader | WebSearch.WebSearch> =>
   Layer.unwrap(
     Effect.map(
       Effect.promise(() => import("./web.ts")),
-      ({ layer }) => layer(search)
+      ({ layer }) => layer(search, rules)
     )
   )
 
@@ -252,7 +256,12 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
             tools: rules(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"))
           },
           middleware: [...((mode === "ask" ? policy?.asking : policy?.suspending) ?? []), AskUser.make(), ...limits]
-        }).pipe(Effect.map((made) => made.pipe(Agent.provide(web(search)), Agent.provide(mcp))))
+        }).pipe(
+          Effect.map((made) => {
+            const held = policy === undefined ? made : Agent.provide(policy.apply(made), policy.files)
+            return held.pipe(Agent.provide(web(search, policy?.network ?? network)), Agent.provide(mcp))
+          })
+        )
       ),
     chatModel: layerOf(model, file.thinking ?? settings.thinking?.value),
     files: (threadId) => files(context, threadId)

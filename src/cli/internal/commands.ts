@@ -294,15 +294,41 @@ const skills = Command.make(
   })
 ).pipe(Command.withDescription("Skills that agents find here, and what is wrong with those that they don't"))
 
+const explain = Command.make(
+  "explain",
+  {
+    name: Argument.String("name").pipe(Argument.withDescription("A setting, a tool, or a path from / of the folder")),
+    call: Argument.String("arguments").pipe(
+      Argument.withDescription("Those of a call of the tool, as JSON"),
+      Argument.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ call, name }) {
+    const context = yield* looking
+    const Config = yield* load(() => import("./configCommand.ts"))
+    return yield* Config.explain(context, name, Option.getOrUndefined(call))
+  })
+).pipe(
+  Command.withDescription("Says which value, or which rule of which policy, decides"),
+  Command.withExamples([
+    { command: "deepagents config explain model", description: "All places that set it" },
+    { command: `deepagents config explain execute '{"command": "git push"}'`, description: "A call" },
+    { command: "deepagents config explain /secrets/key", description: "A file" }
+  ])
+)
+
 const config = Command.make(
   "config",
   { json },
   Effect.fnUntraced(function* (options) {
     const context = yield* looking
-    const Setup = yield* load(() => import("./setupCommands.ts"))
-    return yield* Setup.config(context, options.json)
+    const Config = yield* load(() => import("./configCommand.ts"))
+    return yield* Config.config(context, options.json)
   })
-).pipe(Command.withDescription("All settings, and where each value comes from"))
+).pipe(
+  Command.withDescription("All settings and rules of policies, and where each comes from"),
+  Command.withSubcommands([explain])
+)
 
 /** The chat; what is piped in where there is no terminal is its lines. */
 const talking = Effect.fnUntraced(function* (context: Context, first: Option.Option<string>) {

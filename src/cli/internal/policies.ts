@@ -2,7 +2,9 @@
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as AgentHome from "../../backends/AgentHome.ts"
 import type * as Policy from "../../policy/Policy.ts"
+import type * as Network from "../../tools/Network.ts"
 import { fail, type Failure, orFail } from "./failure.ts"
 import type { Places } from "./places.ts"
 
@@ -14,7 +16,7 @@ interface PolicyFile {
 }
 
 /** A policy, and the file that it is of. */
-interface Found extends PolicyFile {
+export interface Found extends PolicyFile {
   readonly policy: Policy.Policy
 }
 
@@ -27,9 +29,6 @@ export const policyFiles = ({ config, project }: Places, isTrusted: boolean): Re
   ...(isTrusted ? [{ from: "project", file: join(project, ".deepagents", "policy.yaml") } as const] : [])
 ]
 
-/** Parts of a policy that the program can't hold to. One that it passed by would seem to guard. */
-const beyond = ["files", "network", "sandbox"] as const
-
 const readOne = Effect.fnUntraced(function* ({ file, from }: PolicyFile) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* Effect.catch(fs.readFileString(file), (error) =>
@@ -41,13 +40,6 @@ const readOne = Effect.fnUntraced(function* ({ file, from }: PolicyFile) {
   // Most have no policy, and do not wait until this is loaded.
   const { fromYaml } = yield* Effect.promise(() => import("../../policy/Policy.ts"))
   const read = yield* orFail("usage", `${file}: `)(fromYaml(text))
-  const part = beyond.find((name) => read[name] !== undefined) ?? (read.off?.middleware && "off.middleware")
-  if (part !== undefined) {
-    return yield* fail(
-      "usage",
-      `${file}: the program takes no ${part}; it takes tools, servers, annotations, default, off.tools and budget. permissions of an agent's file are rules for files`
-    )
-  }
   // Its name is told to the person who is asked, so it is not the file that says it. None loosens another.
   return [{ from, file, policy: { ...read, name: from, strict: true } } satisfies Found]
 })
@@ -58,19 +50,65 @@ export const readPolicies = (
 ): Effect.Effect<ReadonlyArray<Found>, Failure, FileSystem.FileSystem> =>
   Effect.map(Effect.forEach(files, readOne), (all) => all.flat())
 
-/** All policies as middleware; nothing where there is none. `known` are names of tools that some agent may have. */
+/** Rules of the network for all agents, which policies can only make narrower: public addresses, and so many bytes. */
+export const network: Network.Rules = { maxBytes: 20_000_000 }
+
+type FileRule = NonNullable<Policy.Policy["files"]>["rules"][number]
+
+/** Files that the program keeps for an agent: policies are about those of the project. */
+const own: FileRule = {
+  operations: ["read", "write"],
+  paths: [AgentHome.mountedAt, "/.skills", "/large_results", "/conversation_history"].flatMap((path) => [
+    path,
+    `${path}/**`
+  ]),
+  mode: "allow"
+}
+
+const nothingWritten: FileRule = { operations: ["write"], paths: ["/**"], mode: "deny" }
+
+const commands = ["execute", "git_*"]
+
+const hasCommands = ({ sandbox }: Policy.Policy): boolean => sandbox !== "readOnly" && sandbox !== "noCommands"
+
+const restricts = ({ files, sandbox }: Policy.Policy): boolean =>
+  sandbox === "readOnly" || files?.default === "deny" || files?.rules.some(({ mode }) => mode !== "allow") === true
+
+/** A policy as the parts that agents of the program hold to: those that run commands are gone where none may run. */
+const held = ({ policy }: Found): ReadonlyArray<Policy.Policy> => {
+  const { sandbox, ...rest } = policy
+  const { files, off } = rest
+  const rules = [...(sandbox === "readOnly" ? [nothingWritten] : []), ...(files?.rules ?? [])]
+  const whole: Policy.Policy = {
+    ...rest,
+    ...(restricts(policy) ? { files: { ...files, rules: [own, ...rules] } } : {}),
+    ...(hasCommands(policy)
+      ? {}
+      : { sandbox: "noCommands", off: { ...off, tools: [...(off?.tools ?? []), ...commands] } })
+  }
+  const asked: Policy.Policy = {
+    name: policy.name ?? "policy",
+    strict: true,
+    tools: { execute: { mode: "ask", reason: "sandbox: askForCommands" } }
+  }
+  return sandbox === "askForCommands" ? [whole, asked] : [whole]
+}
+
+/** All policies together; nothing where there is none. `known` are names of tools that some agent may have. */
 export const compiled = Effect.fnUntraced(function* (
   found: ReadonlyArray<Found>,
   known: ReadonlyArray<string>
 ): Effect.fn.Return<Policy.Compiled | undefined, Failure> {
   if (found.length === 0) return undefined
+  const around = found.find(({ policy }) => restricts(policy))
+  if (around !== undefined && found.every(({ policy }) => hasCommands(policy))) {
+    return yield* fail(
+      "usage",
+      `${around.file}: commands go around rules for files; have none run beside them (sandbox: noCommands)`
+    )
+  }
   const { compile } = yield* Effect.promise(() => import("../../policy/Policy.ts"))
   return yield* orFail("usage")(
-    Effect.fromResult(
-      compile(
-        found.map(({ policy }) => policy),
-        { known }
-      )
-    )
+    Effect.fromResult(compile([{ name: "program", strict: true, network }, ...found.flatMap(held)], { known }))
   )
 })

@@ -57,11 +57,12 @@ export const keys = Object.keys(says).filter((key): key is Key => Object.hasOwn(
 
 export type From = "default" | "user" | "project" | "environment" | "flag"
 
-/** A setting, and the place that it comes from: a file, a variable, a flag. */
+/** A setting, the place that it comes from (a file, a variable, a flag), and what it took the place of. */
 export interface Setting<out A = unknown> {
   readonly value: A
   readonly from: From
   readonly where: string
+  readonly before?: Setting | undefined
 }
 
 export type Settings = { readonly [K in Key]?: Setting<NonNullable<Values[K]>> | undefined }
@@ -169,7 +170,7 @@ const flag = (key: Key): string => `--${key.replaceAll(/[A-Z]/g, (letter) => `-$
 /** The settings with a value that was chosen meanwhile. */
 export const choose = <K extends Key>(settings: Settings, key: K, value: NonNullable<Values[K]>): Settings => ({
   ...settings,
-  [key]: { value, from: "flag", where: flag(key) }
+  [key]: { value, from: "flag", where: flag(key), before: settings[key] }
 })
 
 /** Puts all places together. The file of a project counts only once its folder is trusted. */
@@ -189,7 +190,9 @@ export const readSettings = Effect.fnUntraced(function* (options: {
   const settings: Record<string, Setting> = {}
   for (const { from, values, where } of layers) {
     for (const key of keys) {
-      if (values[key] !== undefined) settings[key] = { value: values[key], from, where: where(key) }
+      if (values[key] !== undefined) {
+        settings[key] = { value: values[key], from, where: where(key), before: settings[key] }
+      }
     }
   }
   return settings

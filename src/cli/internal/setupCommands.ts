@@ -12,10 +12,7 @@ import { forgetKey, keepKey } from "./credentials.ts"
 import { fail, orFail } from "./failure.ts"
 import { suggestion } from "./near.ts"
 import { print, printJson, table, tell } from "./output.ts"
-import { projectSettings, userSettings } from "./places.ts"
-import { policyFiles, readPolicies } from "./policies.ts"
 import * as Providers from "./providers.ts"
-import { keys, says } from "./settings.ts"
 
 export const models = Effect.fnUntraced(function* ({ places, settings }: Context, asJson: boolean) {
   const all = yield* Providers.keyed(places)
@@ -129,29 +126,4 @@ export const skills = Effect.fnUntraced(function* (context: Context, asJson: boo
   for (const { field, path, problem } of found.problems)
     yield* tell(`! ${path}: ${field} ${problem}`.replace(":  ", ": "))
   return undefined
-})
-
-export const config = Effect.fnUntraced(function* ({ isTrusted, places, settings }: Context, asJson: boolean) {
-  const files = { user: userSettings(places), project: projectSettings(places) }
-  const policies = yield* readPolicies(policyFiles(places, isTrusted))
-  if (asJson) return yield* printJson({ settings, policies, files, isTrusted, data: places.data })
-  const rows = keys.map((key) => {
-    const found = settings[key]
-    return found === undefined
-      ? [key, "–", "", says[key]]
-      : [key, JSON.stringify(found.value), found.from + (found.where === "" ? "" : ` (${found.where})`), says[key]]
-  })
-  return yield* print(
-    ...table(rows),
-    "",
-    ...table([
-      ["user", files.user],
-      ["project", files.project + (isTrusted ? "" : " (not read: the folder is not trusted)")],
-      ["data", places.data],
-      ...policies.map(({ file, from, policy: { name: _name, strict: _strict, ...rules } }) => [
-        "policy",
-        `${from} (${file}): ${JSON.stringify(rules)}`
-      ])
-    ])
-  )
 })

@@ -1,12 +1,11 @@
 /** The network as an agent of the program may use it: public addresses only, no more than a few megabytes at once. */
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import type * as Network from "../../tools/Network.ts"
 import * as NodeNetwork from "../../tools/NodeNetwork.ts"
 import * as NodeWebReader from "../../tools/NodeWebReader.ts"
 import * as WebSearch from "../../tools/WebSearch.ts"
 import type { Search } from "./search.ts"
-
-const network = NodeNetwork.layer({ maxBytes: 20_000_000 })
 
 const { brave, duckDuckGo, exa, serper, tavily } = WebSearch
 const byKey = { brave, exa, serper, tavily }
@@ -14,5 +13,5 @@ const byKey = { brave, exa, serper, tavily }
 const searching = (search: Search) =>
   search.name === "duckduckgo" ? duckDuckGo() : byKey[search.name]({ apiKey: Redacted.make(search.key) })
 
-export const layer = (search: Search) =>
-  Layer.merge(Layer.provideMerge(searching(search), network), NodeWebReader.layer())
+export const layer = (search: Search, rules: Network.Rules) =>
+  Layer.merge(Layer.provideMerge(searching(search), NodeNetwork.layer(rules)), NodeWebReader.layer())

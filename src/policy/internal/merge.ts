@@ -35,8 +35,9 @@ export const sandboxOf = (policies: ReadonlyArray<Policy>): Sandbox | undefined 
 }
 
 /**
- * The permissions of policies, each to be put before the backend: a strict one stands alone, so that what comes after it
- * can only take away; others go before what they override.
+ * The permissions of policies, each to be put before the backend: the reach first, as rules for files hold only where no
+ * command goes around them; a strict one stands alone, so that what comes after it can only take away; others go before
+ * what they override.
  */
 export const permissionsOf = (policies: ReadonlyArray<Policy>): ReadonlyArray<Permissions.Options> => {
   const all: Array<Permissions.Options> = []
@@ -55,7 +56,7 @@ export const permissionsOf = (policies: ReadonlyArray<Policy>): ReadonlyArray<Pe
   }
   const sandbox = sandboxOf(policies)
   const reach = sandbox === undefined ? undefined : ofSandbox[sandbox]
-  return [...all, ...(open === undefined ? [] : [open]), ...(reach === undefined ? [] : [reach])]
+  return [...(reach === undefined ? [] : [reach]), ...all, ...(open === undefined ? [] : [open])]
 }
 
 const amounts = ["tokens", "cost", "toolCalls", "rounds", "time"] as const
