@@ -64,6 +64,15 @@ export const Request = Schema.Struct({
 export interface Request extends Schema.Schema.Type<typeof Request> {}
 
 /**
+ * The `rule` of requests on which time decides, as a tool that waits makes them: nobody is asked, though a person may
+ * decide earlier.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const byTime = "time"
+
+/**
  * Somebody who decides: a person, or a program in the place of one. Whoever takes the decision in (a page, a chat, a
  * terminal) vouches for it; what comes from elsewhere is as true as its signature (`Tamper` of
  * `effect-deepagents/policy`).

@@ -20,7 +20,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import type { Request } from "../core/Approval.ts"
+import { byTime, type Request } from "../core/Approval.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 
@@ -86,7 +86,7 @@ export const make = (options?: Options): Middleware.Suspending => {
       Effect.succeed(
         calls.map((call) =>
           call.name === toolName
-            ? Middleware.suspend(`Wait for ${secondsOf(call.arguments)} seconds`)
+            ? Middleware.suspend(`Wait for ${secondsOf(call.arguments)} seconds`, { rule: byTime })
             : Middleware.allow
         )
       )

@@ -1,12 +1,13 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Schema, Stream } from "effect"
+import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, Schema, type Scope, Stream } from "effect"
 import { Agent, Approval, Message, Question, Tool, ToolContext } from "effect-deepagents"
 import { BackgroundSubagents, BackgroundTasks, HumanInTheLoop } from "effect-deepagents/middleware"
 import { Audit, Inbox, Notify } from "effect-deepagents/policy"
 import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
+import { hasRedis } from "../servers/redis.ts"
 import * as places from "../sessions/places.ts"
 
 const paid: Array<number> = []
@@ -51,152 +52,168 @@ const ada: Approval.Principal = { id: "ada" }
 const eve: Approval.Principal = { id: "eve", roles: ["finance"] }
 const reasonOf = Effect.map((error: Inbox.InboxError) => error.reason)
 
-const stores = {
-  memory: () => places.memory.layer(),
-  sqlite: (folder: string) => Layer.orDie(places.sqlite.layer(`${folder}/sessions.db`)),
-  jsonl: (folder: string) => JsonlSessions.layer({ folder }).pipe(Layer.provide(NodeServices.layer), Layer.orDie)
-}
+type Sessions = Layer.Layer<SessionStore.SessionStore>
 
-for (const [kind, store] of Object.entries(stores)) {
+/** What holds on every store. */
+const hold = <R>(store: Effect.Effect<Sessions, never, R | Scope.Scope>, test: Vitest.Tester<R | Scope.Scope>) => {
   const using = <A, E>(
     effect: Effect.Effect<A, E, Inbox.Inbox | SessionStore.SessionStore | Layer.Success<typeof model> | SessionJournal>
   ) =>
     Effect.gen(function* () {
-      const folder = yield* places.folder
       paid.length = 0
-      const sessions = SessionStore.journal.pipe(Layer.provideMerge(store(folder)))
+      const sessions = SessionStore.journal.pipe(Layer.provideMerge(yield* store))
       return yield* Effect.provide(effect, inbox.pipe(Layer.provideMerge(Layer.merge(sessions, model))))
-    }).pipe(Effect.scoped)
+    })
 
-  describe(`Inbox on ${kind}`, () => {
-    it.effect("has what waits over all threads, sub-agents' and questions too, the oldest first", () =>
-      using(
-        Effect.gen(function* () {
-          const { list } = yield* Inbox.Inbox
-          yield* say("a", "pay 5")
-          yield* TestClock.adjust("1 second")
-          yield* say("b", "book")
-          yield* say("c", "hello")
-          yield* TestClock.adjust("1 second")
-          yield* say("d", "child")
-          const items = yield* list()
-          assert.deepStrictEqual(
-            items.map(({ kind: what, request, severity, threadId }) => [
+  test("has what waits over all threads, sub-agents' and questions too, the oldest first", () =>
+    using(
+      Effect.gen(function* () {
+        const { list } = yield* Inbox.Inbox
+        yield* say("a", "pay 5")
+        yield* TestClock.adjust("1 second")
+        yield* say("b", "book")
+        yield* say("c", "hello")
+        yield* TestClock.adjust("1 second")
+        yield* say("d", "child")
+        const items = yield* list()
+        assert.deepStrictEqual(
+          items.map(({ kind: what, request, severity, threadId }) => [
+            threadId,
+            what,
+            severity,
+            request.path.join("/"),
+            request.toolName
+          ]),
+          [
+            ["a", "approval", "normal", "clerk", "pay"],
+            ["b", "question", "low", "clerk", "book"],
+            ["d", "approval", "normal", "clerk/child", "pay"]
+          ]
+        )
+        assert.deepStrictEqual(
+          (yield* list({ kinds: ["question"] })).map(({ threadId }) => threadId),
+          ["b"]
+        )
+        assert.deepStrictEqual((yield* list({ threadId: "c" })).length, 0)
+        assert.deepStrictEqual((yield* list({ threadId: "nowhere" })).length, 0)
+      })
+    ))
+
+  test("a decision has its thread go on, with the name of who decided; what is decided is gone", () =>
+    using(
+      Effect.gen(function* () {
+        const { decide, list } = yield* Inbox.Inbox
+        yield* say("a", "pay 5")
+        yield* say("b", "book")
+        const items = yield* list()
+        const decisions = items.map(({ request }) =>
+          request.answer === undefined ? Approval.approve(request) : Approval.respond(request, "aisle")
+        )
+        yield* decide(decisions, { by: ada })
+        assert.deepStrictEqual(paid, [5])
+        assert.deepStrictEqual(yield* list(), [])
+        const audit = yield* Stream.runCollect(Audit.records())
+        assert.deepStrictEqual(
+          [...audit]
+            .map(({ decision, isAsShown, request, threadId }) => [
               threadId,
-              what,
-              severity,
-              request.path.join("/"),
-              request.toolName
-            ]),
-            [
-              ["a", "approval", "normal", "clerk", "pay"],
-              ["b", "question", "low", "clerk", "book"],
-              ["d", "approval", "normal", "clerk/child", "pay"]
-            ]
-          )
-          assert.deepStrictEqual(
-            (yield* list({ kinds: ["question"] })).map(({ threadId }) => threadId),
-            ["b"]
-          )
-          assert.deepStrictEqual((yield* list({ threadId: "c" })).length, 0)
-          assert.deepStrictEqual((yield* list({ threadId: "nowhere" })).length, 0)
-        })
-      )
-    )
+              request.rule,
+              decision?._tag,
+              decision?.by?.id,
+              isAsShown
+            ])
+            .toSorted(([left = ""], [right = ""]) => String(left).localeCompare(String(right))),
+          [
+            ["a", "payments", "Approve", "ada", true],
+            ["b", undefined, "Respond", "ada", true]
+          ]
+        )
+        const again = yield* Effect.flip(decide(decisions, { by: ada }))
+        assert.strictEqual(again.reason._tag, "NotFound")
+      })
+    ))
 
-    it.effect("a decision has its thread go on, with the name of who decided; what is decided is gone", () =>
-      using(
-        Effect.gen(function* () {
-          const { decide, list } = yield* Inbox.Inbox
-          yield* say("a", "pay 5")
-          yield* say("b", "book")
-          const items = yield* list()
-          const decisions = items.map(({ request }) =>
-            request.answer === undefined ? Approval.approve(request) : Approval.respond(request, "aisle")
-          )
-          yield* decide(decisions, { by: ada })
-          assert.deepStrictEqual(paid, [5])
-          assert.deepStrictEqual(yield* list(), [])
-          const audit = yield* Stream.runCollect(Audit.records())
-          assert.deepStrictEqual(
-            [...audit]
-              .map(({ decision, isAsShown, request, threadId }) => [
-                threadId,
-                request.rule,
-                decision?._tag,
-                decision?.by?.id,
-                isAsShown
-              ])
-              .toSorted(([left = ""], [right = ""]) => String(left).localeCompare(String(right))),
-            [
-              ["a", "payments", "Approve", "ada", true],
-              ["b", undefined, "Respond", "ada", true]
-            ]
-          )
-          const again = yield* Effect.flip(decide(decisions, { by: ada }))
-          assert.strictEqual(again.reason._tag, "NotFound")
+  test("of many who claim at once one has it, for its time; others can't decide", () =>
+    using(
+      Effect.gen(function* () {
+        const { claim, decide, list, release } = yield* Inbox.Inbox
+        yield* say("a", "pay 5")
+        const [item] = yield* list()
+        assert(item !== undefined)
+        const { id, request } = item
+        const people = Array.from({ length: 8 }, (_, index) => ({ id: `p${index}`, roles: ["finance"] }))
+        const claims = yield* Effect.forEach(people, (by) => Effect.exit(claim(id, { by })), {
+          concurrency: "unbounded"
         })
-      )
-    )
+        assert.strictEqual(claims.filter(Exit.isSuccess).length, 1)
+        const winner = people[claims.findIndex(Exit.isSuccess)] ?? ada
+        const other = yield* Effect.flip(decide([Approval.approve(request)], { by: ada }))
+        assert.deepInclude(other.reason, { _tag: "Claimed", by: winner.id })
+        assert.deepStrictEqual((yield* list({ isFree: true })).length, 0)
+        // Somebody else can't give it back.
+        yield* release(id, { by: ada })
+        assert.deepStrictEqual((yield* list({ claimedBy: winner.id })).length, 1)
+        yield* TestClock.adjust("16 minutes")
+        yield* claim(id, { by: eve })
+        yield* release(id, { by: eve })
+        const refused = yield* Effect.flip(claim(id, { by: { id: "bob" } }))
+        assert.strictEqual(refused.reason._tag, "Refused")
+        yield* decide([Approval.approve(request)], { by: eve })
+        assert.deepStrictEqual(paid, [5])
+      })
+    ))
 
-    it.effect("of many who claim at once one has it, for its time; others can't decide", () =>
-      using(
-        Effect.gen(function* () {
-          const { claim, decide, list, release } = yield* Inbox.Inbox
-          yield* say("a", "pay 5")
-          const [item] = yield* list()
-          assert(item !== undefined)
-          const { id, request } = item
-          const people = Array.from({ length: 8 }, (_, index) => ({ id: `p${index}`, roles: ["finance"] }))
-          const claims = yield* Effect.forEach(people, (by) => Effect.exit(claim(id, { by })), {
-            concurrency: "unbounded"
-          })
-          assert.strictEqual(claims.filter(Exit.isSuccess).length, 1)
-          const winner = people[claims.findIndex(Exit.isSuccess)] ?? ada
-          const other = yield* Effect.flip(decide([Approval.approve(request)], { by: ada }))
-          assert.deepInclude(other.reason, { _tag: "Claimed", by: winner.id })
-          assert.deepStrictEqual((yield* list({ isFree: true })).length, 0)
-          // Somebody else can't give it back.
-          yield* release(id, { by: ada })
-          assert.deepStrictEqual((yield* list({ claimedBy: winner.id })).length, 1)
-          yield* TestClock.adjust("16 minutes")
-          yield* claim(id, { by: eve })
-          yield* release(id, { by: eve })
-          const refused = yield* Effect.flip(claim(id, { by: { id: "bob" } }))
-          assert.strictEqual(refused.reason._tag, "Refused")
-          yield* decide([Approval.approve(request)], { by: eve })
-          assert.deepStrictEqual(paid, [5])
+  test("each request is told of once, by however many inboxes; one that could not be sent is tried again", () =>
+    using(
+      Effect.gen(function* () {
+        const sent: Array<string> = []
+        let isDown = true
+        const notify = Layer.succeed(Notify.Notify, {
+          send: ({ id }) =>
+            isDown
+              ? Effect.fail(new Notify.NotifyError({ way: "test", problem: "down" }))
+              : Effect.sync(() => void sent.push(id))
         })
-      )
-    )
-
-    it.effect("each request is told of once, by however many inboxes; one that could not be sent is tried again", () =>
-      using(
-        Effect.gen(function* () {
-          const sent: Array<string> = []
-          let isDown = true
-          const notify = Layer.succeed(Notify.Notify, {
-            send: ({ id }) =>
-              isDown
-                ? Effect.fail(new Notify.NotifyError({ way: "test", problem: "down" }))
-                : Effect.sync(() => void sent.push(id))
-          })
-          const first = yield* Inbox.Inbox
-          const second = yield* Effect.map(Layer.build(inbox), (context) => context.pipe((it) => it))
-          const { notify: other } = yield* Effect.provideContext(Inbox.Inbox, second)
-          yield* say("a", "pay 5")
-          yield* say("b", "pay 6")
-          assert.deepStrictEqual((yield* Effect.provide(first.notify, notify)).length, 0)
-          isDown = false
-          yield* Effect.provide(Effect.all([first.notify, other, first.notify], { concurrency: "unbounded" }), notify)
-          yield* Effect.provide(first.notify, notify)
-          assert.strictEqual(sent.length, 2)
-          assert.strictEqual(new Set(sent).size, 2)
-        }).pipe(Effect.scoped)
-      )
-    )
-  })
+        const first = yield* Inbox.Inbox
+        const second = yield* Effect.map(Layer.build(inbox), (context) => context.pipe((it) => it))
+        const { notify: other } = yield* Effect.provideContext(Inbox.Inbox, second)
+        yield* say("a", "pay 5")
+        yield* say("b", "pay 6")
+        assert.deepStrictEqual((yield* Effect.provide(first.notify, notify)).length, 0)
+        isDown = false
+        yield* Effect.provide(Effect.all([first.notify, other, first.notify], { concurrency: "unbounded" }), notify)
+        yield* Effect.provide(first.notify, notify)
+        assert.strictEqual(sent.length, 2)
+        assert.strictEqual(new Set(sent).size, 2)
+      }).pipe(Effect.scoped)
+    ))
 }
+
+describe("Inbox on memory", () => hold(Effect.succeed(places.memory.layer()), it.effect))
+describe("Inbox on SQLite", () =>
+  hold(
+    Effect.map(places.folder, (path) => Layer.orDie(places.sqlite.layer(`${path}/sessions.db`))),
+    it.effect
+  ))
+describe("Inbox on JSON lines", () =>
+  hold(
+    Effect.map(places.folder, (folder) =>
+      JsonlSessions.layer({ folder }).pipe(Layer.provide(NodeServices.layer), Layer.orDie)
+    ),
+    it.effect
+  ))
+
+const servers = { timeout: 60_000 }
+
+layer(places.Postgres.layer, servers)("Inbox on Postgres", (it) =>
+  hold(Effect.map(places.postgres.place, places.postgres.layer), it.effect)
+)
+
+describe.skipIf(!hasRedis)("on Redis", () => {
+  layer(places.RedisServer.layer, servers)("Inbox on Redis", (it) =>
+    hold(Effect.map(places.redis.place, places.redis.layer), it.effect)
+  )
+})
 
 type SessionJournal = Layer.Success<typeof SessionStore.journal>
 

@@ -2,7 +2,7 @@
  * The requests that the threads of a store wait for. A thread is read again only when something was written to it.
  */
 import * as Effect from "effect/Effect"
-import type { Request } from "../../core/Approval.ts"
+import { byTime, type Request } from "../../core/Approval.ts"
 import * as Checkpoint from "../../core/Checkpoint.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Listing, Service, Thread } from "../../core/SessionStore.ts"
@@ -37,7 +37,8 @@ export const make = (store: Service) => {
     // A thread whose state can't be read waits for nobody here: its next run says what is wrong.
     const requests =
       checkpoint === undefined ? [] : yield* Effect.orElseSucceed(Checkpoint.pending(checkpoint), () => [])
-    const found = requests.map((request) => ({ threadId, request }))
+    // What only waits for its time needs nobody.
+    const found = requests.flatMap((request) => (request.rule === byTime ? [] : [{ threadId, request }]))
     known.set(threadId, { leaf: leaf.id, found })
     return found
   })
