@@ -5,6 +5,25 @@
 /** A name without case, `-` and `_`: in these, hosts differ and small models err. */
 export const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_]/g, "")
 
+/** Gives the name itself the first time, then with a number behind it, in at most `most` characters. */
+export type FreeName = (name: string, most?: number) => string
+
+/** Makes names that are all different, however many are given alike. */
+export const freeNames = (): FreeName => {
+  const taken = new Set<string>()
+  const counts = new Map<string, number>()
+  return (name, most = Infinity) => {
+    // The number has six characters at most with its `_`.
+    const stem = name.slice(0, most - 6)
+    let made = name
+    let count = counts.get(stem) ?? 1
+    while (taken.has(made)) made = `${stem}_${++count}`
+    counts.set(stem, count)
+    taken.add(made)
+    return made
+  }
+}
+
 /** The number of characters to insert, leave out or replace, to make one text of another; more than `most` is `Infinity`. */
 const distance = (left: string, right: string, most: number): number => {
   if (Math.abs(left.length - right.length) > most) return Infinity

@@ -34,6 +34,21 @@ export const cutMiddle = (text: string, limit: number, note: (left: number) => s
   return `${text.slice(0, head)}${note(tail - head)}${text.slice(tail)}`
 }
 
+/** The lines of a text without the spaces around them. (A pattern for it would go back over each run of spaces.) */
+export const trimLines = (text: string): string =>
+  text
+    .split("\n")
+    .map((line) => line.trim())
+    .join("\n")
+
+/** The lines of a text on one, with a space between; empty ones are left out. */
+export const joinLines = (text: string): string =>
+  text
+    .split(/[\r\n]/)
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+    .join(" ")
+
 /** Compares texts by code points, as databases do: surrogates come behind everything else. */
 export const compareText = (left: string, right: string): number => {
   const end = Math.min(left.length, right.length)

@@ -95,7 +95,11 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
           return yield* Effect.fail(fail("url is no whole address; give one as in https://example.com/path"))
         }
         const url = new URL(given)
-        if (/secret:/i.test(decodeURIComponent(given.replaceAll(/%(?![\da-f]{2})/gi, "%25")))) {
+        if (
+          /secret:/i.test(
+            given.replaceAll(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number(`0x${code.slice(1)}`)))
+          )
+        ) {
           return yield* Effect.fail(fail("a secret may not be a part of url; put it into headers, params or body"))
         }
         const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body)

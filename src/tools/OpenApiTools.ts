@@ -22,6 +22,7 @@ import * as Effect from "effect/Effect"
 import { FileSystem } from "effect/FileSystem"
 import type { HttpClient } from "effect/http/HttpClient"
 import type * as Tool from "../core/Tool.ts"
+import { freeNames } from "../support/names.ts"
 import { cut } from "../support/text.ts"
 import { oneLine } from "../support/untrusted.ts"
 import { send, textOf } from "./internal/connectors/http.ts"
@@ -142,17 +143,17 @@ const fromDocument = Effect.fnUntraced(function* <R>(
     headers: options.headers ?? {},
     outputLimit: options.outputLimit ?? shownCharacters
   }
-  const taken = new Set<string>()
+  const free = freeNames()
   const made = all.flatMap((found): ReadonlyArray<Made<R>> => {
     const { id, isDeprecated, method, path, summary, tags } = found
     const named = { id, name: id, method, path, tags, summary, isDeprecated }
     if (!chosen(options.include, named, found)) return []
-    return [makeTool(setting, found, { ...named, name: toolName(options.names?.(named) ?? id, taken) })]
+    return [makeTool(setting, found, { ...named, name: toolName(options.names?.(named) ?? id, free) })]
   })
   if (made.length === 0) return yield* fail("no operation of it is included, so there is no tool")
   const isPair = options.as === "search" || (options.as === undefined && made.length > mostAlone)
   const tools: ReadonlyArray<OperationTool<R>> = isPair
-    ? pair(made, service, toolName(options.name ?? service, new Set()).slice(0, 50), setting.outputLimit)
+    ? pair(made, service, toolName(options.name ?? service, freeNames()).slice(0, 50), setting.outputLimit)
     : made.map(({ tool }) => tool())
   return { tools, operations: made.map(({ operation }) => operation) }
 })

@@ -421,92 +421,106 @@ describe("OpenApiTools", () => {
     })
   )
 
-  it.effect("hostile documents neither hang nor throw, and what is made of them is legal", () =>
-    Effect.gen(function* () {
-      const of = (schemas: unknown, schema: unknown, more: object = {}) => ({
-        openapi: "3.1.0",
-        servers: [{ url: "http://localhost" }],
-        components: { schemas },
-        paths: { "/a": { post: { ...more, requestBody: { content: { "application/json": { schema } } } } } }
-      })
-      const chain: Record<string, unknown> = {}
-      for (let at = 0; at < 1_000_000; at++) chain[`s${at}`] = { $ref: `#/components/schemas/s${at + 1}` }
-      const list: Record<string, unknown> = {}
-      for (let at = 0; at < 10_000; at++) {
-        list[`s${at}`] = { type: "object", properties: { next: { $ref: `#/components/schemas/s${at + 1}` } } }
-      }
-      const circle: { self?: unknown; type: string; properties: Record<string, unknown> } = {
-        type: "object",
-        properties: {}
-      }
-      circle.properties["self"] = circle
-      let deep: unknown = { type: "string" }
-      for (let at = 0; at < 100_000; at++) deep = { type: "array", items: deep }
-      const polluted: unknown = JSON.parse(
-        '{"__proto__":{"type":"object","properties":{"__proto__":{"type":"string"},"constructor":{"type":"string"}},"required":["__proto__"]}}'
-      )
-      const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
-      const documents = [
-        of(chain, ref("s0")),
-        of(list, ref("s0")),
-        of({ a: ref("b"), b: ref("a") }, ref("a")),
-        of({ a: { allOf: [ref("a")] } }, ref("a")),
-        of({}, circle),
-        of({}, deep),
-        of(polluted, ref("__proto__")),
-        of({}, { enum: Array.from({ length: 100_000 }, (_, at) => `value ${at}`) }),
-        of(
-          {},
-          {
-            type: "object",
-            properties: Object.fromEntries(Array.from({ length: 50_000 }, (_, at) => [`p${at}`, { type: "string" }]))
-          }
-        ),
-        of(
-          {},
-          {},
-          {
-            parameters: Array.from({ length: 10_000 }, (_, at) => ({
-              in: "query",
-              name: `p${at}`,
-              required: true,
-              schema: { type: "string", description: "d".repeat(1_000) }
-            }))
-          }
-        ),
-        of(
-          {},
-          {},
-          {
-            parameters: ["__proto__", "constructor", "ü", "", "x".repeat(1_000_000)].map((name) => ({
-              in: "query",
-              name
-            })),
-            operationId: "/".repeat(1_000_000)
-          }
-        )
-      ]
-      for (const [index, document] of documents.entries()) {
-        const { tools } = yield* OpenApiTools.make(document)
-        for (const tool of tools) {
-          expect([index, isLegal(tool)]).toEqual([index, true])
-          const outcome = yield* Effect.exit(Tool.run(tool, { body: {} })).pipe(
-            Effect.provide([layer(() => json({})), nobody])
-          )
-          const died = outcome._tag === "Failure" && outcome.cause.reasons.some(({ _tag }) => _tag === "Die")
-          expect([index, died]).toEqual([index, false])
+  it.effect(
+    "hostile documents neither hang nor throw, and what is made of them is legal",
+    () =>
+      Effect.gen(function* () {
+        const of = (schemas: unknown, schema: unknown, more: object = {}) => ({
+          openapi: "3.1.0",
+          servers: [{ url: "http://localhost" }],
+          components: { schemas },
+          paths: { "/a": { post: { ...more, requestBody: { content: { "application/json": { schema } } } } } }
+        })
+        const chain: Record<string, unknown> = {}
+        for (let at = 0; at < 1_000_000; at++) chain[`s${at}`] = { $ref: `#/components/schemas/s${at + 1}` }
+        const list: Record<string, unknown> = {}
+        for (let at = 0; at < 10_000; at++) {
+          list[`s${at}`] = { type: "object", properties: { next: { $ref: `#/components/schemas/s${at + 1}` } } }
         }
-      }
-      for (const text of [
-        "{".repeat(1_000_000),
-        "[".repeat(1_000_000),
-        "a: ".repeat(10_000),
-        "",
-        "openapi: 3.1.0",
-        "&a [*a, *a]"
-      ]) {
-        expect((yield* Effect.flip(OpenApiTools.make(text)))._tag).toBe("OpenApiError")
-      }
+        const circle: { self?: unknown; type: string; properties: Record<string, unknown> } = {
+          type: "object",
+          properties: {}
+        }
+        circle.properties["self"] = circle
+        let deep: unknown = { type: "string" }
+        for (let at = 0; at < 100_000; at++) deep = { type: "array", items: deep }
+        const polluted: unknown = JSON.parse(
+          '{"__proto__":{"type":"object","properties":{"__proto__":{"type":"string"},"constructor":{"type":"string"}},"required":["__proto__"]}}'
+        )
+        const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+        const documents = [
+          of(chain, ref("s0")),
+          of(list, ref("s0")),
+          of({ a: ref("b"), b: ref("a") }, ref("a")),
+          of({ a: { allOf: [ref("a")] } }, ref("a")),
+          of({}, circle),
+          of({}, deep),
+          of(polluted, ref("__proto__")),
+          of({}, { enum: Array.from({ length: 100_000 }, (_, at) => `value ${at}`) }),
+          of(
+            {},
+            {
+              type: "object",
+              properties: Object.fromEntries(Array.from({ length: 50_000 }, (_, at) => [`p${at}`, { type: "string" }]))
+            }
+          ),
+          of(
+            {},
+            {},
+            {
+              parameters: Array.from({ length: 10_000 }, (_, at) => ({
+                in: "query",
+                name: `p${at}`,
+                required: true,
+                schema: { type: "string", description: "d".repeat(1_000) }
+              }))
+            }
+          ),
+          of(
+            {},
+            {},
+            {
+              parameters: ["__proto__", "constructor", "ü", "", "x".repeat(1_000_000)].map((name) => ({
+                in: "query",
+                name
+              })),
+              operationId: "/".repeat(1_000_000)
+            }
+          )
+        ]
+        for (const [index, document] of documents.entries()) {
+          const { tools } = yield* OpenApiTools.make(document)
+          for (const tool of tools) {
+            expect([index, isLegal(tool)]).toEqual([index, true])
+            const outcome = yield* Effect.exit(Tool.run(tool, { body: {} })).pipe(
+              Effect.provide([layer(() => json({})), nobody])
+            )
+            const died = outcome._tag === "Failure" && outcome.cause.reasons.some(({ _tag }) => _tag === "Die")
+            expect([index, died]).toEqual([index, false])
+          }
+        }
+        for (const text of [
+          "{".repeat(1_000_000),
+          "[".repeat(1_000_000),
+          "a: ".repeat(10_000),
+          "",
+          "openapi: 3.1.0",
+          "&a [*a, *a]"
+        ]) {
+          expect((yield* Effect.flip(OpenApiTools.make(text)))._tag).toBe("OpenApiError")
+        }
+      }),
+    60_000
+  )
+
+  it.effect("ids of any form and number become names that are different", () =>
+    Effect.gen(function* () {
+      const ids = [...Array.from({ length: 10_000 }, () => "same"), `a${"_".repeat(1_000_000)}a`]
+      const paths = Object.fromEntries(ids.map((operationId, at) => [`/${at}`, { get: { operationId } }]))
+      const document = { openapi: "3.1.0", servers: [{ url: "http://localhost" }], paths }
+      const names = (yield* OpenApiTools.make(document)).operations.map(({ name }) => name)
+      expect([names[1], names[9_999], new Set(names).size]).toEqual(["same_2", "same_10000", 10_001])
+      expect(names[10_000]).toMatch(/^a_{54}_[0-9a-f]{8}$/)
     })
   )
 

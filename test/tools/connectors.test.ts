@@ -533,6 +533,15 @@ describe("connectors", () => {
     })
   )
 
+  it.effect("a list without an end is given up", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const http = layer(() => json({ ok: true, channels: [], response_metadata: { next_cursor: `${++asked}` } }))
+      const found = yield* Effect.provide(Stream.runCollect(Slack.make(options("Slack")).channels()), http)
+      expect([found, asked]).toEqual([[], 1_000])
+    })
+  )
+
   it.effect(
     "credentials come from the store by tenant and account, are renewed once when refused, and are never told",
     () =>

@@ -176,6 +176,17 @@ describe("what is written small and read large", () => {
     })
   )
 
+  it.live("runs of spaces are gone over once", () =>
+    Effect.gen(function* () {
+      const spaces = " ".repeat(32_000)
+      const paragraphs = `<w:p><w:t xml:space="preserve">x${spaces}x</w:t></w:p>`.repeat(50)
+      yield* bounded(drain(Documents.docx, yield* make.word(paragraphs)))
+      yield* bounded(drain(Documents.csv, new TextEncoder().encode(`"x${spaces}x"\n`.repeat(50)), "a.csv"))
+      yield* bounded(drain(Documents.html, new TextEncoder().encode(`<pre>x${spaces}x</pre>`.repeat(50))))
+      yield* bounded(drain(Documents.pdf, yield* make.pdf([`x${" ".repeat(200_000)}x`])))
+    })
+  )
+
   it.live("a page of elements in each other, and one in which a table never ends", () =>
     Effect.gen(function* () {
       for (const tag of ["<div>", "<table><tr><td>", "<ul><li>", "<a href='https://x.y'>"]) {

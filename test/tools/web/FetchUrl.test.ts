@@ -180,6 +180,7 @@ describe("robots", () => {
       ),
       { numRuns: scaled(400) }
     )
+    assert.isFalse(allows(`${"User-agent: *\n".repeat(17_000)}${"Disallow: /\n".repeat(20_000)}`, "x", "/"))
     assert.isTrue(allows(`User-agent: *\nDisallow: /${"a*".repeat(100_000)}b`, "x", `/${"a".repeat(100_000)}`))
   })
 })
@@ -190,6 +191,18 @@ describe("plain text", () => {
       textOf(part.repeat(200_000))
     }
     assert.strictEqual(textOf("<p>a&amp;b<script>x<y</script><p>c <b>d</b>&#x41;"), "a&b\n\nc dA")
+  })
+
+  it("is told from feeds by its first element, whatever stands before it", () => {
+    const kind = (text: string) => kindOf(new TextEncoder().encode(text), "", "https://e.test/x")
+    const before = '<?xml version="1.0"?>\n<?style x?><!-- <rss> --> <!---->'
+    assert.strictEqual(kind(`${before}<rss version="2.0">`), "feed")
+    assert.strictEqual(kind(`${before}<rdf:RDF xmlns="x">`), "feed")
+    assert.strictEqual(kind(`${before}<urlset>`), "sitemap")
+    assert.strictEqual(kind(`${before}<html>`), "html")
+    assert.strictEqual(kind("<!-- <rss>"), "html")
+    assert.strictEqual(kind(`${"<!---->".repeat(500)}x`), "html")
+    assert.strictEqual(kind(`${"<!---->".repeat(500)}<feed>`), "feed")
   })
 
   it("never throws", () => {

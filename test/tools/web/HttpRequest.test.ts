@@ -54,6 +54,18 @@ describe("http_request", () => {
     })
   )
 
+  it.effect("an address that is no text of any encoding is sent as it is, one with a secret is refused", () =>
+    Effect.gen(function* () {
+      const server = yield* echo
+      const run = (url: string) => Effect.provide(Tool.run(tool, { url }), webFor("none.test"))
+      yield* run(`${server.url}/%ff%`)
+      assert.strictEqual(server.seen[0]?.url, "/%ff%")
+      for (const mark of ["{{secret:KEY}}", "%7B%7Bsecret%3AKEY%7D%7D", "{{%73ecret:KEY}}"]) {
+        assert.match((yield* Effect.flip(run(`${server.url}/${mark}`))).message, /may not be a part of url/)
+      }
+    })
+  )
+
   it.effect("fills secrets in on the way out, and takes them out of what comes back", () =>
     Effect.gen(function* () {
       const server = yield* echo

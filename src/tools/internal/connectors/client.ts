@@ -98,17 +98,22 @@ export const makeClient = <R>(setting: {
   }
 }
 
+/** A list that is not at its end after so many pages goes in a circle, or has no end. */
+const mostPages = 1_000
+
 /** A list over all of its pages, each asked for when it is needed. A cursor that comes back ends it. */
 export const paged = <A, C extends string | number, E, R>(
   page: (
     cursor: C | undefined
   ) => Effect.Effect<{ readonly items: ReadonlyArray<A>; readonly next: C | undefined | null | "" }, E, R>
 ): Stream.Stream<A, E, R> =>
-  Stream.paginate<C | undefined, A, E, R>(undefined, (cursor) =>
-    Effect.map(page(cursor), ({ items, next }) => {
-      const isEnd = next === undefined || next === null || next === "" || next === cursor
-      return [items, isEnd ? Option.none<C | undefined>() : Option.some<C | undefined>(next)] as const
-    })
+  Stream.paginate<{ readonly cursor: C | undefined; readonly count: number }, A, E, R>(
+    { cursor: undefined, count: 1 },
+    ({ count, cursor }) =>
+      Effect.map(page(cursor), ({ items, next }) => {
+        const isEnd = next === undefined || next === null || next === "" || next === cursor || count >= mostPages
+        return [items, isEnd ? Option.none() : Option.some({ cursor: next, count: count + 1 })] as const
+      })
   )
 
 export const limitField = Schema.optionalKey(

@@ -54,7 +54,9 @@ const textOf = (page: Page): Effect.Effect<string, DocumentError> =>
       ),
       Effect.map(() =>
         headOf(text, pageLength)
-          .replaceAll(/[ \t]+\n/g, "\n")
+          .split("\n")
+          .map((line) => line.trimEnd())
+          .join("\n")
           .trim()
       )
     )

@@ -1,5 +1,5 @@
 /** Rows of sheets and tables as lines: the number of the row, then its cells with ` | ` between them. */
-import { cut } from "../../../support/text.ts"
+import { cut, joinLines } from "../../../support/text.ts"
 import { paragraphLength } from "./limits.ts"
 import { lettersOf } from "./numbers.ts"
 import type { Writer } from "./writer.ts"
@@ -14,11 +14,6 @@ export interface Rows {
   readonly close: () => void
 }
 
-const inLine = (value: string): string =>
-  cut(value, paragraphLength)
-    .replaceAll(/\s*[\r\n]+\s*/g, " ")
-    .trim()
-
 export const makeRows = (writer: Writer): Rows => {
   let number = 0
   let next = 0
@@ -30,7 +25,7 @@ export const makeRows = (writer: Writer): Rows => {
       hasCell = false
     },
     cell: (column, value) => {
-      const text = inLine(value)
+      const text = joinLines(cut(value, paragraphLength))
       if (text === "") return
       const gap = column - next
       const isFar = gap > maxGap || gap < 0

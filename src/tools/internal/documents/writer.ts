@@ -5,7 +5,7 @@
  * in another line, a cell is cut.
  */
 import type { Piece } from "../../../core/Document.ts"
-import { boundaryBefore } from "../../../support/text.ts"
+import { boundaryBefore, trimLines } from "../../../support/text.ts"
 import { paragraphLength, pieceLength, rowLength } from "./limits.ts"
 
 /** A writer: `take` gives the pieces that are ready, `end` the rest too. */
@@ -29,8 +29,6 @@ interface Row {
   count: number
   cell: string | undefined
 }
-
-const tidy = (text: string): string => text.replaceAll(/[ \t]*\n[ \t]*/g, "\n").trim()
 
 /** The last place that a text can be cut at without parting a character. */
 const cutAt = (text: string, index: number): number => Math.max(1, boundaryBefore(text, index))
@@ -64,7 +62,7 @@ export const makeWriter = (first = ""): Writer => {
     if (row.cell.length > paragraphLength) row.cell = `${row.cell.slice(0, cutAt(row.cell, paragraphLength))}…`
   }
   const paragraph = (prefix = "") => {
-    const text = tidy(current)
+    const text = trimLines(current).trim()
     current = ""
     if (text !== "") put(prefix + text)
   }

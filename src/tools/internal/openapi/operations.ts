@@ -1,6 +1,7 @@
 /** The operations of a document: where each is, what it takes, and what it is called as a tool. */
 import type { HttpMethod } from "effect/http/HttpMethod"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import type { FreeName } from "../../../support/names.ts"
 import { sha256Sync } from "../../../support/sha256.ts"
 import { cut } from "../../../support/text.ts"
 import { oneLine } from "../../../support/untrusted.ts"
@@ -229,12 +230,21 @@ export const operationsOf = (document: Document): ReadonlyArray<Found> => {
 
 const mostOfName = 64
 
+/** A text without `_` at its ends. (A pattern for it would go back over each run of them.) */
+const trimmed = (text: string): string => {
+  let from = 0
+  let to = text.length
+  while (text[from] === "_") from++
+  while (to > from && text[to - 1] === "_") to--
+  return text.slice(from, to)
+}
+
 /** A name that every provider takes for a tool, and that is not taken: letters, digits, `_` and `-`, 64 at most. */
-export const toolName = (id: string, taken: Set<string>): string => {
-  const clean = id.replaceAll(/[^A-Za-z0-9_-]+/g, "_").replaceAll(/^_+|_+$/g, "")
+export const toolName = (id: string, free: FreeName): string => {
+  const clean = trimmed(id.replaceAll(/[^A-Za-z0-9_-]+/g, "_"))
   const begun = /^[A-Za-z_]/.test(clean) ? clean : `op_${clean}`
-  let name = begun.length <= mostOfName ? begun : `${begun.slice(0, mostOfName - 9)}_${sha256Sync(id).slice(0, 8)}`
-  for (let count = 2; taken.has(name); count++) name = `${begun.slice(0, mostOfName - 6)}_${count}`
-  taken.add(name)
-  return name
+  return free(
+    begun.length <= mostOfName ? begun : `${begun.slice(0, mostOfName - 9)}_${sha256Sync(id).slice(0, 8)}`,
+    mostOfName
+  )
 }

@@ -2,6 +2,7 @@
  * Schemas of a document as the parameters of a tool: one closed object with `$defs`, references kept, bounded in size.
  */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { type FreeName, freeNames } from "../../../support/names.ts"
 import { cut } from "../../../support/text.ts"
 import { type Document, lookUp } from "./document.ts"
 
@@ -70,14 +71,14 @@ interface Reference {
 export interface Schemas {
   readonly document: Document
   readonly names: Map<string, string>
-  readonly taken: Set<string>
+  readonly free: FreeName
   readonly converted: Map<Thrift, Map<string, Definition>>
 }
 
 export const makeSchemas = (document: Document): Schemas => ({
   document,
   names: new Map(),
-  taken: new Set(),
+  free: freeNames(),
   converted: new Map()
 })
 
@@ -100,16 +101,14 @@ const refer = (work: Work, reference: Reference): void => {
   work.todo.push(reference)
 }
 
-const nameOf = ({ names, taken }: Schemas, ref: string): string => {
+const nameOf = ({ free, names }: Schemas, ref: string): string => {
   const known = names.get(ref)
   if (known !== undefined) return known
   const last = ref.slice(ref.lastIndexOf("/") + 1)
   const clean = last.replaceAll(/[^A-Za-z0-9_]/g, "_").slice(0, 50) || "schema"
   // A name of `Object.prototype` would be found in objects that do not have it.
   const base = clean in {} ? `${clean}_schema` : clean
-  let name = base
-  for (let count = 2; taken.has(name); count++) name = `${base}_${count}`
-  taken.add(name)
+  const name = free(base)
   names.set(ref, name)
   return name
 }

@@ -4,6 +4,7 @@
 import { Readability } from "@mozilla/readability"
 import { parseHTML } from "linkedom"
 import TurndownService from "turndown"
+import { joinLines } from "../../../support/text.ts"
 import { bound } from "./bound.ts"
 import type { Article } from "./messages.ts"
 
@@ -43,7 +44,7 @@ const markdownOf = (
   })
   service.addRule("cells", {
     filter: ["th", "td"],
-    replacement: (content) => ` ${content.replaceAll(/\s*\n\s*/g, " ").trim()} |`
+    replacement: (content) => ` ${joinLines(content)} |`
   })
   service.addRule("rows", { filter: "tr", replacement: (content) => `\n|${content}` })
   service.remove(["script", "style", "noscript"])

@@ -35,6 +35,30 @@ const officeTypes =
 /** A text has no zero bytes. */
 const isText = (bytes: Uint8Array): boolean => !bytes.subarray(0, 4096).includes(0)
 
+/** The name of the first element of a document, behind what may stand before it. */
+const rootOf = (head: string): string | undefined => {
+  let at = 0
+  for (;;) {
+    while (at < head.length && head.charAt(at).trim() === "") at++
+    const end = head.startsWith("<!--", at)
+      ? head.indexOf("-->", at + 4) + 3
+      : head.startsWith("<?", at)
+        ? head.indexOf(">", at) + 1
+        : undefined
+    if (end === undefined) return /^<([a-z:]{1,20})[\s>]/.exec(head.slice(at, at + 30))?.[1]
+    if (end <= at) return undefined
+    at = end
+  }
+}
+
+const roots: { readonly [name: string]: Kind } = {
+  rss: "feed",
+  feed: "feed",
+  "rdf:rdf": "feed",
+  urlset: "sitemap",
+  sitemapindex: "sitemap"
+}
+
 /** The kind of an answer: by its bytes first, since servers say what they like. */
 export const kindOf = (bytes: Uint8Array, contentType: string, url: string): Kind => {
   const type = contentType.split(";")[0]?.trim().toLowerCase() ?? ""
@@ -47,8 +71,9 @@ export const kindOf = (bytes: Uint8Array, contentType: string, url: string): Kin
   const isWide = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
   if (!isWide && !isText(bytes)) return "binary"
   const head = decode(bytes.subarray(0, 4096), contentType).trimStart().toLowerCase()
-  if (/^(?:<\?xml[^>]*>)?(?:\s|<!--[^]*?-->|<\?[^>]*>)*<(?:rss|feed|rdf:rdf)[\s>]/.test(head)) return "feed"
-  if (/^(?:<\?xml[^>]*>)?(?:\s|<!--[^]*?-->|<\?[^>]*>)*<(?:urlset|sitemapindex)[\s>]/.test(head)) return "sitemap"
+  const root = rootOf(head)
+  const rooted = root !== undefined && Object.hasOwn(roots, root) ? roots[root] : undefined
+  if (rooted !== undefined) return rooted
   if (/[/+]json$/.test(type) || (type === "" && /^[[{]/.test(head))) return "json"
   if (type === "text/csv" || type === "text/tab-separated-values" || (/\.[ct]sv$/.test(path) && type !== "text/html")) {
     return "csv"

@@ -28,7 +28,7 @@ export const allows = (robots: string, agent: string, path: string): boolean => 
   const name = agent.toLowerCase()
   const own: Array<Rule> = []
   const common: Array<Rule> = []
-  let groups: Array<Array<Rule>> = []
+  let groups = new Set<Array<Rule>>()
   let isOwnGroup = false
   let inRules = true
   for (const line of robots.slice(0, 500_000).split(/\r?\n|\r/)) {
@@ -36,12 +36,12 @@ export const allows = (robots: string, agent: string, path: string): boolean => 
     const value = more.join(":").trim()
     const field = key.trim().toLowerCase()
     if (field === "user-agent") {
-      if (inRules) groups = []
+      if (inRules) groups = new Set()
       inRules = false
-      if (value === "*") groups.push(common)
+      if (value === "*") groups.add(common)
       else if (name.includes(value.toLowerCase()) && value !== "") {
         isOwnGroup = true
-        groups.push(own)
+        groups.add(own)
       }
     } else if (field === "allow" || field === "disallow") {
       inRules = true
@@ -50,7 +50,7 @@ export const allows = (robots: string, agent: string, path: string): boolean => 
   }
   const fitting = (isOwnGroup ? own : common).filter(({ pattern }) => fits(pattern, path))
   // The longest rule counts, and of two of a length the one that allows.
-  const longest = Math.max(-1, ...fitting.map(({ pattern }) => pattern.length))
+  const longest = fitting.reduce((most, { pattern }) => Math.max(most, pattern.length), -1)
   const strongest = fitting.filter(({ pattern }) => pattern.length === longest)
   return strongest.length === 0 || strongest.some((rule) => rule.allows)
 }
