@@ -14,7 +14,10 @@
  * ```
  */
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { Backend } from "../core/Backend.ts"
 import { type ChatModel, type ModelRequest, turnPurpose, type TurnPart } from "../core/ChatModel.ts"
@@ -25,12 +28,22 @@ import * as Tool from "../core/Tool.ts"
 import { amountProblem } from "./internal/limits.ts"
 import { modelOf, openModel } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
-import { compact, type Reason } from "./internal/summarization/compact.ts"
+import {
+  canWait,
+  compact,
+  type Draft,
+  foldableTo,
+  isRelieved,
+  type Reason,
+  relieved
+} from "./internal/summarization/compact.ts"
+import { summaryBody } from "./internal/summarization/fold.ts"
 import * as Limits from "./internal/summarization/limits.ts"
-import { learn, makeMemories, type Measure } from "./internal/summarization/memory.ts"
-import { record as slot } from "./internal/summarization/record.ts"
-import { type Outside, type Situation, sizeOf } from "./internal/summarization/situation.ts"
+import { learn, makeMemories, type Measure, type Memory, type Pending } from "./internal/summarization/memory.ts"
+import { record as slot, type Record } from "./internal/summarization/record.ts"
+import { firstOf, type Outside, refAt, type Situation, sizeOf } from "./internal/summarization/situation.ts"
 import { type Counter as AnyCounter, estimate } from "./internal/summarization/tokens.ts"
+import { locate } from "./internal/summarization/view.ts"
 
 /**
  * The name of this middleware: one of yours with it takes its place in a deep agent.
@@ -94,6 +107,8 @@ export const compactTool = "compact_conversation"
  * - `keep`: what else must not be lost, as Markdown: it is put under each new summary, up to 10,000 characters of it
  * - `offload`: whether what goes out of sight is written to the `Backend` first, where the agent can read it again
  * - `tool`: whether the model gets `compact_conversation`
+ * - `background`: whether the run works on while a summary is written; `true` by default. Turn it off for a server that
+ *   answers one request at a time
  *
  * @category models
  * @since 0.1.0
@@ -107,6 +122,7 @@ export interface Options {
   readonly keep?: ((run: Run) => Effect.Effect<string, unknown, unknown>) | undefined
   readonly offload?: boolean | undefined
   readonly tool?: boolean | undefined
+  readonly background?: boolean | undefined
 }
 
 type At<O, Key> = Key extends keyof O ? O[Key] : undefined
@@ -152,7 +168,7 @@ const build = <E, R>(
   options: Options,
   services: Omit<Outside<E, R>, "author">
 ): Middleware.Middleware<E, R | ChatModel> => {
-  const { model, trigger } = options
+  const { background = true, model, trigger } = options
   const measure: Measure = {
     clauses: trigger === undefined ? Limits.defaultTrigger : "length" in trigger ? trigger : [trigger],
     tail: options.tail ?? Limits.defaultTail,
@@ -186,14 +202,12 @@ const build = <E, R>(
     )
   }
 
-  /** Compacts, remembers it and says so. Gives the situation after it: the same one if there was nothing to be done. */
-  const compacted = Effect.fnUntraced(function* (at: Situation, request: ModelRequest, reason: Reason) {
+  /** Remembers a compaction and says so. Gives the situation after it: the same one if there was nothing to be done. */
+  const decided = Effect.fnUntraced(function* (at: Situation, request: ModelRequest, changed: Record) {
     const { record, run } = at
     const memory = memories.of(run)
-    yield* tellWindow(at)
     const before = tokensOf(at)
     const tokens = at.view.tokens
-    const changed = yield* compact(outside, at, reason)
     if (changed === record && !record.requested) {
       memory.retryAt = Math.max(1, progressOf(at) * patience)
       return at
@@ -205,6 +219,46 @@ const build = <E, R>(
     memory.retryAt = Math.max(1, progressOf(after) * patience)
     if (isShorter) yield* run.compacted(before, tokensOf(after))
     return after
+  })
+
+  const compacted = Effect.fnUntraced(function* (at: Situation, request: ModelRequest, reason: Reason, draft?: Draft) {
+    yield* tellWindow(at)
+    return yield* decided(at, request, yield* compact(outside, at, reason, draft))
+  })
+
+  /** Has a summary written while the run works on, where only one helps: what is sent meanwhile keeps its beginning. */
+  const begun = Effect.fnUntraced(function* (at: Situation, request: ModelRequest) {
+    const { history, record, run } = at
+    yield* tellWindow(at)
+    const cheap = yield* relieved(outside, at)
+    const end = cheap === undefined ? foldableTo(at, "due") : undefined
+    if (end === undefined) return yield* decided(at, request, cheap ?? (yield* compact(outside, at, "due")))
+    const fiber = yield* Effect.result(summaryBody(outside, at, end)).pipe(
+      Effect.forkIn(run.scope, { startImmediately: true })
+    )
+    memories.of(run).pending = { through: refAt(history, end - 1), fold: record.fold, fiber }
+    return at
+  })
+
+  /** Puts a summary that was written meanwhile in its place, and waits for it if need be. */
+  const joined = Effect.fnUntraced(function* (pending: Pending, run: Run, request: ModelRequest) {
+    const body = yield* Fiber.join(pending.fiber)
+    memories.of(run).pending = undefined
+    const at = situate(run, request, yield* run.state.get(slot))
+    const end = locate(at.history, pending.through) + 1
+    // Somebody else decided on the same stretch, or it is there no more.
+    if (at.record.fold !== pending.fold || end <= firstOf(at)) return at
+    return yield* compacted(at, request, "due", { end, body })
+  })
+
+  /** Takes a summary that is there when the run ends; one that is not is not waited for. */
+  const left = Effect.fnUntraced(function* (run: Run) {
+    const { pending, sent } = memories.of(run)
+    if (pending === undefined || sent === undefined) return
+    memories.of(run).pending = undefined
+    const exit = pending.fiber.pollUnsafe()
+    if (exit === undefined) yield* Fiber.interrupt(pending.fiber)
+    else if (Exit.isSuccess(exit) && Result.isSuccess(exit.value)) yield* joined(pending, run, sent)
   })
 
   /** Sends what the model is to see of a request. */
@@ -228,19 +282,37 @@ const build = <E, R>(
   const again = Effect.fnUntraced(function* (error: ModelError, run: Run, request: ModelRequest, next: Next) {
     const before = situate(run, request, yield* run.state.get(slot))
     const tokens = before.view.tokens
-    const after = yield* compacted(situate(run, request, corrected(before, error)), request, "overflow")
+    const learnt = situate(run, request, corrected(before, error))
+    const { pending } = memories.of(run)
+    const ready = pending === undefined ? learnt : yield* joined(pending, run, request)
+    const isEnough = ready.view.tokens < tokens && isRelieved(ready)
+    const after = isEnough ? ready : yield* compacted(ready, request, "overflow")
     if (after.view.tokens >= tokens) return yield* Effect.fail(error)
     yield* run.warn("summarization-overflow", `${error.message}; asking again with less of the conversation`)
     return { turn: send(after, request, next), reason: error.message } satisfies Again
   })
 
   /** Shortens what is too long before it is sent. */
+  const shortened = (at: Situation, request: ModelRequest, memory: Memory) => {
+    const { record, run } = at
+    const { pending } = memory
+    if (pending !== undefined) {
+      const isAwaited = record.requested || !canWait(at) || pending.fiber.pollUnsafe() !== undefined
+      return isAwaited ? joined(pending, run, request) : Effect.succeed(at)
+    }
+    const isDue = progressOf(at) >= memory.retryAt
+    if (!isDue && !record.requested) return Effect.succeed(at)
+    // What the run begins with is shortened first: a run of one turn would end before a summary is written.
+    const isAside = background && memory.sent !== undefined && !record.requested && canWait(at)
+    return isAside ? begun(at, request) : compacted(at, request, isDue ? "due" : "asked")
+  }
+
   const prepared = Effect.fnUntraced(function* (run: Run, request: ModelRequest) {
     const memory = memories.of(run)
     const at = situate(run, request, yield* run.state.get(slot))
-    const isDue = progressOf(at) >= memory.retryAt
-    const ready = at.record.requested || isDue ? yield* compacted(at, request, isDue ? "due" : "asked") : at
+    const ready = yield* shortened(at, request, memory)
     memory.progress = progressOf(ready)
+    memory.sent = request
     return ready
   })
 
@@ -269,6 +341,7 @@ const build = <E, R>(
     },
     state: [slot],
     tools: options.tool === true ? [tool] : undefined,
+    afterAgent: background ? left : undefined,
     wrapModelCall: (request, next, run) =>
       request.purpose !== turnPurpose
         ? next(request)
@@ -298,7 +371,9 @@ const build = <E, R>(
  * the tail is folded under a summary, which is asked for through the run's own middleware with the purpose `"summary"`.
  * An earlier summary is part of what it tells of. In front of it stay the leading system messages and what the user
  * said first and last (shortened if very long); under it, the files that tools changed and what `keep` says. The cut is
- * never between a call and its results. 3. A summary that fails, or is longer than what it tells of, is a `Warning`
+ * never between a call and its results. The run works on while a summary is written, and sends what it sent before and
+ * what is new, until the summary is there; it waits for one from a tenth over the trigger or 95 % of the window on, and
+ * before the first request of a run. 3. A summary that fails, or is longer than what it tells of, is a `Warning`
  * (`summarization-failed`) and the results are cleared instead. Only a request over 95 % of the window leaves old
  * messages out without one (`summarization-dropped`).
  *

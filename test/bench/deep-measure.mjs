@@ -36,8 +36,14 @@ const fan = async () => {
   return { value: median(await repeat(run(200, 20), 2_000 * effort, 2)) / (3 * 20), memory: memory() }
 }
 
+/** The longest that a run waits for its next turn, with summaries in the background and without. */
+const waits = async () => {
+  const longest = async (background) => median(await repeat(peer.outgrowing(background), 0, effort < 1 ? 1 : 2))
+  return { value: await longest(true), waiting: await longest(false) }
+}
+
 const stable = async () => ({ value: 1, ...(await peer.stable()) })
 
-const result = await { compaction, fan, stable }[scenario]()
+const result = await { compaction, fan, stable, waits }[scenario]()
 console.log(JSON.stringify(result))
 process.exit(0)

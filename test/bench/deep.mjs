@@ -36,6 +36,14 @@ const tables = [
     ]
   },
   {
+    title:
+      "A conversation that outgrows its window, 50 ms a turn, 250 ms a summary: the longest time to the next turn, ms",
+    columns: [
+      { title: "summaries in the background", scenario: "waits", read: value },
+      { title: "`background: false`", scenario: "waits", read: ({ waiting }) => waiting }
+    ]
+  },
+  {
     title: "In front of every request, the same in all rounds of all runs",
     columns: [
       { title: "system prompt, characters", scenario: "stable", read: ({ prompt }) => prompt },
@@ -53,6 +61,7 @@ const budgets = [
     most: 200
   })),
   { what: "growth from N=10 to N=500", name: "deep", scenario: "growth", read: value, most: 1.15 },
+  { what: "time to the next turn, ms", name: "deep", scenario: "waits", read: value, most: 100 },
   { what: "prompt and tools are the same", name: "deep", scenario: "stable", read: value, least: 1 }
 ]
 
@@ -67,6 +76,7 @@ const scenarios = [
   ...["A10", "A100", "A500", "F", "D"].map((scenario) => ({ scenario, names: Object.keys(titles) })),
   { ...own, scenario: "compaction", names: ["deep", "deepagents"] },
   { ...own, scenario: "fan", names: ["deep", "ai", "deepagents"] },
+  { ...own, scenario: "waits", names: ["deep"] },
   { ...own, scenario: "stable", names: ["deep"], times: 1 }
 ]
 const plan = scenarios

@@ -304,6 +304,7 @@ describe("DeepAgent", () => {
         summarization: {
           trigger: { messages: 7 },
           tail: { messages: 2 },
+          background: false,
           model: TestChatModel.reactive(({ purpose }) => (asked.push(purpose), "It was long."))
         }
       })

@@ -95,7 +95,7 @@ describe("in company", () => {
         name: "a",
         prompt: "",
         tools: [reads(2_000)],
-        middleware: [Summarization.make({ trigger: { messages: 10 }, tail: { messages: 1 } })],
+        middleware: [Summarization.make({ trigger: { messages: 10 }, tail: { messages: 1 }, background: false })],
         maxRounds: 4
       })
       yield* Agent.run(agent, "Read")

@@ -315,7 +315,10 @@ describe("the trigger", () => {
         [{ tokens: 2_000 }, { tokens: 100_000 }]
       ] as const) {
         const { events, turns } = yield* Effect.gen(function* () {
-          const events = yield* AgentTest.events(agentWith(Summarization.make({ trigger, tail })), "Read")
+          const events = yield* AgentTest.events(
+            agentWith(Summarization.make({ trigger, tail, background: false })),
+            "Read"
+          )
           return { events, ...(yield* asked) }
         }).pipe(Effect.provide(model(reader(60), { contextWindowTokens: 1_000_000 })))
         const count = eventsOf(events, "Compacted").length

@@ -19,7 +19,7 @@ import type { HarnessProfile } from "../../profiles/HarnessProfile.ts"
 /** Options of summaries: see `Summarization.Options`. */
 export interface SummaryOptions extends Pick<
   Summarization.Options,
-  "trigger" | "tail" | "contextWindowTokens" | "counter"
+  "trigger" | "tail" | "contextWindowTokens" | "counter" | "background"
 > {
   readonly model?: Layer.Layer<ChatModel, unknown, unknown> | undefined
 }

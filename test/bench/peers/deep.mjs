@@ -2,10 +2,11 @@
 import assert from "node:assert/strict"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import { MemoryBackend } from "../../../dist/backends/index.js"
 import { DeepAgent } from "../../../dist/deep/index.js"
 import { Agent, ChatModel, Message } from "../../../dist/index.js"
-import { longHistoryOf, makeScript, prompt, summary } from "../script.mjs"
+import { longHistoryOf, makeScript, prompt, sleep, summary } from "../script.mjs"
 import { consume, fromTurn, modelOf, stepOf } from "./ours.mjs"
 
 export { history } from "./ours.mjs"
@@ -45,6 +46,42 @@ export const compaction = (length) => {
     }))
     script.verify(await run(agent, { ...model, makeSession: session }, before))
     return summaries
+  }
+}
+
+/**
+ * A run of many rounds in which the conversation outgrows its window: 50 ms a turn, 250 ms a summary. Gives the longest
+ * time from the end of a turn to the beginning of the next, in milliseconds.
+ */
+export const outgrowing = (background) => {
+  // What the model says is not cut by the cheap steps, as results are.
+  const script = makeScript({ rounds: 100, latency: 50, texts: 300 })
+  const agent = agentOf([stepOf(script)], {
+    summarization: { background, trigger: { tokens: 50_000 }, tail: { tokens: 5_000 } }
+  })
+  return async () => {
+    const { makeSession, ...model } = modelOf(script)
+    let [asked, ended, longest, summaries] = [0, 0, 0, 0]
+    const session = Effect.map(makeSession, ({ nextTurn }) => ({
+      nextTurn: (request) => {
+        if (request.purpose !== "turn") {
+          summaries++
+          return fromTurn(async function* () {
+            await sleep(250)
+            yield summary
+          })
+        }
+        if (asked++ > 0) longest = Math.max(longest, performance.now() - ended)
+        const turn = () => script.turn(script.before + 2 * asked)
+        return Stream.ensuring(
+          fromTurn(turn),
+          Effect.sync(() => (ended = performance.now()))
+        )
+      }
+    }))
+    script.verify(await run(agent, { ...model, makeSession: session }))
+    assert.ok(summaries > 0, "the conversation did not outgrow its window")
+    return longest
   }
 }
 

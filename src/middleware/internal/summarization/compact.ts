@@ -2,8 +2,9 @@
  * Makes what the model sees of a conversation shorter: the cheap steps first, then a summary, then harder ones.
  */
 import * as Effect from "effect/Effect"
+import type * as Result from "effect/Result"
 import { defined } from "../../../support/defined.ts"
-import { dropped, pinsOf, summarised } from "./fold.ts"
+import { dropped, pinsOf, summarised, summaryBody } from "./fold.ts"
 import { lastGroupOf, tailOf } from "./limits.ts"
 import type { Record } from "./record.ts"
 import {
@@ -29,6 +30,9 @@ const relief = 0.7
 
 /** A request this near to the window may not be sent as it is. */
 const brim = 0.95
+
+/** From here on the way to the trigger nothing is sent before a summary that is being written is done. */
+const hard = 1.1
 
 /** Share of the window that a request may have after an overflow. */
 const afterOverflow = 0.7
@@ -96,20 +100,54 @@ const squeezed = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: 
   return best.record
 })
 
-/** The record by which a request is shorter, or the same one if nothing can be done. */
-export const compact = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, start: Situation, reason: Reason) {
+/** A summary, or the reason that there is none, of everything before `end`. */
+export interface Draft {
+  readonly end: number
+  readonly body: Result.Result<string, unknown>
+}
+
+/** Finds the end of what a summary is to tell of; `undefined` where it would tell of nothing that stays out of sight. */
+export const foldableTo = (at: Situation, reason: Reason): number | undefined => {
+  const first = firstOf(at)
+  const end = tailOf(stretchOf(at), tailSize(at, reason === "overflow" ? 0.5 : 1))
+  const pins = pinsOf(at, end - 1).filter((pin) => pin.index >= first)
+  return end - first > pins.length ? end : undefined
+}
+
+/** Reports whether a request can still be sent as it is, though it is due to be shortened. */
+export const canWait = (at: Situation): boolean =>
+  at.limits.progress(sizeOf(at, at.view)) < hard && isWithin(at, brim * at.limits.window)
+
+/** Reports whether a request is as short as one must be after the provider took no more. */
+export const isRelieved = (at: Situation): boolean => isWithin(at, afterOverflow * at.limits.window)
+
+/** The record by which the cheap steps shorten a request far enough; `undefined` if they do not. */
+export const relieved = <E, R>(outside: Outside<E, R>, at: Situation) => {
+  const end = tailOf(stretchOf(at), tailSize(at, 1))
+  const isEnough = (view: View) => at.limits.progress(sizeOf(at, view)) <= relief
+  return end > firstOf(at) ? trim(outside, at, end, steps, isEnough) : Effect.undefined
+}
+
+/**
+ * The record by which a request is shorter, or the same one if nothing can be done. With a draft, what was written while
+ * the run worked on is taken instead of a summary of now.
+ */
+export const compact = Effect.fnUntraced(function* <E, R>(
+  outside: Outside<E, R>,
+  start: Situation,
+  reason: Reason,
+  draft?: Draft
+) {
   const { limits } = start
-  const end = tailOf(stretchOf(start), tailSize(start, reason === "overflow" ? 0.5 : 1))
-  const first = firstOf(start)
-  let at = start
-  if (reason === "due" && end > first) {
-    const isEnough = (view: View) => limits.progress(sizeOf(start, view)) <= relief
-    const cheap = yield* trim(outside, start, end, steps, isEnough)
+  if (reason === "due" && draft === undefined) {
+    const cheap = yield* relieved(outside, start)
     if (cheap !== undefined) return cheap
   }
-  const pins = pinsOf(start, end - 1).filter((pin) => pin.index >= first)
-  if (end - first > pins.length) {
-    const folded = yield* summarised(outside, start, end)
+  let at = start
+  const end = draft?.end ?? foldableTo(start, reason)
+  if (end !== undefined) {
+    const body = draft?.body ?? (yield* Effect.result(summaryBody(outside, start, end)))
+    const folded = yield* summarised(outside, start, end, body)
     at = withRecord(start, folded ?? start.record)
     if (folded === undefined) {
       const cheap = reason === "due" ? yield* trim(outside, start, end, [true], () => true) : undefined

@@ -111,7 +111,8 @@ const rangeOf = (at: Situation, end: number): ReadonlyArray<Message.Message> => 
 const earlierOf = ({ record, view }: Situation): string | undefined =>
   view.foldedTo < 0 ? undefined : record.fold?.body
 
-const summaryBody = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number) {
+/** Asks for a summary of everything before `end`; nothing is decided by it. */
+export const summaryBody = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number) {
   const { history, limits, meter, ratio, run } = at
   const author = yield* outside.author(run)
   const goal = history.findIndex(isOwn)
@@ -153,8 +154,12 @@ const messageOf = (error: unknown): string =>
   error instanceof Error && error.message !== "" ? error.message : String(error)
 
 /** Folds by a summary; without one that is shorter than what it tells of, nothing is folded. */
-export const summarised = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number) {
-  const body = yield* Effect.result(summaryBody(outside, at, end))
+export const summarised = Effect.fnUntraced(function* <E, R>(
+  outside: Outside<E, R>,
+  at: Situation,
+  end: number,
+  body: Result.Result<string, unknown>
+) {
   if (Result.isFailure(body)) {
     yield* at.run.warn("summarization-failed", `No summary was made: ${messageOf(body.failure)}`)
     return undefined

@@ -1,15 +1,24 @@
 /**
  * Memory of a run while it is under way: counts, the view, and how far the counts can be trusted.
  */
+import type * as Fiber from "effect/Fiber"
+import type * as Result from "effect/Result"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import type { Run } from "../../../core/Run.ts"
 import { type Amount, limitsOf } from "./limits.ts"
-import type { Record } from "./record.ts"
+import type { Fold, Record, Ref } from "./record.ts"
 import type { Situation } from "./situation.ts"
 import type { Author } from "./summarise.ts"
 import { type Counter, makeMeter, type Meter } from "./tokens.ts"
 import { makeViewer, type View } from "./view.ts"
+
+/** A summary that is written while the run works on: of everything up to `through` that `fold` does not tell of. */
+export interface Pending {
+  readonly through: Ref
+  readonly fold: Fold | undefined
+  readonly fiber: Fiber.Fiber<Result.Result<string, unknown>>
+}
 
 /** Memory of one run, beside its state. */
 export interface Memory {
@@ -26,6 +35,9 @@ export interface Memory {
   retryAt: number
   isWindowTold: boolean
   author: Author | undefined
+  /** The last request of this run, as it came. */
+  sent: ModelRequest | undefined
+  pending: Pending | undefined
 }
 
 /** The measures of conversations. */
@@ -84,7 +96,9 @@ export const makeMemories = (measure: Measure) => {
       progress: 0,
       retryAt: 1,
       isWindowTold: false,
-      author: undefined
+      author: undefined,
+      sent: undefined,
+      pending: undefined
     }
     memories.set(run, made)
     return made
