@@ -38,19 +38,59 @@ const undici = {
   }
 }
 
+/**
+ * The table of graphemes that the help's columns are measured with takes as long to make as a third of `--help`: what is
+ * ASCII needs none.
+ */
+const graphemes = {
+  name: "graphemes",
+  transform(code, id) {
+    if (!id.endsWith("/effect/dist/cli/CliOutput.js")) return undefined
+    const made = /new Intl\.Segmenter\(undefined, \{\s*granularity: "grapheme"\s*\}\)/
+    if (!made.test(code)) throw new Error(`${id} measures texts in another way: see scripts/program.rolldown.mjs`)
+    return code.replace(
+      made,
+      String.raw`{
+        segment(text) {
+          if (/^[\x20-\x7e]*$/.test(text)) return Array.from(text, (segment) => ({ segment }))
+          this.made ??= new Intl.Segmenter(undefined, { granularity: "grapheme" })
+          return this.made.segment(text)
+        }
+      }`
+    )
+  }
+}
+
 rmSync(`${dist}/cli/program`, { recursive: true, force: true })
 
-export default defineConfig({
-  plugins: [undici, assets],
-  input: { deepagents: "src/cli/bin.ts" },
-  // Hundreds of megabytes of binaries, or the credentials of a cloud: who wants them installs them.
-  external: [/^node-llama-cpp/, /^@anthropic-ai[/]bedrock-sdk/, "playwright-core"],
-  platform: "node",
-  output: {
-    dir: `${dist}/cli/program`,
-    format: "esm",
-    minify: true,
-    entryFileNames: "[name].js",
-    chunkFileNames: "[name]-[hash].js"
-  }
-})
+const output = {
+  dir: `${dist}/cli/program`,
+  format: "esm",
+  minify: true,
+  entryFileNames: "[name].js",
+  chunkFileNames: "[name]-[hash].js"
+}
+
+/** What commands do is not in the file that has only their help. */
+const noCommands = {
+  name: "no-commands",
+  resolveDynamicImport: (name) => ({ id: name, external: true })
+}
+
+export default defineConfig([
+  {
+    plugins: [undici, graphemes, assets],
+    input: { deepagents: "src/cli/bin.ts" },
+    external: [
+      /[/]cli[/]internal[/]about\.ts$/,
+      // Hundreds of megabytes of binaries, or the credentials of a cloud: who wants them installs them.
+      /^node-llama-cpp/,
+      /^@anthropic-ai[/]bedrock-sdk/,
+      "playwright-core"
+    ],
+    platform: "node",
+    output: { ...output, paths: (id) => (id.endsWith("/cli/internal/about.ts") ? "./about.js" : id) }
+  },
+  // One file, and nothing that only commands need: each file more, and each function more, takes time to be read.
+  { plugins: [graphemes, noCommands], input: { about: "src/cli/internal/about.ts" }, platform: "node", output }
+])

@@ -28,9 +28,10 @@ export const build = () => {
     cwd: string,
     args: ReadonlyArray<string>,
     env: { readonly [name: string]: string } = {},
-    stdin: string | undefined = ""
+    stdin: string | undefined = "",
+    program = bin
   ) => {
-    const child = spawn(process.execPath, [bin, ...args], {
+    const child = spawn(process.execPath, [program, ...args], {
       cwd,
       env: {
         PATH: process.env["PATH"],
@@ -55,5 +56,5 @@ export const build = () => {
 
   const run = (...given: Parameters<typeof start>) => Effect.promise(() => start(...given).ended)
 
-  return { folder, start, run, remove: () => rmSync(home, { recursive: true, force: true }) }
+  return { bin, folder, start, run, remove: () => rmSync(home, { recursive: true, force: true }) }
 }

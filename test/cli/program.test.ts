@@ -1,6 +1,6 @@
 /** The program as a process: what it prints, where, and the code that it ends with. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { answer, error, say, serve, stream } from "../models/servers/anthropic.ts"
@@ -48,6 +48,35 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
       const yolo = yield* run(cwd, ["config"])
       assert.equal(yolo.code, 2)
       assert.match(yolo.err, /--yolo/)
+    })
+  )
+
+  it.effect("answers questions about itself from one file, whatever else the words are", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      // All other files of the program are missing here.
+      const alone = join(cwd, "deepagents.js")
+      copyFileSync(program.bin, alone)
+      copyFileSync(join(dirname(program.bin), "about.js"), join(cwd, "about.js"))
+      const ask = (...words: ReadonlyArray<string>) => run(cwd, words, {}, "", alone)
+      const [help, inside, late, version, completions, words] = yield* Effect.all(
+        [
+          ask("--help"),
+          ask("sessions", "list", "-h"),
+          ask("run", "--cwd", "/nowhere", "--file", "--help"),
+          ask("--version"),
+          ask("--completions", "zsh"),
+          ask("run", "--", "--help")
+        ],
+        { concurrency: 3 }
+      )
+      assert.deepEqual([help.code, inside.code, late.code, version.code, completions.code], [0, 0, 0, 0, 0])
+      assert.match(help.out, /SUBCOMMANDS[^]*doctor/)
+      assert.match(inside.out, /--archived/)
+      assert.match(late.out, /--output-schema/)
+      assert.match(version.out, /^deepagents v\d/)
+      assert.match(completions.out, /compdef/)
+      assert.match(words.err, /ERR_MODULE_NOT_FOUND/)
     })
   )
 

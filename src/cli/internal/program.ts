@@ -1,0 +1,57 @@
+/** Runs the command, and ends with the exit code that says what became of it. */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as Cause from "effect/Cause"
+import * as CliError from "effect/cli/CliError"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import manifest from "../../../package.json" with { type: "json" }
+import { command } from "./commands.ts"
+import { exits, Failure } from "./failure.ts"
+
+/** Ends when nobody reads the output any more: what is running is interrupted, as by Ctrl-C. */
+const closed = Effect.callback<never, Failure>((resume) => {
+  const onError = (error: NodeJS.ErrnoException) => {
+    const isClosed = error.code === "EPIPE" || error.code === "ERR_STREAM_DESTROYED"
+    resume(Effect.fail(new Failure({ exit: isClosed ? "closed" : "failed", message: isClosed ? "" : error.message })))
+  }
+  process.stdout.on("error", onError)
+})
+
+let signalled: "interrupted" | "terminated" = "interrupted"
+
+const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
+  if (Exit.isSuccess(exit)) return exits.done
+  if (Cause.hasInterruptsOnly(exit.cause)) return exits[signalled]
+  const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+  if (error instanceof Failure) return exits[error.exit]
+  return CliError.isCliError(error) ? exits.usage : exits.failed
+}
+
+const explained = (cause: Cause.Cause<unknown>) =>
+  Effect.sync(() => {
+    if (Cause.hasInterruptsOnly(cause)) return
+    const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+    // What is wrong with the command line was said with the help of the command.
+    if (CliError.isCliError(error)) return
+    const text = error instanceof Failure ? error.message : Cause.pretty(cause)
+    if (text !== "") process.stderr.write(`${text}\n`)
+  })
+
+/** Starts the program in this process. */
+export const run = (services: Layer.Layer<Command.Environment>): void => {
+  process.once("SIGTERM", () => {
+    signalled = "terminated"
+  })
+  const program = Command.run(command, { version: manifest.version }).pipe(
+    Effect.raceFirst(closed),
+    Effect.tapCause(explained),
+    Effect.provide(services)
+  )
+  NodeRuntime.runMain(program, {
+    disableErrorReporting: true,
+    teardown: (exit, onExit) => onExit(codeOf(exit))
+  })
+}
