@@ -55,7 +55,7 @@ export const compaction = (length) => {
  */
 export const outgrowing = (background) => {
   // What the model says is not cut by the cheap steps, as results are.
-  const script = makeScript({ rounds: 100, latency: 50, texts: 300 })
+  const script = makeScript({ rounds: 160, latency: 50, texts: 300 })
   const agent = agentOf([stepOf(script)], {
     summarization: { background, trigger: { tokens: 50_000 }, tail: { tokens: 5_000 } }
   })
