@@ -32,7 +32,8 @@ import * as Backend from "../core/Backend.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { CurrentRun, type Run } from "../core/Run.ts"
 import { describeArguments } from "../core/ToolCall.ts"
-import { labelled } from "./internal/taintedFiles.ts"
+import { normaliseName } from "../support/names.ts"
+import * as TaintedFiles from "./internal/taintedFiles.ts"
 
 /**
  * The name of this middleware.
@@ -126,24 +127,64 @@ type Tool = Pick<Middleware.PreparedCall, "name" | "annotations">
 
 const background = ["start_task", "check_task"]
 
-const has = (list: ReadonlyArray<string> | undefined, tool: string): boolean =>
-  list !== undefined && Middleware.names(list, tool)
-
-const labelsOf = (by: Options["secrets"], tool: string): ReadonlyArray<string> => {
-  if (by === undefined) return []
-  const key = Object.hasOwn(by, tool) ? tool : Object.keys(by).find((one) => Middleware.names([one], tool))
-  return key === undefined ? [] : (by[key] ?? [])
+/** Options by names as they are compared, worked out once. */
+interface Rules {
+  readonly untrusted: ReadonlySet<string>
+  readonly trusted: ReadonlySet<string>
+  readonly acts: ReadonlySet<string>
+  readonly harmless: ReadonlySet<string>
+  readonly secrets: Labelled
+  readonly clearance: Labelled
+  readonly deciders: ReadonlyArray<string> | undefined
 }
+
+/** Labels by the name of a tool, or else by how names are compared. */
+type Labelled = (tool: string, key: string) => ReadonlyArray<string>
+
+const keysOf = (names: ReadonlyArray<string> = []): ReadonlySet<string> => new Set(names.map(normaliseName))
+
+const none: ReadonlyArray<string> = []
+
+const labelled = (by: Options["secrets"]): Labelled => {
+  if (by === undefined) return () => none
+  const exact = new Map(Object.entries(by))
+  const alike = new Map([...exact].map(([tool, its]) => [normaliseName(tool), its]))
+  return (tool, key) => exact.get(tool) ?? alike.get(key) ?? none
+}
+
+const rulesOf = ({ acts, clearance, deciders, harmless, secrets, trusted, untrusted }: Options): Rules => ({
+  untrusted: keysOf(untrusted),
+  trusted: keysOf(trusted),
+  acts: keysOf(acts),
+  harmless: keysOf(harmless),
+  secrets: labelled(secrets),
+  clearance: labelled(clearance),
+  deciders
+})
 
 const isOutside = ({ annotations }: Tool): boolean => annotations.openWorld === true || annotations.server !== undefined
 
-const isUntrusted = ({ trusted, untrusted }: Options, tool: Tool): boolean =>
-  has(untrusted, tool.name) || (!has(trusted, tool.name) && (isOutside(tool) || background.includes(tool.name)))
+/** Says what results of a tool bring in. */
+const arrivalOf = ({ secrets, trusted, untrusted }: Rules, tool: Tool) => {
+  const key = normaliseName(tool.name)
+  return {
+    isDirty: untrusted.has(key) || (!trusted.has(key) && (isOutside(tool) || background.includes(tool.name))),
+    labels: secrets(tool.name, key)
+  }
+}
 
-const isActing = ({ acts, harmless }: Options, tool: Tool): boolean =>
-  has(acts, tool.name) ||
-  (!has(harmless, tool.name) &&
-    (tool.annotations.destructive === true || (isOutside(tool) && tool.annotations.readOnly !== true)))
+/** Says what calls of a tool do: whether they act, and which of these labels they would send out without clearance. */
+const deedOf = ({ acts, clearance, harmless }: Rules, tool: Tool, secrets: ReadonlyArray<string>) => {
+  const key = normaliseName(tool.name)
+  const isOut = isOutside(tool)
+  const cleared = isOut && secrets.length > 0 ? clearance(tool.name, key) : none
+  return {
+    isActing:
+      acts.has(key) ||
+      (!harmless.has(key) && (tool.annotations.destructive === true || (isOut && tool.annotations.readOnly !== true))),
+    leaving: isOut ? secrets.filter((label) => !cleared.includes(label)) : none
+  }
+}
 
 /** Marks a conversation with what is about to come in. */
 const mark = (state: AgentState.Store, from: string, secrets: ReadonlyArray<string>, isDirty: boolean) =>
@@ -155,18 +196,17 @@ const mark = (state: AgentState.Store, from: string, secrets: ReadonlyArray<stri
   }))
 
 const gateOf = (
-  options: Options,
+  rules: Rules,
   run: Run,
   call: Middleware.PreparedCall,
   current: Labels,
   approved: ReadonlyArray<string>
 ) => {
-  const { deciders } = options
-  const clearance = labelsOf(options.clearance, call.name)
-  const leaving = isOutside(call) ? current.secrets.filter((label) => !clearance.includes(label)) : []
-  const key = JSON.stringify([name, call.name, leaving])
+  const { deciders } = rules
+  const { isActing, leaving } = deedOf(rules, call, current.secrets)
+  const key = leaving.length === 0 ? "" : JSON.stringify([name, call.name, leaving])
   const leaks = leaving.length > 0 && !approved.includes(key)
-  const isDirty = current.arrivals > current.cleared && isActing(options, call)
+  const isDirty = isActing && current.arrivals > current.cleared
   if (!isDirty && !leaks) return Middleware.allow
   const why = [
     isDirty
@@ -193,12 +233,12 @@ const gateOf = (
   })
 }
 
-const gates = (options: Options) =>
+const gates = (rules: Rules) =>
   Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const current = yield* run.state.get(labels)
     if (current.arrivals <= current.cleared && current.secrets.length === 0) return calls.map(() => Middleware.allow)
     const approved = yield* run.state.get(Approval.always)
-    const answers = calls.map((call) => gateOf(options, run, call, current, approved))
+    const answers = calls.map((call) => gateOf(rules, run, call, current, approved))
     const asked = calls.filter(
       ({ id }, index) => answers[index]?._tag === "Suspend" && !Object.hasOwn(current.asked, id)
     )
@@ -210,7 +250,7 @@ const gates = (options: Options) =>
   })
 
 /** Marks a run by what it begins with: the marks of the run that began it, and results that were there before this. */
-const begin = (options: Options) =>
+const begin = (rules: Rules) =>
   Effect.fnUntraced(function* (run: Run) {
     const outer = yield* Outer
     if (outer !== undefined && run.depth === 0) {
@@ -227,9 +267,9 @@ const begin = (options: Options) =>
       if (message.role !== "tool") continue
       const { toolName } = message
       const known = run.offered.find((tool) => tool.name === toolName)
-      const secrets = labelsOf(options.secrets, toolName)
       // Nobody here knows what a tool that is gone brought in.
-      const isDirty = isUntrusted(options, { name: toolName, annotations: known?.annotations ?? { openWorld: true } })
+      const tool = { name: toolName, annotations: known?.annotations ?? { openWorld: true } }
+      const { isDirty, labels: secrets } = arrivalOf(rules, tool)
       if (isDirty || secrets.length > 0) yield* mark(run.state, toolName, secrets, isDirty)
     }
   })
@@ -239,7 +279,7 @@ const namesIn = ({ acts, clearance, harmless, secrets, trusted, untrusted }: Opt
   ...[secrets, clearance].flatMap((by) => Object.keys(by ?? {}))
 ]
 
-const parts = (options: Options) => ({
+const parts = (options: Options, rules: Rules) => ({
   name,
   inherit: true,
   state: [labels, Approval.always],
@@ -250,11 +290,10 @@ const parts = (options: Options) => ({
       namesIn(options).filter((one) => !one.includes("__")),
       reach
     ),
-  beforeAgent: begin(options),
-  gateToolCalls: gates(options),
+  beforeAgent: begin(rules),
+  gateToolCalls: gates(rules),
   wrapToolCall: ((call, next, run) => {
-    const secrets = labelsOf(options.secrets, call.name)
-    const isDirty = isUntrusted(options, call)
+    const { isDirty, labels: secrets } = arrivalOf(rules, call)
     const work = Effect.provideService(next(call), Outer, run.state)
     // Before the call, so that whatever it writes down on its way is marked too.
     return isDirty || secrets.length > 0 ? Effect.andThen(mark(run.state, call.name, secrets, isDirty), work) : work
@@ -269,7 +308,7 @@ const parts = (options: Options) => ({
  * @since 0.1.0
  */
 export const make = (options: Options = {}): Middleware.Middleware<never, Approval.Approvals> =>
-  Middleware.asking({ ...parts(options), gateToolCalls: gates(options) })
+  Middleware.asking(parts(options, rulesOf(options)))
 
 /**
  * Like {@link make}, but ends the run until somebody has decided.
@@ -278,7 +317,7 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Approv
  * @since 0.1.0
  */
 export const suspending = (options: Options = {}): Middleware.Suspending =>
-  Middleware.suspending({ ...parts(options), gateToolCalls: gates(options) })
+  Middleware.suspending(parts(options, rulesOf(options)))
 
 /**
  * Carries marks through files: what a marked run writes is labelled, and whoever reads it is marked, in another thread
@@ -291,7 +330,7 @@ export const suspending = (options: Options = {}): Middleware.Suspending =>
 export const layer: Layer.Layer<Backend.Backend, never, Backend.Backend> = Backend.layer(
   Backend.Backend.use((backend) =>
     Effect.succeed(
-      labelled(backend, {
+      TaintedFiles.labelled(backend, {
         isMarked: Effect.flatMap(CurrentRun, (run) =>
           run === undefined
             ? Effect.undefined
