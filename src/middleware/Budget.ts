@@ -199,7 +199,11 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     }),
     wrapToolCall: Effect.fnUntraced(function* (call, next, run) {
       const ledger = yield* ledgers.of(run)
-      const { hasAgent, work } = ledgers.enter(ledger, next(call))
+      const usedUp = Effect.map(WorkingTime.now(ledger.owner), (now) => {
+        const reached = Ledger.reached(maxima, ledger, now, ofTurns)
+        return reached === undefined ? undefined : isUsedUp(reached)
+      })
+      const { hasAgent, work } = ledgers.enter(ledger, usedUp, next(call))
       if (time === undefined) return yield* work
       // A sub-agent is under the same limit and comes to an end of its own, with an answer.
       const gentle = Effect.suspend(() => (hasAgent() ? Effect.never : Effect.fail(late(time))))
@@ -243,9 +247,10 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
 }
 
 /**
- * Limits a run and everything below it: the sub-agents of the agent that it is given to, tasks in the background of this
- * process, and what servers have sampled work on the same budget. A sub-agent with a budget of its own is under both. Every run starts with nothing used, one that goes on from saved
- * state too.
+ * Limits a run and everything below it: the sub-agents of the agent that it is given to, tasks in the background, and
+ * what servers have sampled work on the same budget. Of a task on a server (`RemoteAgents`) the tokens count that its
+ * server tells when the task has ended. A sub-agent with a budget of its own is under both. Every run starts with
+ * nothing used, one that goes on from saved state too.
  *
  * At 80 % of a limit there is one `Warning` event (`budget`). At the limit `onExhausted` decides:
  *

@@ -28,9 +28,11 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { HttpClient } from "effect/http/HttpClient"
 import type * as Redacted from "effect/Redacted"
+import { zero } from "../core/Usage.ts"
 import type { Worker } from "./BackgroundTasks.ts"
 import type { Protocol, Target } from "./internal/background/remoteClient.ts"
-import { decodeKept, type Kept, makeSession } from "./internal/background/remoteSession.ts"
+import { type Account, decodeKept, type Kept, makeSession } from "./internal/background/remoteSession.ts"
+import { draw } from "./internal/ledger.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 
 export type { Protocol }
@@ -69,6 +71,10 @@ const millis = (input: Duration.Input): number => Duration.toMillis(timeOf(input
  * Requests that fail are tried again; after 10 in a row the task is `lost`, and `check_task` tries once more. A run
  * that waits for a person there is `suspended`, and can only be decided on there.
  *
+ * The tokens that a thread's messages say (`usage_metadata`, when a run there has ended) are in the task's `usage` and on
+ * the `Budget` of the run that began it. When that is used up, no task and no follow-up is begun. A task that another
+ * process took up is on no budget.
+ *
  * @category constructors
  * @since 0.1.0
  */
@@ -81,17 +87,23 @@ export const make = (options: Options): Worker<HttpClient> => {
     Effect.promise(() => import("./internal/background/remoteClient.ts")),
     ({ connect }) => connect(target)
   )
-  const open = (kept: Kept | undefined) => Effect.map(client, (it) => makeSession(it, pollInterval, kept))
+  const open = (kept: Kept | undefined, account: Account) =>
+    Effect.map(client, (it) => makeSession(it, pollInterval, kept, account))
   return {
     name,
     problem:
       countProblem("RemoteAgents", { maxBytes }, 1) ??
       timeProblem("RemoteAgents", { timeout: options.timeout, pollInterval: options.pollInterval }),
     description,
-    open: open(undefined),
+    open: Effect.gen(function* () {
+      const spent = { usage: zero }
+      return yield* open(undefined, { spent, usedUp: yield* draw(spent) })
+    }),
     reopen: (json) => {
       const kept = decodeKept(json)
-      return kept === undefined ? Effect.succeed(undefined) : open(kept)
+      // The run whose budget it was on is of another process.
+      const account: Account = { spent: { usage: zero }, usedUp: Effect.undefined }
+      return kept === undefined ? Effect.succeed(undefined) : open(kept, account)
     }
   }
 }

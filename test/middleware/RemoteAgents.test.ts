@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { Agent } from "effect-deepagents"
-import { BackgroundTasks } from "effect-deepagents/middleware"
+import { Agent, Tool } from "effect-deepagents"
+import { BackgroundSubagents, BackgroundTasks, Budget } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { answers, cancel, check, notices, script, start, statuses, update } from "./BackgroundSubagents.fixtures.ts"
 import { analyst, live, over, remoteLead, said, toldOf, until } from "./RemoteAgents.fixtures.ts"
@@ -266,6 +266,50 @@ describe("RemoteAgents", () => {
         assert.deepInclude(ended, { status: expected, text })
       }
     }).pipe(Effect.provide(live))
+  )
+
+  it.live("what its server says it used is on the budget of the run: no task begins when that is used up", () =>
+    Effect.gen(function* () {
+      const there = yield* server
+      const finish = Tool.make("finish", {
+        description: "Has the run there end",
+        parameters: {},
+        execute: Effect.fnUntraced(function* () {
+          // What is no number of tokens counts for nothing.
+          const usage_metadata = { input_tokens: 900, output_tokens: -5, input_token_details: { cache_read: "many" } }
+          there.finish({ ...said("42"), usage_metadata })
+          const { usage } = yield* over
+          return JSON.stringify(usage)
+        })
+      })
+      const agent = Agent.make({
+        name: "lead",
+        prompt: "lead",
+        tools: [finish],
+        toolConcurrency: 1,
+        middleware: [
+          Budget.make({ tokens: 800, onExhausted: "finalAnswer" }),
+          BackgroundSubagents.make({ agents: [analyst(there)] })
+        ]
+      })
+      const result = yield* Agent.run(agent, "one")
+      const [, finished, refused] = answers(result.messages)
+      assert.deepInclude(JSON.parse(finished ?? ""), { inputTokens: 900, outputTokens: 0, cacheReadTokens: 0 })
+      assert.include(refused, "It was not begun: the budget of 800 tokens is used up.")
+      assert.strictEqual(there.runs.length, 1)
+      assert.strictEqual(result.stopReason, "budget:tokens")
+      assert.strictEqual(result.text, "in short")
+    }).pipe(
+      Effect.provide([
+        live,
+        BackgroundTasks.layer(),
+        script([
+          calls([start("analyst", "count")]),
+          calls([{ name: "finish", arguments: {} }, start("analyst", "count again")]),
+          "in short"
+        ])
+      ])
+    )
   )
 
   it.live("the Agent Protocol has other addresses, and a message there cancels the run before", () =>

@@ -2,8 +2,9 @@
  * The ledger of a budget: the use of a run and its sub-agents, one for the whole tree of runs.
  *
  * Tokens and cost are read from the usage of the run that the budget was given to: the core counts there whatever is
- * used below, however the middleware is stacked. Tasks in the background are runs beside it, and are added. Rounds and calls are counted here, before they begin, so that agents
- * that run in parallel can't take the same one twice.
+ * used below, however the middleware is stacked. Tasks in the background are runs beside it, here or on a server, and are
+ * added. Rounds and calls are counted here, before they begin, so that agents that run in parallel can't take the same
+ * one twice.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -11,7 +12,7 @@ import * as Effect from "effect/Effect"
 import type { Run } from "../../core/Run.ts"
 import type { ToolError } from "../../core/ToolError.ts"
 import type { ToolOutput } from "../../core/ToolOutput.ts"
-import { totalTokens } from "../../core/Usage.ts"
+import { totalTokens, type Usage } from "../../core/Usage.ts"
 
 /** Kinds of limits. */
 export const kinds = ["tokens", "cost", "rounds", "time", "toolCalls"] as const
@@ -20,6 +21,11 @@ export type Kind = (typeof kinds)[number]
 /** The limits that are set; `time` in milliseconds. */
 export type Maxima = { readonly [K in Kind]: number | undefined }
 
+/** Somebody who uses tokens: a run, or a task on a server as far as that says. */
+export interface Spender {
+  readonly usage: Usage
+}
+
 /**
  * `owner` is the run that the budget was given to, `since` when it began; `wantsCalls`, whether more calls were asked.
  */
@@ -27,8 +33,8 @@ export interface Ledger {
   readonly owner: Run
   readonly since: number
   readonly warned: Set<string>
-  /** The runs of tasks in the background: the usage of the owner does not count them. */
-  readonly beside: Set<Run>
+  /** The tasks in the background: the usage of the owner does not count them. */
+  readonly beside: Set<Spender>
   rounds: number
   toolCalls: number
   wantsCalls: boolean
@@ -41,9 +47,13 @@ export interface Reached {
   readonly used: number
 }
 
+/** Says which limit of a budget is used up, if one is. */
+export type UsedUp = Effect.Effect<string | undefined>
+
 /** A tool call that runs, as a sub-agent in it finds it. */
 interface Call {
   readonly ledger: Ledger
+  readonly usedUp: UsedUp
   hasAgent: boolean
 }
 
@@ -59,9 +69,9 @@ export const Beside = Context.Reference<boolean>("effect-deepagents/middleware/B
   defaultValue: () => false
 })
 
-const sum = (ledger: Ledger, of: (run: Run) => number): number => {
+const sum = (ledger: Ledger, of: (one: Spender) => number): number => {
   let total = of(ledger.owner)
-  for (const run of ledger.beside) total += of(run)
+  for (const one of ledger.beside) total += of(one)
   return total
 }
 
@@ -96,6 +106,22 @@ export const reached = (
   return undefined
 }
 
+/**
+ * Puts somebody on the ledgers of the tool call that this is in, and says from then on whether one of their limits is
+ * used up.
+ */
+export const draw = (one: Spender): Effect.Effect<UsedUp> =>
+  Effect.map(Calls, (calls) => {
+    for (const { ledger } of calls.values()) ledger.beside.add(one)
+    return Effect.gen(function* () {
+      for (const { usedUp } of calls.values()) {
+        const problem = yield* usedUp
+        if (problem !== undefined) return problem
+      }
+      return undefined
+    })
+  })
+
 /** The ledgers of one budget: one for each run that it was given to, shared with everything below that run. */
 export const make = () => {
   const key = Symbol("Budget")
@@ -125,8 +151,8 @@ export const make = () => {
     })
 
   /** Runs a tool call so that sub-agents in it find the ledger. `hasAgent` says whether one did by now. */
-  const enter = (ledger: Ledger, work: Effect.Effect<ToolOutput, ToolError>) => {
-    const call: Call = { ledger, hasAgent: false }
+  const enter = (ledger: Ledger, usedUp: UsedUp, work: Effect.Effect<ToolOutput, ToolError>) => {
+    const call: Call = { ledger, usedUp, hasAgent: false }
     return {
       work: Effect.provideService(
         Effect.updateService(work, Calls, (calls) => new Map(calls).set(key, call)),

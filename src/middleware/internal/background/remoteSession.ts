@@ -3,8 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Json } from "../../../core/Json.ts"
+import { type Usage, zero } from "../../../core/Usage.ts"
+import type { UsedUp } from "../ledger.ts"
 import type { Client, Failure, RemoteRun } from "./remoteClient.ts"
-import { answerOf, askedOf, errorOf, Id, type RunAnswer } from "./remoteWire.ts"
+import { answerOf, askedOf, errorOf, Id, type RunAnswer, type ThreadAnswer, usageOf } from "./remoteWire.ts"
 import { type Ask, type Ending, type Reason, type Session, TaskError } from "./task.ts"
 
 /** Data for another process to resume a task: its place on its server, and whether it waited for a person. */
@@ -29,8 +31,19 @@ const notPossible = (problem: string) => {
   return Effect.fail(new TaskError({ reason }))
 }
 
+/** What a task used there, as its server told last, and whether there is anything left for it. */
+export interface Account {
+  readonly spent: { usage: Usage }
+  readonly usedUp: UsedUp
+}
+
 /** One task on a server: a thread there, and the run that counts. */
-export const makeSession = (client: Client, pollInterval: number, kept: Kept | undefined): Session => {
+export const makeSession = (
+  client: Client,
+  pollInterval: number,
+  kept: Kept | undefined,
+  { spent, usedUp }: Account
+): Session => {
   let run: RemoteRun | undefined = kept
   /** Reports whether it may still run there, as far as is known. */
   let isOpen = kept !== undefined
@@ -50,13 +63,21 @@ export const makeSession = (client: Client, pollInterval: number, kept: Kept | u
       }
     })
 
+  /** Reads a thread, with what it used. */
+  const threadOf = (threadId: string): Effect.Effect<typeof ThreadAnswer.Type, Failure> =>
+    Effect.tap(again(client.getThread(threadId)), (thread) =>
+      Effect.sync(() => {
+        spent.usage = usageOf(thread) ?? spent.usage
+      })
+    )
+
   /**
    * Reads the state of a thread whose run was interrupted: it waits for a person, was resumed by a decision, or was
    * stopped.
    */
   const interruptedIn = Effect.fnUntraced(function* (threadId: string): Effect.fn.Return<Ending, Failure> {
     for (;;) {
-      const thread = yield* again(client.getThread(threadId))
+      const thread = yield* threadOf(threadId)
       const asked = askedOf(thread)
       if (asked !== undefined) {
         wasAsked = true
@@ -74,7 +95,7 @@ export const makeSession = (client: Client, pollInterval: number, kept: Kept | u
     answer: typeof RunAnswer.Type
   ): Effect.fn.Return<Ending, Failure> {
     if (answer.status === "success") {
-      return { status: "completed", text: answerOf(yield* again(client.getThread(threadId))) }
+      return { status: "completed", text: answerOf(yield* threadOf(threadId)) }
     }
     if (answer.status === "interrupted") return yield* interruptedIn(threadId)
     return answer.status === "cancelled"
@@ -137,12 +158,15 @@ export const makeSession = (client: Client, pollInterval: number, kept: Kept | u
   }
 
   return {
-    begin: (ask) => Effect.suspend(() => begin(ask)),
+    begin: (ask) =>
+      Effect.flatMap(ask._tag === "Resume" ? Effect.undefined : usedUp, (problem) =>
+        problem === undefined ? begin(ask) : notPossible(`It was not begun: ${problem}.`)
+      ),
     steer: () => Effect.succeed("begin"),
     cancel: Effect.suspend(() =>
       run === undefined ? Effect.void : Effect.mapError(client.cancelRun(run), unavailable)
     ),
-    usage: () => undefined,
+    usage: () => (spent.usage === zero ? undefined : spent.usage),
     kept: () => (run === undefined ? undefined : { threadId: run.threadId, runId: run.runId, wasAsked })
   }
 }

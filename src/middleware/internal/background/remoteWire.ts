@@ -1,6 +1,7 @@
 /** Answers of servers of agents, as far as they are read. */
 import * as Schema from "effect/Schema"
 import { isObject } from "../../../core/Json.ts"
+import { add, make, type Usage } from "../../../core/Usage.ts"
 import { visible } from "../../../support/untrusted.ts"
 
 /** An id that a server gave: it becomes a part of addresses, so it can't be a path of its own. */
@@ -50,10 +51,39 @@ const isFrom = (
   isObject(message) &&
   [message["type"], message["role"]].some((name) => typeof name === "string" && names[who].has(name))
 
-/** The answer that a thread ends with: what its agent said last, after what it was last asked. */
-export const answerOf = ({ messages, values }: typeof ThreadAnswer.Type): string => {
+const messagesOf = ({ messages, values }: typeof ThreadAnswer.Type): ReadonlyArray<unknown> => {
   const inside = isObject(values) ? values["messages"] : undefined
-  const all: ReadonlyArray<unknown> = Array.isArray(messages) ? messages : Array.isArray(inside) ? inside : []
+  return Array.isArray(messages) ? messages : Array.isArray(inside) ? inside : []
+}
+
+/** A number of tokens as a server says it: nothing else is counted, so that no answer can lower what was used. */
+const count = (from: unknown, key: string): number => {
+  const value = isObject(from) ? from[key] : undefined
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0
+}
+
+/** What a thread used, as far as its messages say (`usage_metadata`, as LangChain has it). */
+export const usageOf = (thread: typeof ThreadAnswer.Type): Usage | undefined => {
+  let total: Usage | undefined
+  for (const message of messagesOf(thread)) {
+    const said = isFrom("model", message) ? message["usage_metadata"] : undefined
+    if (!isObject(said)) continue
+    const read = said["input_token_details"]
+    const usage = make({
+      inputTokens: count(said, "input_tokens"),
+      outputTokens: count(said, "output_tokens"),
+      cacheReadTokens: count(read, "cache_read"),
+      cacheWriteTokens: count(read, "cache_creation"),
+      reasoningTokens: count(said["output_token_details"], "reasoning")
+    })
+    total = total === undefined ? usage : add(total, usage)
+  }
+  return total
+}
+
+/** The answer that a thread ends with: what its agent said last, after what it was last asked. */
+export const answerOf = (thread: typeof ThreadAnswer.Type): string => {
+  const all = messagesOf(thread)
   const since = all.slice(all.findLastIndex((message) => isFrom("human", message)) + 1)
   const last = since.findLast((message) => isFrom("model", message) && textOf(message.content) !== "")
   return isFrom("model", last) ? visible(textOf(last.content)) : "The agent ended without an answer."
