@@ -28,7 +28,7 @@ export const build = () => {
     cwd: string,
     args: ReadonlyArray<string>,
     env: { readonly [name: string]: string } = {},
-    stdin: string | undefined = "",
+    stdin: string | null = "",
     program = bin
   ) => {
     const child = spawn(process.execPath, [program, ...args], {
@@ -49,9 +49,9 @@ export const build = () => {
     child.stdout.on("data", (chunk) => (out += chunk))
     child.stderr.on("data", (chunk) => (err += chunk))
     child.stdin.on("error", () => {})
-    if (stdin !== undefined) child.stdin.end(stdin)
+    if (stdin !== null) child.stdin.end(stdin)
     const ended = new Promise<Ended>((done) => child.on("close", (code, signal) => done({ code, signal, out, err })))
-    return { child, ended, out: () => out }
+    return { child, ended, out: () => out, err: () => err }
   }
 
   const run = (...given: Parameters<typeof start>) => Effect.promise(() => start(...given).ended)

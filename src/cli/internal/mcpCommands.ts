@@ -1,6 +1,7 @@
 /** `deepagents mcp`: the servers that there are, one more, a sign-in, a try. */
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
+import type * as Stdio from "effect/Stdio"
 import { visible } from "../../support/untrusted.ts"
 import type { Context } from "./app.ts"
 import { fail } from "./failure.ts"
@@ -105,7 +106,12 @@ export const add = Effect.fnUntraced(function* ({ places }: Context, { args, at,
   return yield* tell(`Added to ${file}. Try it: deepagents mcp test ${name}`)
 })
 
-export const login = Effect.fnUntraced(function* (context: Context, name: string) {
+/** Has the person sign in to a server by a page, which `show` tells them; the tokens are kept. */
+export const signIn = Effect.fnUntraced(function* (
+  context: Context,
+  name: string,
+  show: (lines: ReadonlyArray<string>) => Effect.Effect<void>
+) {
   const { places } = context
   const one = yield* Effect.flatMap(found(context), (servers) => named(servers, name))
   if (one.server.type === "stdio") {
@@ -114,10 +120,16 @@ export const login = Effect.fnUntraced(function* (context: Context, name: string
   const { signingIn } = yield* Effect.promise(() => import("./signIn.ts"))
   // The person at the page has five minutes.
   const patient = { ...one, server: { ...one.server, enabled: true, connectTimeout: 310_000 } }
-  const [result] = yield* Effect.provide(tried, serversLayer(places, [patient], signingIn(places)))
+  const [result] = yield* Effect.provide(tried, serversLayer(places, [patient], signingIn(places, show)))
   return result?.status.state === "connected"
-    ? yield* tell(`${name} is connected: ${result.tools.length} tools.`)
+    ? result
     : yield* fail("failed", result?.problem ?? `${name} could not be reached`)
+})
+
+export const login = Effect.fnUntraced(function* (context: Context, name: string) {
+  const stdio = yield* Effect.context<Stdio.Stdio>()
+  const result = yield* signIn(context, name, (lines) => Effect.provideContext(tell(...lines), stdio))
+  return yield* tell(`${name} is connected: ${result.tools.length} tools.`)
 })
 
 export const test = Effect.fnUntraced(function* (context: Context, name: string | undefined, asJson: boolean) {

@@ -2,7 +2,7 @@
 import type { NodeServices } from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Stdio from "effect/Stdio"
+import { type Authorize, McpAuthorization } from "../../mcp/McpAuthorization.ts"
 import * as McpOAuth from "../../mcp/McpOAuth.ts"
 import * as CredentialKey from "../../stores/CredentialKey.ts"
 import * as CredentialStore from "../../stores/CredentialStore.ts"
@@ -12,7 +12,6 @@ import type { Redirect } from "../../support/redirect.ts"
 import { visible } from "../../support/untrusted.ts"
 import { credentials, hasKept } from "./credentials.ts"
 import { type Failure, layerOrFail } from "./failure.ts"
-import { tell } from "./output.ts"
 import type { Places } from "./places.ts"
 
 /** Authorisation of servers that are reached by HTTP. */
@@ -21,32 +20,43 @@ export type Authorization<E = never> = Layer.Layer<never, E, NodeServices>
 const shared = { tenant: "mcp", clientName: "deepagents" }
 
 /** Nobody is sent to a page in the middle of a run. */
-const nowhere: Redirect = { open: () => Effect.fail("it wants a sign-in; see deepagents mcp login") }
+const nowhere: Redirect = {
+  open: () => Effect.fail("it wants a sign-in: deepagents mcp login, or /mcp login in the chat")
+}
 
 /** A store without anything in it. */
 const nothing = CredentialStore.layer.pipe(Layer.provide([Storage.layerMemory, CredentialKey.layerRandom]), Layer.orDie)
 
-/** The keychain is not asked before something was ever kept. A store that can't be opened has no tokens. */
+/**
+ * The keychain is not asked before something was ever kept, which is looked at for each connection: a sign-in may have
+ * come since. A store that can't be opened has no tokens.
+ */
 export const keptTokens = (places: Places): Authorization =>
-  Layer.unwrap(
-    Effect.map(hasKept(places), (isThere) =>
-      McpOAuth.layer({ ...shared, redirect: nowhere, open: () => Effect.void }).pipe(
-        Layer.provide(isThere ? Layer.catch(credentials(places), () => nothing) : nothing)
-      )
+  Layer.effect(
+    McpAuthorization,
+    Effect.map(Effect.context<NodeServices>(), (context): Authorize =>
+      Effect.fnUntraced(function* (server, fetch) {
+        const isThere = yield* Effect.provideContext(hasKept(places), context)
+        const store = isThere
+          ? Layer.catch(Layer.provide(credentials(places), Layer.succeedContext(context)), () => nothing)
+          : nothing
+        const built = yield* Layer.build(
+          Layer.provide(McpOAuth.layer({ ...shared, redirect: nowhere, open: () => Effect.void }), store)
+        )
+        const authorize = yield* Effect.provideContext(McpAuthorization, built)
+        return authorize === undefined ? fetch : yield* authorize(server, fetch)
+      })
     )
   )
 
 /** Shows the page to the person, and keeps the tokens. */
-export const signingIn = (places: Places): Authorization<Failure> =>
-  Layer.unwrap(
-    Effect.map(Effect.context<Stdio.Stdio>(), (context) =>
-      McpOAuth.layer({
-        ...shared,
-        redirect: loopback,
-        open: ({ origin, server, url }) =>
-          tell(`Sign in to ${visible(server)} at ${visible(origin)}, within 5 minutes:`, "", visible(url), "").pipe(
-            Effect.provideContext(context)
-          )
-      }).pipe(Layer.provide(layerOrFail("failed")(credentials(places))))
-    )
-  )
+export const signingIn = (
+  places: Places,
+  show: (lines: ReadonlyArray<string>) => Effect.Effect<void>
+): Authorization<Failure> =>
+  McpOAuth.layer({
+    ...shared,
+    redirect: loopback,
+    open: ({ origin, server, url }) =>
+      show([`Sign in to ${visible(server)} at ${visible(origin)}, within 5 minutes:`, "", visible(url), ""])
+  }).pipe(Layer.provide(layerOrFail("failed")(credentials(places))))

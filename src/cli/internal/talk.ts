@@ -9,6 +9,7 @@ import { visible } from "../../support/untrusted.ts"
 import { type App, connected, type Context, openApp, type Services, sessions } from "./app.ts"
 import { chat } from "./chat/open.ts"
 import { fail, orFail } from "./failure.ts"
+import { mcpInChat } from "./mcpInChat.ts"
 import { tell } from "./output.ts"
 import { keyed, ollama } from "./providers.ts"
 import { choose } from "./settings.ts"
@@ -92,6 +93,8 @@ export const talk = Effect.fnUntraced(
         ? [join(places.project, ".claude", "commands"), join(places.project, ".deepagents", "commands")]
         : [])
     ])
+    const fixed = [...(yield* setupInChat(context)), ...commands]
+    const ofServers = yield* mcpInChat(context)
     const all = yield* keyed(places)
     yield* chat({
       threadId,
@@ -99,7 +102,7 @@ export const talk = Effect.fnUntraced(
       choose: (chosen) => Effect.provideContext(setup(chosen), node),
       agents: app.agents.agents.map(({ description, name }) => ({ name, description })),
       models: all.filter(({ key }) => key !== undefined).map(({ model }) => ({ name: model })),
-      commands: [...(yield* setupInChat(context)), ...commands],
+      commands: () => [...fixed, ...ofServers()],
       limits: { cost: settings.budget?.value, tokens: settings.tokens?.value },
       mode: settings.approvals?.value,
       plain: settings.plain?.value,

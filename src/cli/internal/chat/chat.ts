@@ -20,7 +20,7 @@ import { load } from "../markdown/highlight.ts"
 import { styleOf } from "../render/style.ts"
 import { processTerminal, type Terminal } from "../screen/terminal.ts"
 import * as Slash from "../slash/table.ts"
-import { cleanLine } from "../view/clean.ts"
+import { clean, cleanLine } from "../view/clean.ts"
 import { withImages } from "./attach.ts"
 import * as External from "./external.ts"
 import { keep } from "./kept.ts"
@@ -200,8 +200,16 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
 
   const command = Effect.fnUntraced(function* (line: string) {
     const [, name = "", argument = ""] = /^\/([\w:-]+)\s*([^]*)$/.exec(line) ?? []
-    const own = options.commands?.find((one) => one.name === name)
-    if (own !== undefined) return yield* begin(`/${name}`, own.run(argument))
+    const own = options.commands?.().find((one) => one.name === name)
+    if (own !== undefined) {
+      return yield* begin(
+        `/${name}`,
+        // Unwrapped, as a listing is: it may be an address.
+        own.run(argument, (text) =>
+          ui.parts([{ kind: "code", language: "", text: clean(text), isFirst: true, more: false }])
+        )
+      )
+    }
     if (name === "quit" || name === "exit") return yield* leave
     if (name === "clear" || name === "new") {
       at.threadId = globalThis.crypto.randomUUID()

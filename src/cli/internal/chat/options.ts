@@ -38,13 +38,14 @@ export type Said =
 
 /**
  * A slash command beside those of the chat: of a file, of an MCP server's prompts, of the program. One with the name of
- * a command of the chat takes its place. `argument` says what stands behind the name, if anything.
+ * a command of the chat takes its place. `argument` says what stands behind the name, if anything; `note` tells the
+ * person something meanwhile.
  */
 export interface Command {
   readonly name: string
   readonly description: string
   readonly argument?: string | undefined
-  readonly run: (argument: string) => Effect.Effect<Said, Problem>
+  readonly run: (argument: string, note: (text: string) => void) => Effect.Effect<Said, Problem>
 }
 
 /** A model or an agent that can be chosen. */
@@ -69,7 +70,8 @@ export interface Options<out E, out R> {
     | undefined
   readonly agents?: ReadonlyArray<Choice> | undefined
   readonly models?: ReadonlyArray<Choice> | undefined
-  readonly commands?: ReadonlyArray<Command> | undefined
+  /** Those that there are at the moment. */
+  readonly commands?: (() => ReadonlyArray<Command>) | undefined
   readonly mode?: Mode | undefined
   /** The limits of a run: US dollars, tokens. */
   readonly limits?: { readonly cost?: number | undefined; readonly tokens?: number | undefined } | undefined

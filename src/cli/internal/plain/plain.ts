@@ -168,10 +168,11 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
   const heard = Effect.fnUntraced(function* (line: string) {
     const [, name = "", argument = ""] = /^\/([\w:-]+)\s*([^]*)$/.exec(line) ?? []
     if (name === "") return yield* told(line)
-    const own = options.commands?.find((one) => one.name === name)
+    const commands = options.commands?.() ?? []
+    const own = commands.find((one) => one.name === name)
     if (own === undefined)
-      return say(`In this mode there are /quit${(options.commands ?? []).map((one) => `, /${one.name}`).join("")}.`)
-    const answer = yield* Effect.result(own.run(argument))
+      return say(`In this mode there are /quit${commands.map((one) => `, /${one.name}`).join("")}.`)
+    const answer = yield* Effect.result(own.run(argument, say))
     if (answer._tag === "Failure") return say(`failed: ${answer.failure.message}`)
     if (answer.success._tag === "Send") return yield* told(answer.success.input)
     printer.parts([{ kind: "text", markdown: answer.success.markdown }])

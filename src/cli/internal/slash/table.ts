@@ -63,8 +63,8 @@ export const builtins: ReadonlyArray<Builtin> = [
 ]
 
 /** The commands of a chat as a menu shows them. */
-export const itemsOf = <E, R>({ commands = [] }: Room<E, R>["options"]): ReadonlyArray<Item> => {
-  const own = commands.map(({ argument, description, name }) => ({ name, argument, about: description }))
+export const itemsOf = <E, R>({ commands }: Room<E, R>["options"]): ReadonlyArray<Item> => {
+  const own = (commands?.() ?? []).map(({ argument, description, name }) => ({ name, argument, about: description }))
   const names = new Set(own.map(({ name }) => name))
   return [...own, ...builtins.filter(({ name }) => !names.has(name))].map(({ about, argument, name }) => ({
     value: `/${name}`,
