@@ -86,6 +86,7 @@ export default defineConfig([
       // Hundreds of megabytes of binaries, or the credentials of a cloud: who wants them installs them.
       /^node-llama-cpp/,
       /^@anthropic-ai[/]bedrock-sdk/,
+      /^@aws-sdk[/]client-bedrock-runtime/,
       "playwright-core"
     ],
     platform: "node",

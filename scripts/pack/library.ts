@@ -41,6 +41,7 @@ import {
 import { ChatModels, ToolSchema } from "effect-deepagents/models"
 import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
+import * as BedrockConverseChatModel from "effect-deepagents/models/BedrockConverseChatModel"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import { HarnessProfile } from "effect-deepagents/profiles"
@@ -142,6 +143,7 @@ export const models = ChatModels.resolve("anthropic:claude-sonnet-5-5")
 export const fit = ToolSchema.fit
 export const anthropic = AnthropicChatModel.layerConfig({ model: "claude-sonnet-5-5" })
 export const bedrock = BedrockChatModel.layerConfig({ model: "claude" })
+export const nova = BedrockConverseChatModel.layerConfig({ model: "amazon.nova-pro-v1:0" })
 export const openAi = OpenAiChatModel.layerConfig({ model: "gpt-5" })
 export const compatible = OpenAiCompatibleChatModel.layer({ model: "m", baseURL: "http://localhost:1234/v1" })
 

@@ -30,6 +30,7 @@ import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/defined.ts"
 import { normaliseName } from "../support/names.ts"
 import { profileOf } from "./internal/anthropic/models.ts"
+import { factsOf as bedrockFacts } from "./internal/bedrock/models.ts"
 import { keyFrom } from "./internal/keys.ts"
 import { findModel } from "./internal/openai/models.ts"
 import type { Overrides } from "./internal/overrides.ts"
@@ -99,10 +100,11 @@ const bedrock: Provider = {
   name: "bedrock",
   layer: (model, { apiKey, ...options }) =>
     Layer.unwrap(
-      Effect.map(
-        Effect.promise(() => import("./BedrockChatModel.ts")),
-        (BedrockChatModel) => BedrockChatModel.layer({ model, bearerToken: apiKey, ...options })
-      )
+      Effect.gen(function* () {
+        const own = { model, bearerToken: apiKey, ...options }
+        if (/anthropic\./.test(model)) return (yield* Effect.promise(() => import("./BedrockChatModel.ts"))).layer(own)
+        return (yield* Effect.promise(() => import("./BedrockConverseChatModel.ts"))).layer(own)
+      })
     )
 }
 
@@ -206,7 +208,7 @@ export const providers: ReadonlyArray<Provider> = [
 /** The facts in the tables of a model of a built-in provider; `undefined` where it is in none. */
 const tables: { readonly [provider: string]: (model: string) => Partial<ModelFacts> | undefined } = {
   anthropic: (model) => (profileOf(model).rates === undefined ? undefined : {}),
-  bedrock: (model) => (profileOf(model).rates === undefined ? undefined : {}),
+  bedrock: bedrockFacts,
   openai: findModel,
   google: (model) => factsAt(gemini, model),
   ...Object.fromEntries(servers.map((server) => [server.name, (model: string) => factsAt(server, model)]))

@@ -2,6 +2,7 @@ import { describe, it } from "@effect/vitest"
 import { Deferred, Effect, Layer, Redacted } from "effect"
 import * as AiSdkChatModel from "effect-deepagents/models/AiSdkChatModel"
 import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
+import * as BedrockConverseChatModel from "effect-deepagents/models/BedrockConverseChatModel"
 import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
 import * as GeminiChatModel from "effect-deepagents/models/GeminiChatModel"
 import * as LanguageModelFromChatModel from "effect-deepagents/models/LanguageModelFromChatModel"
@@ -291,57 +292,52 @@ const bedrock = (scenarios: Scenarios) =>
 
 /** Bedrock's Converse API, which Nova, Llama, Mistral and gpt-oss speak. */
 const asConverse = (scenario: Scenario): Anthropic.Reply => {
-  const frame = (type: string, payload: object) =>
-    Bedrock.frame(
-      { ":event-type": type, ":content-type": "application/json", ":message-type": "event" },
-      JSON.stringify(payload)
-    )
-  const usage = frame("metadata", { usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15 } })
-  const said = (pieces: ReadonlyArray<string>) => [
-    frame("messageStart", { role: "assistant" }),
-    ...pieces.map((text) => frame("contentBlockDelta", { contentBlockIndex: 0, delta: { text } }))
-  ]
-  const call = (contentBlockIndex: number, name: string, input: string) => [
-    frame("contentBlockStart", {
-      contentBlockIndex,
-      start: { toolUse: { toolUseId: `tooluse_${contentBlockIndex}`, name } }
-    }),
-    frame("contentBlockDelta", { contentBlockIndex, delta: { toolUse: { input } } })
-  ]
-  const stop = (stopReason: string) => [frame("messageStop", { stopReason }), usage]
-  const end = (contentBlockIndex: number) => frame("contentBlockStop", { contentBlockIndex })
+  const call = (index: number, name: string, input: string): Bedrock.ConverseBlock => ({
+    start: { toolUse: { toolUseId: `tooluse_${index}`, name } },
+    deltas: [{ toolUse: { input } }]
+  })
+  const said = (pieces: ReadonlyArray<string>) => [{ deltas: pieces.map((text) => ({ text })) }]
   const options = { cuts: everywhere }
   switch (scenario._tag) {
     case "Text":
-      return Bedrock.frames([...said(scenario.pieces), end(0), ...stop("end_turn")], options)
+      return Bedrock.frames(Bedrock.converseAnswer(said(scenario.pieces), "end_turn"), options)
     case "ToolCalls":
       return Bedrock.frames(
-        [
-          ...scenario.calls.flatMap((one, index) => [...call(index, one.name, argumentsOf(one.arguments)), end(index)]),
-          ...stop("tool_use")
-        ],
+        Bedrock.converseAnswer(
+          scenario.calls.map((one, index) => call(index, one.name, argumentsOf(one.arguments))),
+          "tool_use"
+        ),
         options
       )
     case "LengthInArguments":
-      return Bedrock.frames([...call(0, scenario.name, scenario.partial), ...stop("max_tokens")])
+      // The block that is cut has no end.
+      return Bedrock.frames(
+        Bedrock.converseAnswer([call(0, scenario.name, scenario.partial)], "max_tokens").toSpliced(3, 1)
+      )
     case "Empty":
-      return Bedrock.frames(stop("end_turn"))
+      return Bedrock.frames(Bedrock.converseAnswer([], "end_turn"))
     case "Cut":
-      return Bedrock.frames(said([scenario.text]), { end: "reset" })
+      return Bedrock.frames(Bedrock.converseAnswer(said([scenario.text]), "").slice(0, 2), { end: "reset" })
     case "Hang":
-      return Bedrock.frames(said([scenario.text]), { end: "hold" })
+      return Bedrock.frames(Bedrock.converseAnswer(said([scenario.text]), "").slice(0, 2), { end: "hold" })
     case "Status":
-      return Bedrock.awsError(scenario.status, "Exception", "no", headersOf(scenario))
+      return Bedrock.awsError(
+        scenario.status,
+        awsTypes[scenario.status] ?? "InternalServerException",
+        "no",
+        headersOf(scenario)
+      )
   }
 }
 
-const converse = (scenarios: Scenarios) =>
-  Layer.unwrap(
-    Effect.map(Anthropic.serveBy(() => [])(...scenarios.map(asConverse)), (server) => {
-      anthropicSeen = server.requests
-      return AiSdkChatModel.layer(AiSdk.bedrock(server.url))
-    })
-  )
+const converse =
+  (toLayer: (server: Anthropic.Server) => ReturnType<typeof AiSdkChatModel.layer>) => (scenarios: Scenarios) =>
+    Layer.unwrap(
+      Effect.map(Anthropic.serveBy(() => [])(...scenarios.map(asConverse)), (server) => {
+        anthropicSeen = server.requests
+        return toLayer(server)
+      })
+    )
 
 /** Both bridges, one on the other: what a scripted model says goes through `effect/ai` and comes back. */
 const bridged = (scenarios: Scenarios) =>
@@ -367,7 +363,21 @@ const subjects = {
     layer: openAi(asGemini, ({ url }) => AiSdkChatModel.layer(AiSdk.google(url))),
     closed: openAiClosed
   },
-  "AI SDK: @ai-sdk/amazon-bedrock (Converse)": { layer: converse, closed: anthropicClosed },
+  "AI SDK: @ai-sdk/amazon-bedrock (Converse)": {
+    layer: converse(({ url }) => AiSdkChatModel.layer(AiSdk.bedrock(url))),
+    closed: anthropicClosed
+  },
+  "Bedrock Converse": {
+    layer: converse(({ url }) =>
+      BedrockConverseChatModel.layer({
+        model: "us.amazon.nova-pro-v1:0",
+        region: "us-east-1",
+        bearerToken: Redacted.make("canary"),
+        baseURL: url
+      })
+    ),
+    closed: anthropicClosed
+  },
   Gemini: {
     layer: openAi(asGemini, ({ url }) =>
       GeminiChatModel.layer({ model: "gemini-3.5-flash", baseURL: url, apiKey: Redacted.make("canary") })

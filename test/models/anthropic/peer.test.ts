@@ -33,9 +33,10 @@ const failing = (name: string): string => `
 
 it.each([
   ["AnthropicChatModel", "@anthropic-ai/sdk"],
-  ["BedrockChatModel", "@anthropic-ai/bedrock-sdk"]
+  ["BedrockChatModel", "@anthropic-ai/bedrock-sdk"],
+  ["BedrockConverseChatModel", "@aws-sdk/client-bedrock-runtime"]
 ])("%s can be imported without its SDK, and building the layer says which package to install", async (name, sdk) => {
-  const said = await withoutPackages(["@anthropic-ai", "openai", "node-llama-cpp"], failing(name))
+  const said = await withoutPackages(["@anthropic-ai", "@aws-sdk", "openai", "node-llama-cpp"], failing(name))
   expect(said).toMatch(/^Unsupported /)
   expect(said).toContain(`npm install ${sdk}`)
 })

@@ -168,3 +168,124 @@ export const signatures = (recorded: Recorded, secret: string, region: string) =
     })
   }
 }
+
+/** One event of Bedrock's Converse API. */
+export const converseFrame = (type: string, payload: object): Buffer =>
+  frame({ ":event-type": type, ":content-type": "application/json", ":message-type": "event" }, JSON.stringify(payload))
+
+/** A block of an answer of the Converse API: the deltas that it is made of, and its beginning if it has one. */
+export interface ConverseBlock {
+  readonly start?: object
+  readonly deltas: ReadonlyArray<object>
+}
+
+/** The frames of an answer of the Converse API. */
+export const converseAnswer = (
+  blocks: ReadonlyArray<ConverseBlock>,
+  stopReason: string,
+  usage: object = { inputTokens: 10, outputTokens: 5, totalTokens: 15 }
+): ReadonlyArray<Buffer> => [
+  converseFrame("messageStart", { role: "assistant" }),
+  ...blocks.flatMap(({ deltas, start }, contentBlockIndex) => [
+    ...(start === undefined ? [] : [converseFrame("contentBlockStart", { contentBlockIndex, start })]),
+    ...deltas.map((delta) => converseFrame("contentBlockDelta", { contentBlockIndex, delta })),
+    converseFrame("contentBlockStop", { contentBlockIndex })
+  ]),
+  converseFrame("messageStop", { stopReason }),
+  converseFrame("metadata", { usage, metrics: { latencyMs: 7 } })
+]
+
+// What a client sent is looked into as it is.
+// oxlint-disable-next-line typescript/no-explicit-any
+type Any = any
+
+/** Calls and results of the client: those of a tool that AWS runs have a type. */
+const idsOf = (message: Any, kind: string): ReadonlyArray<string> =>
+  (message?.content ?? []).flatMap((part: Any) =>
+    part[kind] === undefined || part[kind].type !== undefined ? [] : [part[kind].toolUseId]
+  )
+
+/** The rules of one message of a conversation. */
+const messageViolations = (messages: ReadonlyArray<Any>, model: string): ReadonlyArray<string> =>
+  messages.flatMap((message, index) => {
+    const last = messages[index - 1]
+    const results = idsOf(message, "toolResult")
+    const calls = idsOf(last, "toolUse")
+    const isClaudeOrNova = /anthropic|nova/.test(model)
+    return [
+      ...(last?.role === message.role ? ["A conversation must alternate between user and assistant roles."] : []),
+      ...(message.content.length === 0 ? ["The content field is empty"] : []),
+      ...message.content.flatMap((part: Any) => [
+        ...(Object.keys(part).length === 1 ? [] : ["a part is a union of one"]),
+        ...(part.text?.trim() === "" ? ["The text field in the ContentBlock object is blank."] : []),
+        ...(part.cachePoint !== undefined && !isClaudeOrNova
+          ? ["You invoked an unsupported model for cachePoint"]
+          : []),
+        ...(part.toolResult?.status !== undefined && part.toolResult.type === undefined && !isClaudeOrNova
+          ? ["This model doesn't support the status field."]
+          : []),
+        ...(part.document !== undefined && !/^[a-zA-Z0-9()[\]-]+(?: [a-zA-Z0-9()[\]-]+)*$/.test(part.document.name)
+          ? [`The document file name ${part.document.name} can only contain …`]
+          : []),
+        ...(idsOf({ content: [part] }, "toolUse").length > 0 &&
+        model.includes("mistral") &&
+        !/^[a-zA-Z0-9]{9}$/.test(part.toolUse.toolUseId)
+          ? ["Tool call id must be a-z, A-Z, 0-9, with a length of 9."]
+          : [])
+      ]),
+      ...(message.role !== "user" || [...calls].sort().join() === [...results].sort().join()
+        ? []
+        : [`toolUse and toolResult do not match: ${calls.join()} and ${results.join()}`]),
+      ...(message.content.some((part: Any) => part.document !== undefined) &&
+      !message.content.some((part: Any) => part.text !== undefined)
+        ? ["A text block must be included when documents are."]
+        : [])
+    ]
+  })
+
+/** What is wrong with a request to the Converse API. */
+const converseViolations = ({ body, url }: Recorded): ReadonlyArray<string> => {
+  const path = /^\/model\/([^/]+)\/converse(?:-stream)?$/.exec(url)
+  const model = decodeURIComponent(path?.[1] ?? "")
+  const tools: ReadonlyArray<Any> = body.toolConfig?.tools ?? []
+  const isUsed = body.messages.some((message: Any) => idsOf(message, "toolUse").length > 0)
+  const known = [
+    "messages",
+    "system",
+    "inferenceConfig",
+    "toolConfig",
+    "guardrailConfig",
+    "additionalModelRequestFields",
+    "additionalModelResponseFieldPaths",
+    "requestMetadata",
+    "performanceConfig",
+    "serviceTier",
+    "outputConfig"
+  ]
+  return [
+    ...(path === null ? [`no such path: ${url}`] : []),
+    ...Object.keys(body).flatMap((key) => (known.includes(key) ? [] : [`extraneous key [${key}] is not permitted`])),
+    ...(body.messages[0]?.role === "user" ? [] : ["A conversation must start with a user message."]),
+    ...(body.messages.at(-1)?.role === "user" ? [] : ["This model does not support assistant message prefill."]),
+    ...(isUsed && tools.length === 0
+      ? ["The toolConfig field must be defined when using toolUse and toolResult content blocks."]
+      : []),
+    ...tools.flatMap(({ toolSpec }) => {
+      if (toolSpec === undefined) return []
+      const { json } = toolSpec.inputSchema
+      const more = Object.keys(json).filter((key) => !["type", "properties", "required"].includes(key))
+      return [
+        ...(/^[a-zA-Z0-9_-]{1,64}$/.test(toolSpec.name) ? [] : [`toolSpec.name: ${toolSpec.name}`]),
+        ...(toolSpec.description === "" ? ["toolSpec.description: minimum length 1"] : []),
+        ...(json.type === "object" ? [] : ["inputSchema.json.type must be object"]),
+        ...(model.includes("nova") && more.length > 0 ? [`inputSchema.json: ${more.join()}`] : [])
+      ]
+    }),
+    ...(body.toolConfig?.toolChoice !== undefined && /llama|gpt-oss/.test(model)
+      ? ["This model doesn't support the toolConfig.toolChoice field."]
+      : []),
+    ...messageViolations(body.messages, model)
+  ]
+}
+
+export const serveConverse = serveBy(converseViolations)

@@ -1,0 +1,136 @@
+/**
+ * Any chat model on Amazon Bedrock, by its Converse API, as a `ChatModel`: Nova, Llama, Mistral, gpt-oss, DeepSeek, Qwen,
+ * Claude. For Claude, `BedrockChatModel` knows more (Anthropic's own server tools, betas).
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import * as BedrockConverseChatModel from "effect-deepagents/models/BedrockConverseChatModel"
+ *
+ * const helper = Agent.make({ name: "helper", prompt: "You help." })
+ *
+ * const answer = Agent.run(helper, "What is Effect?").pipe(
+ *   Effect.provide(BedrockConverseChatModel.layer({ model: "us.amazon.nova-pro-v1:0", region: "us-east-1" }))
+ * )
+ * ```
+ *
+ * The package `@aws-sdk/client-bedrock-runtime` is needed.
+ */
+import type * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
+import { IdGenerator } from "../core/IdGenerator.ts"
+import type { JsonObject } from "../core/Json.ts"
+import type { ModelError } from "../core/ModelError.ts"
+import { defined } from "../support/defined.ts"
+import { secretsOf } from "./internal/anthropic/connection.ts"
+import { saidIn } from "./internal/anthropic/session.ts"
+import { type Connection, makeClient } from "./internal/bedrock/client.ts"
+import { makeDecoder } from "./internal/bedrock/decode.ts"
+import { factsOf, familyOf } from "./internal/bedrock/models.ts"
+import { makeWriter } from "./internal/bedrock/request.ts"
+import { decodeTurn } from "./internal/decodeTurn.ts"
+import { type Origin, reservedParameter } from "./internal/errors.ts"
+import { makeMediaWarner } from "./internal/media.ts"
+import type { Overrides } from "./internal/overrides.ts"
+import type { ThinkingLevel } from "./internal/thinking.ts"
+import { warned } from "./internal/warned.ts"
+
+/**
+ * Options of a layer. Only `model` is needed: a model id (`amazon.nova-pro-v1:0`), a cross-region inference profile
+ * (`us.meta.…`, `global.…`) or the ARN of one.
+ *
+ * - `region`: without one, `AWS_REGION` and AWS's configuration files
+ * - `bearerToken`, `credentials`: without either, `AWS_BEARER_TOKEN_BEDROCK`, else AWS's default credential chain
+ * - `baseURL`: of a VPC endpoint or a gateway
+ * - `headers`: sent and signed with each request
+ * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default
+ * - `cache`: cache points for the models that take them (Claude, Nova); on by default, for five minutes
+ * - `structuredOutput`: an answer in a schema comes by a call of a tool (the default), or by the API's own means
+ *   (`native`), which some models have
+ * - `serverTools`: tools that AWS runs itself: `[{ systemTool: { name: "nova_grounding" } }]`
+ * - `parameters`: fields of a request that have no option here (`guardrailConfig` …); what is no field of the API is one
+ *   of the model's own (`additionalModelRequestFields`)
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options extends Connection, Overrides {
+  readonly model: string
+  readonly thinking?: ThinkingLevel | undefined
+  readonly temperature?: number | undefined
+  readonly topP?: number | undefined
+  /** The most tokens that an answer may have. */
+  readonly maxOutputTokens?: number | undefined
+  readonly stop?: ReadonlyArray<string> | undefined
+  readonly cache?: "off" | { readonly ttl: "5m" | "1h" } | undefined
+  readonly serverTools?: ReadonlyArray<JsonObject> | undefined
+  readonly parameters?: JsonObject | undefined
+}
+
+const provider = "bedrock"
+
+const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
+  const { maxOutputTokens, model, stop, temperature, thinking, topP } = options
+  const secrets = secretsOf(options, [
+    options.bearerToken,
+    options.credentials?.secretAccessKey,
+    options.credentials?.sessionToken
+  ])
+  const ask = yield* makeClient(options, { provider, model, secrets })
+  const facts = factsOf(model)
+  const parameters = defined({ maxOutputTokens, stop, temperature, thinking, topP })
+  const unknown = new Set<string>()
+  const warnOfMedia = makeMediaWarner()
+  return {
+    modelId: model,
+    provider,
+    supportsVision: options.supportsVision ?? facts?.vision ?? false,
+    contextWindowTokens: options.contextWindowTokens ?? facts?.contextWindowTokens,
+    structuredOutput: options.structuredOutput ?? "tool",
+    prices: options.prices ?? facts?.prices,
+    makeSession: Effect.sync(() => {
+      const write = makeWriter({
+        model,
+        family: familyOf(model),
+        efforts: facts?.efforts,
+        parameters: [parameters, options.parameters ?? {}],
+        serverTools: options.serverTools ?? [],
+        cache: options.cache ?? { ttl: "5m" }
+      })
+      const turn = Effect.fnUntraced(function* (request: ModelRequest) {
+        const makeId = yield* IdGenerator
+        const written = write(request)
+        if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
+        const { body, damaged, names } = written.success
+        const said = () => saidIn(request)
+        const origin: Origin = { provider, model, secrets, said }
+        const parts = decodeTurn(ask(body, said), () => makeDecoder({ origin, names, makeId }), unknown)
+        return warned(warnOfMedia(damaged), parts)
+      })
+      return { nextTurn: (request) => Stream.unwrap(turn(request)) }
+    })
+  }
+})
+
+/**
+ * A model with these options. Building it fails with `Unsupported` where the SDK is not installed. What goes wrong with a
+ * request (no credentials and no region, too) fails its turn.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
+
+/**
+ * As {@link layer}, with options of which any may be a `Config`.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+  Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

@@ -1,0 +1,340 @@
+/**
+ * Writes a request for Bedrock's Converse API.
+ */
+import * as Base64 from "effect/encoding/Base64"
+import * as Result from "effect/Result"
+import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
+import type { ReasoningBlock, TextBlock } from "../../../core/Content.ts"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { defined } from "../../../support/defined.ts"
+import { profileOf } from "../anthropic/models.ts"
+import { dataOf, type Dialect, type Shown } from "../dialect.ts"
+import { arrange } from "../layout.ts"
+import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../normalize.ts"
+import { overlay, type WireNames } from "../openai/parameters.ts"
+import { merge, stringOf } from "../read.ts"
+import { textOfFile } from "../textFile.ts"
+import { budgetOf, type Effort, effortOf, type ThinkingLevel, withThinking } from "../thinking.ts"
+import { makeToolNames, type ToolNames } from "../toolNames.ts"
+import { toolSchema } from "../toolSchema.ts"
+import { wellFormed, wellFormedObject } from "../wellFormed.ts"
+import { isReadable, mediaPart } from "./media.ts"
+import type { Family } from "./models.ts"
+import type { Body, Message, Part } from "./wire.ts"
+
+/** Settings of every request of a layer. */
+export interface Settings {
+  readonly model: string
+  readonly family: Family
+  readonly efforts: ReadonlyArray<Effort> | undefined
+  readonly parameters: ReadonlyArray<JsonObject>
+  readonly serverTools: ReadonlyArray<JsonObject>
+  readonly cache: "off" | { readonly ttl: "5m" | "1h" }
+}
+
+/** A request, and what is needed to read its answer. */
+export interface Written {
+  readonly body: Body
+  readonly names: ToolNames
+  readonly damaged: ReadonlyArray<string>
+}
+
+/** The key of `providerData` under which what these models want back is. */
+export const dataKey = "bedrock"
+
+const dialectOf = ({ callIds, seesResults }: Family): Dialect => ({
+  provider: dataKey,
+  systemMessages: "fold",
+  reasoning: "own",
+  media: isReadable,
+  asText: textOfFile,
+  toolMedia: seesResults ? "inline" : "after",
+  humanFirst: true,
+  humanLast: true,
+  callIdLength: callIds.length,
+  callIdsExactly: callIds.exactly
+})
+
+const nameLength = 64
+
+const thoughtPart = (block: ReasoningBlock, { family, model }: Settings): Part | undefined => {
+  const data = dataOf(block.providerData, { provider: dataKey })
+  if (data?.["model"] !== model) return undefined
+  const redacted = stringOf(data["redacted"])
+  if (redacted !== undefined) {
+    const redactedContent = Result.getOrUndefined(Base64.decode(redacted))
+    return redactedContent === undefined ? undefined : { reasoningContent: { redactedContent } }
+  }
+  const signature = stringOf(data["signature"])
+  if (signature === undefined && (!family.thoughts || block.text.trim() === "")) return undefined
+  return { reasoningContent: { reasoningText: defined({ text: block.text, signature }) } }
+}
+
+const saidPart = (block: TextBlock | ReasoningBlock, settings: Settings): ReadonlyArray<Part> => {
+  if (block.type === "text") return [{ text: block.text }]
+  const part = thoughtPart(block, settings)
+  return part === undefined ? [] : [part]
+}
+
+const malformedKey = "INVALID_JSON"
+
+const callPart = ({ arguments: args, id, name, raw }: AnsweredCall, names: ToolNames): Part => ({
+  toolUse: { toolUseId: id, name: names.wire(name), input: raw === undefined ? args : { [malformedKey]: raw } }
+})
+
+/** Makes the writer of turns. Documents are numbered in the order in which they are first written. */
+const makeTurnWriter = (settings: Settings) => {
+  const { family } = settings
+  let documents = 0
+  const shownPart = (block: Shown): Part =>
+    // The dialect lets nothing through that is no part.
+    block.type === "text"
+      ? { text: block.text }
+      : (mediaPart(block, block.type === "file" ? ++documents : 0) ?? { text: "" })
+
+  const resultPart = ({ answer, id }: AnsweredCall): Part => {
+    const told = answer.isError && !family.tellsErrors ? [{ text: "This is an error:" }] : []
+    const content = [...told, ...answer.content.map(shownPart)]
+    return {
+      toolResult: { toolUseId: id, content, ...(answer.isError && family.tellsErrors ? { status: "error" } : {}) }
+    }
+  }
+
+  const saidParts = (turn: AiTurn, names: ToolNames): ReadonlyArray<Part> => {
+    const said = turn.content.map((block) => saidPart(block, settings))
+    const calls = turn.calls.map((call) => [callPart(call, names)])
+    const isOwn = turn.data?.["model"] === settings.model
+    return arrange(turn.data, said, calls, (part): ReadonlyArray<ReadonlyArray<Part>> => (isOwn ? [[part]] : [])).flat()
+  }
+
+  return (turn: Turn, names: ToolNames): ReadonlyArray<Message> => {
+    switch (turn.role) {
+      // Folded into the prompt: the dialect leaves none.
+      case "system":
+        return []
+      case "human": {
+        const content = turn.content.map(shownPart)
+        // A document does not stand alone.
+        const isBare = content.some((part) => "document" in part) && !content.some((part) => "text" in part)
+        return [{ role: "user", content: isBare ? [{ text: "The document:" }, ...content] : content }]
+      }
+      case "ai": {
+        const parts = saidParts(turn, names)
+        const results = turn.calls.map(resultPart)
+        return [
+          ...(parts.length === 0 ? [] : [{ role: "assistant" as const, content: parts }]),
+          ...(results.length === 0 ? [] : [{ role: "user" as const, content: results }])
+        ]
+      }
+    }
+  }
+}
+
+/** Roles take turns: results and what a person says behind them are one message. */
+const alternating = (messages: ReadonlyArray<Message>): Array<Message> => {
+  const merged: Array<Message> = []
+  for (const message of messages) {
+    const last = merged.at(-1)
+    if (last?.role !== message.role) merged.push(message)
+    else merged[merged.length - 1] = { ...last, content: [...last.content, ...message.content] }
+  }
+  return merged
+}
+
+const wireNames: WireNames = {
+  ...Object.fromEntries(
+    ["maxTokens", "temperature", "topP", "stopSequences"].map((name) => [name, `inferenceConfig.${name}`])
+  ),
+  maxOutputTokens: "inferenceConfig.maxTokens",
+  max_tokens: "inferenceConfig.maxTokens",
+  stop: "inferenceConfig.stopSequences"
+}
+
+const reserved = new Set(["modelId", "messages", "system", "toolConfig"])
+
+const fields = new Set([
+  ...reserved,
+  "inferenceConfig",
+  "guardrailConfig",
+  "additionalModelRequestFields",
+  "additionalModelResponseFieldPaths",
+  "requestMetadata",
+  "performanceConfig",
+  "serviceTier",
+  "outputConfig",
+  "promptVariables"
+])
+
+/** What is no field of the API is one of the model's own. */
+const sorted = (layer: JsonObject): JsonObject => {
+  const own: Record<string, Json> = {}
+  const others: Record<string, Json> = {}
+  for (const [name, value] of Object.entries(layer)) {
+    if (fields.has(name) || Object.hasOwn(wireNames, name)) own[name] = value
+    else others[name] = value
+  }
+  const given = own["additionalModelRequestFields"]
+  return Object.keys(others).length === 0
+    ? own
+    : { ...own, additionalModelRequestFields: merge(isObject(given) ? given : {}, others) }
+}
+
+/** A level of thinking in the words of a family; nothing where it has none. */
+const thinkingOf = (
+  { efforts, family, model }: Pick<Settings, "model" | "family" | "efforts">,
+  level: ThinkingLevel
+): JsonObject => {
+  const budget = budgetOf(level)
+  const effort = effortOf(level, efforts ?? ["low", "medium", "high"]) ?? "low"
+  switch (family.thinking) {
+    case "claude": {
+      const { thinkingBy, thinkingOff } = profileOf(model)
+      if (budget === 0) return { thinking: { type: thinkingOff } }
+      if (thinkingBy === "level" || (thinkingBy === "either" && typeof level !== "object")) {
+        return { thinking: { type: "adaptive" }, output_config: { effort } }
+      }
+      return { thinking: { type: "enabled", budget_tokens: Math.max(1_024, budget) } }
+    }
+    case "nova":
+      return {
+        reasoningConfig: effort === "none" ? { type: "disabled" } : { type: "enabled", maxReasoningEffort: effort }
+      }
+    case "effort":
+      return { reasoning_effort: effort }
+    case "none":
+      return {}
+  }
+}
+
+const point = (cache: Settings["cache"]): Part => ({
+  cachePoint: { type: "default", ...(cache !== "off" && cache.ttl === "1h" ? { ttl: "1h" } : {}) }
+})
+
+/** Cache points behind the last two turns of the person: the end of this request and that of the one before. */
+const pointed = (messages: Array<Message>, settings: Settings): void => {
+  let left = 2
+  for (let at = messages.length - 1; at >= 0 && left > 0; at--) {
+    const message = messages[at]
+    if (message?.role !== "user") continue
+    left--
+    const isText = message.content.every((part) => "text" in part)
+    if (settings.family.caches === "all" || isText) {
+      messages[at] = { ...message, content: [...message.content, point(settings.cache)] }
+    }
+  }
+}
+
+const rootKeys = ["type", "properties", "required"]
+
+const specOf = (tool: ToolDefinition, names: ToolNames, { plainRoot, schemas }: Family): Part => {
+  const schema = toolSchema(tool.parameters, schemas)
+  const json = plainRoot ? Object.fromEntries(Object.entries(schema).filter(([key]) => rootKeys.includes(key))) : schema
+  const description = wellFormed(tool.description).trim()
+  return {
+    toolSpec: { name: names.wire(tool.name), ...(description === "" ? {} : { description }), inputSchema: { json } }
+  }
+}
+
+const calledIn = (turns: ReadonlyArray<Turn>): ReadonlyArray<string> => [
+  ...new Set(turns.flatMap((turn) => (turn.role === "ai" ? turn.calls.map(({ name }) => name) : [])))
+]
+
+/** A tool of which only the name is known: the history calls it, and a history with calls needs its tools. */
+const forgotten = (name: string): ToolDefinition => ({
+  name,
+  description: "Not available any more.",
+  parameters: { type: "object", properties: {} },
+  annotations: {}
+})
+
+/** The order to call a tool, or none: by the API where it can say so, else in words. */
+const choiceOf = (
+  { toolChoice, tools }: ModelRequest,
+  names: ToolNames,
+  { forces }: Family,
+  isThinking: boolean
+): { readonly choice?: Part; readonly plea?: string } => {
+  if (toolChoice === "none" || tools.length === 0) return { plea: "Answer now, and call no tool." }
+  if (toolChoice === "auto") return {}
+  const name = typeof toolChoice === "string" ? undefined : names.wire(toolChoice.tool)
+  if (forces && !isThinking) return { choice: name === undefined ? { any: {} } : { tool: { name } } }
+  return { plea: name === undefined ? "Call a tool now." : `Call the tool ${name} now.` }
+}
+
+const withPlea = (messages: Array<Message>, plea: string): void => {
+  const last = messages.at(-1)
+  const part: Part = { text: plea }
+  if (last?.role === "user") messages[messages.length - 1] = { ...last, content: [...last.content, part] }
+  else messages.push({ role: "user", content: [part] })
+}
+
+/**
+ * Makes the writer of one session. It keeps what it wrote for as long as the history and the tools stay the same, and
+ * the tools that were offered last: a history with calls is refused without them. Fails with the name of a parameter
+ * that is not the caller's to set.
+ */
+export const makeWriter = (settings: Settings) => {
+  const { cache, family, model, serverTools } = settings
+  const normalize = makeNormalizer(dialectOf(family))
+  const write = rememberTurns(makeTurnWriter(settings))
+  const caches = cache !== "off" && family.caches !== "none"
+  let offered: ReadonlyArray<ToolDefinition> = []
+  let names = makeToolNames([], nameLength)
+  let specs: ReadonlyArray<Part> = []
+
+  const offer = (tools: ReadonlyArray<ToolDefinition>): void => {
+    offered = tools
+    names = makeToolNames(tools, nameLength)
+    specs = tools.map((tool) => specOf(tool, names, family))
+  }
+
+  return (request: ModelRequest): Result.Result<Written, string> => {
+    const { damaged, system, turns } = normalize(request.messages)
+    const calls = turns.some((turn) => turn.role === "ai" && turn.calls.length > 0)
+    if (request.tools.length > 0 && request.tools !== offered) offer(request.tools)
+    else if (calls && offered.length === 0) offer(calledIn(turns).map(forgotten))
+    const own = request.tools.length > 0 || calls ? specs : []
+    const tools = [...(request.purpose === "turn" ? serverTools : []), ...own]
+    const messages = alternating(turns.flatMap((turn) => write(turn, names)))
+    const prompt = [request.systemPrompt, ...system].flatMap((text): ReadonlyArray<Part> =>
+      text.trim() === "" ? [] : [{ text: wellFormed(text) }]
+    )
+    const told = withThinking([...settings.parameters, request.parameters], (level) => thinkingOf(settings, level))
+    const asked: JsonObject =
+      request.outputSchema === undefined
+        ? {}
+        : {
+            outputConfig: {
+              textFormat: {
+                type: "json_schema",
+                structure: {
+                  jsonSchema: { name: "answer", schema: JSON.stringify(wellFormedObject(request.outputSchema)) }
+                }
+              }
+            }
+          }
+    return Result.map(overlay([...told.map(sorted), asked], wireNames, reserved), (parameters) => {
+      const extra = parameters["additionalModelRequestFields"]
+      const thinking = isObject(extra) ? extra["thinking"] : undefined
+      const isThinking = isObject(thinking) && thinking["type"] === "enabled"
+      const { choice, plea } = own.length === 0 ? {} : choiceOf(request, names, family, isThinking)
+      if (caches) pointed(messages, settings)
+      if (plea !== undefined) withPlea(messages, plea)
+      const body: Body = {
+        ...parameters,
+        modelId: model,
+        messages,
+        ...(prompt.length === 0 ? {} : { system: caches ? [...prompt, point(cache)] : prompt }),
+        ...(tools.length === 0
+          ? {}
+          : {
+              toolConfig: {
+                tools: family.caches === "all" && caches ? [...tools, point(cache)] : tools,
+                ...(choice === undefined ? {} : { toolChoice: choice })
+              }
+            })
+      }
+      return { body, names, damaged }
+    })
+  }
+}
