@@ -1,5 +1,5 @@
-import { join } from "node:path"
 /** Keys of providers: in the keychain of the system, else in a file that is sealed with a key beside it. */
+import { join } from "node:path"
 import * as Config from "effect/Config"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
@@ -12,7 +12,7 @@ import * as CredentialStore from "../../stores/CredentialStore.ts"
 import * as Storage from "../../stores/Storage.ts"
 import { orFail } from "./failure.ts"
 import type { Places } from "./places.ts"
-import { writePrivate } from "./trust.ts"
+import { makePrivate } from "./trust.ts"
 
 const namespace = "providers"
 
@@ -27,7 +27,7 @@ const keyOf = (places: Places) =>
       const inFile = orFail("failed")(Effect.map(fs.readFileString(file), (text) => sealedWith(text)))
       if (yield* Effect.orElseSucceed(fs.exists(file), () => false)) return yield* inFile
       const made = Effect.suspend(() =>
-        Effect.andThen(writePrivate(file, Base64.encode(SecureRandom.randomBytesUnsafe(32))), inFile)
+        Effect.andThen(makePrivate(file, Base64.encode(SecureRandom.randomBytesUnsafe(32))), inFile)
       )
       const kept = CredentialKey.layerKeychain({ service: "deepagents" })
       return Layer.catch(kept, () => Layer.unwrap(made))

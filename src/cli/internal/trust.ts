@@ -1,5 +1,6 @@
-import { dirname, join } from "node:path"
 /** Folders that the user trusts: only there a project's own agents, instructions, skills and settings are read. */
+import { randomUUID } from "node:crypto"
+import { dirname, join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import { orFail } from "./failure.ts"
@@ -34,21 +35,37 @@ export const isTrusted = Effect.fnUntraced(function* (places: Places) {
 })
 
 export const trust = Effect.fnUntraced(function* (places: Places) {
-  const fs = yield* FileSystem.FileSystem
   const file = trustFile(places)
   const folders = { ...(yield* readRecord(file)), [yield* real(places)]: true }
-  yield* writePrivate(file, `${JSON.stringify(folders, null, 2)}\n`).pipe(
-    Effect.provideService(FileSystem.FileSystem, fs)
-  )
+  yield* writePrivate(file, `${JSON.stringify(folders, null, 2)}\n`)
 })
 
-/** Writes a file wholly or not at all, for its owner only. */
-export const writePrivate = Effect.fnUntraced(function* (file: string, text: string) {
+/** Puts a text into a file of its own, for its owner only, and has it brought to its place. */
+const written = Effect.fnUntraced(function* <E extends { readonly message: string }, R>(
+  file: string,
+  text: string,
+  place: (beside: string) => Effect.Effect<void, E, R>
+) {
   const fs = yield* FileSystem.FileSystem
-  const beside = `${file}.${process.pid}.tmp`
-  yield* orFail("failed")(
-    fs
-      .makeDirectory(dirname(file), { recursive: true, mode: 0o700 })
-      .pipe(Effect.andThen(fs.writeFileString(beside, text, { mode: 0o600 })), Effect.andThen(fs.rename(beside, file)))
+  const beside = `${file}.${randomUUID()}.tmp`
+  yield* fs.makeDirectory(dirname(file), { recursive: true, mode: 0o700 })
+  yield* fs
+    .writeFileString(beside, text, { mode: 0o600 })
+    .pipe(Effect.andThen(place(beside)), Effect.ensuring(Effect.ignore(fs.remove(beside, { force: true }))))
+}, orFail("failed"))
+
+/** Writes a file wholly or not at all, for its owner only. */
+export const writePrivate = (file: string, text: string) =>
+  written(file, text, (beside) => FileSystem.FileSystem.use((fs) => fs.rename(beside, file)))
+
+/** Makes a file for its owner only, unless it is there: of several processes at once, the first one's stays. */
+export const makePrivate = (file: string, text: string) =>
+  written(file, text, (beside) =>
+    FileSystem.FileSystem.use((fs) =>
+      Effect.catchIf(
+        fs.link(beside, file),
+        ({ reason }) => reason._tag === "AlreadyExists",
+        () => Effect.void
+      )
+    )
   )
-})
