@@ -1,4 +1,3 @@
-import { cut } from "../support/text.ts"
 /**
  * Tells a person who decides on a command what it may do: what it deletes or writes over, where it reaches, whether it
  * changes rights, other programs or the machine.
@@ -13,6 +12,7 @@ import { cut } from "../support/text.ts"
  * // [{ kind: "deletes", detail: "build, with all that is in it" }, { kind: "reaches", detail: "example.com" }, …]
  * ```
  */
+import { cut } from "../support/text.ts"
 import { oneLine } from "../support/untrusted.ts"
 import { parse, type Simple } from "./internal/risk/words.ts"
 

@@ -1,6 +1,6 @@
+/** The agents that there are: those of the program, the user's files, and a trusted project's. */
 import { homedir } from "node:os"
 import { join } from "node:path"
-/** The agents that there are: those of the program, the user's files, and a trusted project's. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Result from "effect/Result"

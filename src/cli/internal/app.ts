@@ -1,5 +1,5 @@
-import { join } from "node:path"
 /** The agent of a folder with everything around it: model, files, shell, skills, memory, sessions. */
+import { join } from "node:path"
 import type { NodeServices } from "@effect/platform-node/NodeServices"
 import * as ContextOf from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -1,5 +1,5 @@
-import { basename, join, resolve } from "node:path"
 /** `deepagents init`: the files of a project, or a whole project from a template. What is there is never overwritten. */
+import { basename, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import manifest from "../../../package.json" with { type: "json" }

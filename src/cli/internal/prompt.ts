@@ -1,6 +1,6 @@
+/** The message that a run begins with: the words of the command line, the standard input, files, images. */
 import { fstatSync } from "node:fs"
 import { basename, extname } from "node:path"
-/** The message that a run begins with: the words of the command line, the standard input, files, images. */
 import * as Effect from "effect/Effect"
 import * as Base64 from "effect/encoding/Base64"
 import * as FileSystem from "effect/FileSystem"

@@ -1,6 +1,6 @@
+/** Models that can be used here: by a key of the environment or a kept one, by a server on this machine, by a file. */
 import { homedir } from "node:os"
 import { join } from "node:path"
-/** Models that can be used here: by a key of the environment or a kept one, by a server on this machine, by a file. */
 import type { NodeServices } from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -1,5 +1,5 @@
-import { join } from "node:path"
 /** `deepagents` and `deepagents resume`: the chat, on a thread that is new or goes on. */
+import { join } from "node:path"
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import * as Stdio from "effect/Stdio"

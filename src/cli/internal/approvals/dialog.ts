@@ -1,6 +1,6 @@
+/** The dialog of an approval or a question: which keys answer it, and what is shown of it. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-/** The dialog of an approval or a question: which keys answer it, and what is shown of it. */
 import * as Approval from "../../../core/Approval.ts"
 import { isObject, Json, stringify } from "../../../core/Json.ts"
 import { letterOf, pressed } from "../input/keys.ts"

@@ -1,5 +1,5 @@
-import { openText } from "../../View.ts"
 /** The live part of the screen, from top to bottom; always shorter than the screen. */
+import { openText } from "../../View.ts"
 import { renderLive, type Surface } from "../markdown/markdown.ts"
 import type { View } from "../view/model.ts"
 import { fit } from "./style.ts"

@@ -1,10 +1,10 @@
-import * as McpSchema from "effect/ai/McpSchema"
-import { McpServer } from "effect/ai/McpServer"
-import * as Clock from "effect/Clock"
 /**
  * Calls from outside on their way: a run that tells how far it is, and asks for what a person must say. What waits for a
  * person outlives the request, where the protocol has it so.
  */
+import * as McpSchema from "effect/ai/McpSchema"
+import { McpServer } from "effect/ai/McpServer"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

@@ -1,8 +1,8 @@
-import * as Clock from "effect/Clock"
 /**
  * State that a client carries from one request to the next: sealed, so that it can't be made up, changed, or used for another
  * call.
  */
+import * as Clock from "effect/Clock"
 import * as Mac from "effect/crypto/Mac"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"

@@ -1,8 +1,8 @@
-import * as CommandLine from "effect/process/CommandLine"
 /**
  * The shell script around a background process: its input is a named pipe, its output a file, its end a file with its
  * exit code. It runs in any POSIX shell, so that any sandbox can have it.
  */
+import * as CommandLine from "effect/process/CommandLine"
 import * as Result from "effect/Result"
 
 /** A text as one word of a POSIX shell. What has a NUL is refused before. */
