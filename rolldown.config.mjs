@@ -29,13 +29,23 @@ const optionalPeers = {
   }
 }
 
-/** Programs that modules start, beside them: `Bash` runs commands in a process of its own, pages are read in a thread. */
-const started = ["./src/backends/internal/bash/child.ts", "./src/tools/internal/web/worker.ts"]
+/**
+ * Programs that modules start, beside them: `Bash` runs commands in a process of its own, pages and PDFs are read in
+ * threads.
+ */
+const started = [
+  "./src/backends/internal/bash/child.ts",
+  "./src/tools/internal/documents/pdfWorker.ts",
+  "./src/tools/internal/web/worker.ts"
+]
 
 const programs = {
   name: "programs",
   transform: (code) => {
-    const changed = new RolldownMagicString(code).replaceAll(/(internal\/(?:bash\/child|web\/worker))[.]ts"/g, '$1.js"')
+    const changed = new RolldownMagicString(code).replaceAll(
+      /(internal\/(?:bash\/child|documents\/pdfWorker|web\/worker))[.]ts"/g,
+      '$1.js"'
+    )
     return changed.hasChanged() ? { code: changed.toString(), map: changed.generateMap().toString() } : undefined
   }
 }

@@ -1,4 +1,5 @@
 /** Documents that are made in the test: archives of parts, PDFs. */
+import { deflateSync } from "node:zlib"
 import * as Effect from "effect/Effect"
 import * as Zip from "effect/encoding/Zip"
 import * as Stream from "effect/Stream"
@@ -59,3 +60,19 @@ export const pdf = (texts: ReadonlyArray<string>): Effect.Effect<Uint8Array> =>
     }
     return document.save()
   })
+
+/** A PDF of one page whose content is given as it is, and packed. */
+export const packed = (content: Uint8Array): Uint8Array => {
+  const data = deflateSync(content)
+  const head = [
+    "%PDF-1.7",
+    "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj",
+    "2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj",
+    "3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>endobj",
+    "5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj",
+    `4 0 obj<</Length ${data.length}/Filter/FlateDecode>>stream`,
+    ""
+  ]
+  const end = "\nendstream endobj\ntrailer<</Root 1 0 R>>\n"
+  return new Uint8Array(Buffer.concat([Buffer.from(head.join("\n")), data, Buffer.from(end)]))
+}

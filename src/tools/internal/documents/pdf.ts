@@ -1,66 +1,61 @@
-/** PDF: page by page, each forgotten before the next is read. */
+/** PDF: page by page. */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
-import { headOf } from "../../../support/text.ts"
 import { failing, load, messageOf } from "./failure.ts"
+import { openPages } from "./pdfPages.ts"
 
-const fail = failing("PDF")
+export const fail = failing("PDF")
 
-/** The text that is read of a page, in characters: what has more draws the same things over and over. */
-const pageLength = 1_000_000
+/** A document that is open until its scope ends: how many pages it has, and the text of one. */
+export interface Opened {
+  readonly count: number
+  readonly text: (page: number) => Effect.Effect<string, DocumentError>
+}
+
+export type Open = (
+  bytes: Uint8Array,
+  password: string | undefined
+) => Effect.Effect<Opened, DocumentError, Scope.Scope>
 
 const pageTime = "20 seconds"
 
 const scan = "[no text on this page; it may be a scan or a picture]\n"
 
-const hasName = (cause: unknown, name: string): boolean => cause instanceof Error && cause.name === name
-
-const failureOf = (cause: unknown): DocumentError =>
-  hasName(cause, "PasswordException")
+/** The failure of a document that the parser has given up, by the name that it gave its error. */
+export const failureOf = (name: string, message: string, cause?: unknown): DocumentError =>
+  name === "PasswordException"
     ? fail("Encrypted", "it needs a password, or another one", cause)
-    : fail("Damaged", messageOf(cause), cause)
+    : fail("Damaged", message, cause)
 
 const attempt = <A>(promise: () => Promise<A>): Effect.Effect<A, DocumentError> =>
-  Effect.tryPromise({ try: promise, catch: failureOf }).pipe(
+  Effect.tryPromise({
+    try: promise,
+    catch: (cause) => failureOf(cause instanceof Error ? cause.name : "", messageOf(cause), cause)
+  }).pipe(
     Effect.timeoutOrElse({
       duration: pageTime,
       orElse: () => Effect.fail(fail("TimedOut", `a page of it took longer than ${pageTime}`))
     })
   )
 
-/** A text item of a page, or a mark of its structure. */
-interface Item {
-  readonly str?: string
-  readonly hasEOL?: boolean
-}
-
-interface Page {
-  readonly streamTextContent: () => ReadableStream<{ readonly items: ReadonlyArray<Item> }>
-  readonly cleanup: () => unknown
-}
-
-/** The text of a page, as far as it is bounded: the rest of the page is not gone through. */
-const textOf = (page: Page): Effect.Effect<string, DocumentError> =>
-  Effect.suspend(() => {
-    let text = ""
-    return Stream.fromReadableStream({ evaluate: () => page.streamTextContent(), onError: failureOf }).pipe(
-      Stream.takeWhile(() => text.length < pageLength),
-      Stream.runForEach(({ items }) =>
-        Effect.sync(() => {
-          for (const { hasEOL, str = "" } of items) text += hasEOL === true ? `${str}\n` : str
-        })
-      ),
-      Effect.map(() =>
-        headOf(text, pageLength)
-          .split("\n")
-          .map((line) => line.trimEnd())
-          .join("\n")
-          .trim()
-      )
+const openHere: Open = (bytes, password) =>
+  Effect.gen(function* () {
+    const { getDocumentProxy } = yield* load(fail, "unpdf", () => import("unpdf"))
+    const pages = yield* Effect.acquireRelease(
+      attempt(() => openPages(getDocumentProxy, bytes, password)),
+      ({ close }) => Effect.ignore(Effect.tryPromise(close))
     )
+    return { count: pages.count, text: (page) => attempt(() => pages.text(page)) }
   })
+
+/** The way in which documents are opened: in the thread of the program, unless a layer has a better one. */
+export const Opener = Context.Reference<Open>("effect-deepagents/tools/Documents/Opener", {
+  defaultValue: () => openHere
+})
 
 const pieceOf = (number: number, text: string): Piece => ({
   part: number,
@@ -68,54 +63,16 @@ const pieceOf = (number: number, text: string): Piece => ({
   text: text === "" ? scan : `${text}\n`
 })
 
-/** The pages that are read of one opening of a document: its parser keeps something of each page until it is closed. */
-const blockLength = 100
-
 export const read = ({ bytes, from = 1, password }: Input): Stream.Stream<Piece, DocumentError> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const { getDocumentProxy } = yield* load(fail, "unpdf", () => import("unpdf"))
-      const open = Effect.acquireRelease(
-        attempt(() =>
-          // The parser takes the bytes for itself.
-          getDocumentProxy(Uint8Array.from(bytes), {
-            stopAtErrors: false,
-            verbosity: 0,
-            ...(password === undefined ? {} : { password: Redacted.value(password) })
-          })
-        ),
-        (proxy) => Effect.ignore(Effect.tryPromise(() => proxy.loadingTask.destroy()))
-      )
-      const block = (first: number, last: number) =>
-        Stream.unwrap(
-          Effect.map(open, (document) =>
-            Stream.range(first, last).pipe(
-              Stream.rechunk(1),
-              Stream.mapEffect((number) =>
-                Effect.acquireUseRelease(
-                  attempt(() => document.getPage(number)),
-                  (page) =>
-                    textOf(page).pipe(
-                      Effect.timeoutOrElse({
-                        duration: pageTime,
-                        orElse: () => Effect.fail(fail("TimedOut", `page ${number} took longer than ${pageTime}`))
-                      })
-                    ),
-                  (page) => Effect.sync(() => page.cleanup())
-                ).pipe(Effect.map((text) => pieceOf(number, text)))
-              )
-            )
-          )
-        )
-      const count = yield* Effect.scoped(Effect.map(open, ({ numPages }) => numPages))
+      const open = yield* Opener
+      const { count, text } = yield* open(bytes, password === undefined ? undefined : Redacted.value(password))
       const start = Math.max(1, Math.floor(from))
-      const starts = Array.from(
-        { length: Math.max(0, Math.ceil((count - start + 1) / blockLength)) },
-        (_, index) => start + index * blockLength
-      )
-      return Stream.fromIterable(starts).pipe(
+      if (start > count) return Stream.empty
+      return Stream.range(start, count).pipe(
         Stream.rechunk(1),
-        Stream.flatMap((first) => block(first, Math.min(count, first + blockLength - 1)))
+        Stream.mapEffect((number) => Effect.map(text(number), (found) => pieceOf(number, found)))
       )
     })
   )
