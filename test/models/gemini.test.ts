@@ -329,7 +329,7 @@ describe("GeminiChatModel", () => {
           "Overloaded"
         ],
         [OpenAi.raw("data: {nonsense\n\n"), "BadResponse"],
-        [OpenAi.raw("data: [1,2]\n\n"), "Unknown"],
+        [OpenAi.raw("data: [1,2]\n\n"), "BadResponse"],
         [OpenAi.raw('[{"error":{"code":429,"message":"slow"}}]'), "RateLimited"],
         [OpenAi.raw(""), "BadResponse"],
         [OpenAi.reset, "Transport"]

@@ -3,6 +3,8 @@ import { Duration, type Layer, Redacted } from "effect"
 import type { ChatModel } from "effect-deepagents"
 import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
+import * as BedrockConverseChatModel from "effect-deepagents/models/BedrockConverseChatModel"
+import * as GeminiChatModel from "effect-deepagents/models/GeminiChatModel"
 import * as OllamaChatModel from "effect-deepagents/models/OllamaChatModel"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
@@ -47,6 +49,8 @@ export interface Wire {
   readonly failure: (message: string) => Buffer
   /** The body of an error. */
   readonly error: (message: string) => string
+  /** Scenarios, by name, that end in another way in this protocol. */
+  readonly ends?: { readonly [scenario: string]: ReadonlyArray<string> }
 }
 
 const json = JSON.stringify
@@ -207,6 +211,95 @@ const bedrock: Wire = {
   error: (message) => json({ message })
 }
 
+const of = (index: unknown, more: object): object => ({ contentBlockIndex: index, ...more })
+
+const converse: Wire = {
+  name: "BedrockConverseChatModel",
+  isText: false,
+  contentType: "application/vnd.amazon.eventstream",
+  model: (to) =>
+    BedrockConverseChatModel.layer({
+      model: "us.amazon.nova-pro-v1:0",
+      region: "us-east-1",
+      bearerToken: Redacted.make(key),
+      ...reached(to, "")
+    }),
+  frame: (event) => {
+    const type = /^\{"((?:message|content|metadata|novelty)\w*)":/.exec(event)?.[1]
+    const payload = type === undefined ? event : event.slice(type.length + 4, -1)
+    return frame(
+      { ":event-type": type ?? "messageStop", ":content-type": "application/json", ":message-type": "event" },
+      payload
+    )
+  },
+  breath: frame({ ":event-type": "ping", ":message-type": "event" }, "{}"),
+  open: [json({ messageStart: { role: "assistant" } })],
+  text: (text, index = 0) => [json({ contentBlockDelta: of(index, { delta: { text } }) })],
+  call: ({ args, id, index, name = "charge" }) => [
+    json({ contentBlockStart: of(index, { start: { toolUse: { toolUseId: id, name } } }) }),
+    json({ contentBlockDelta: of(index, { delta: { toolUse: { input: args } } }) }),
+    [json({ contentBlockStop: of(index, {}) })]
+  ],
+  close: (reason, usage) => [
+    json({ messageStop: { stopReason: reason === "stop" ? "end_turn" : "tool_use" } }),
+    json({
+      metadata: { usage: usage ?? { inputTokens: 3, outputTokens: 2, totalTokens: 5 }, metrics: { latencyMs: 1 } }
+    })
+  ],
+  wrong: (value) => [
+    json({ contentBlockStart: of(90, { start: value }) }),
+    json({ contentBlockStart: of(value, { start: { toolUse: value } }) }),
+    json({ contentBlockDelta: of(90, { delta: value }) }),
+    json({ contentBlockDelta: of(91, { delta: { text: value } }) }),
+    json({ contentBlockDelta: of(92, { delta: { reasoningContent: value } }) }),
+    json({ contentBlockDelta: of(93, { delta: { citation: value } }) }),
+    json({ metadata: { usage: value } }),
+    json({ novelty: { value } })
+  ],
+  failure: (message) =>
+    frame({ ":exception-type": "internalServerException", ":message-type": "exception" }, json({ message })),
+  error: (message) => json({ message })
+}
+
+const candidate = (part: unknown, more: object = {}): string =>
+  json({ candidates: [{ content: { role: "model", parts: [part] }, ...more }] })
+
+const gemini: Wire = {
+  name: "GeminiChatModel",
+  isText: true,
+  contentType: "text/event-stream",
+  model: (to) => GeminiChatModel.layer({ model: "gemini-3.5-flash", apiKey: Redacted.make(key), ...reached(to, "") }),
+  frame: sse,
+  breath: Buffer.from(": still here\n\n"),
+  open: [json({ responseId: "r", candidates: [] })],
+  text: (text) => [candidate({ text })],
+  // Calls come whole, their arguments as JSON.
+  ends: { "arguments nested 3000 deep": ["BadResponse"], "arguments nested 100000 deep": ["BadResponse"] },
+  call: ({ args, id, name = "charge" }) => [
+    `{"candidates":[{"content":{"parts":[{"functionCall":{"id":${json(id) ?? "null"},"name":${json(name)},"args":${args}}}]}}]}`,
+    candidate({ text: "" }),
+    []
+  ],
+  close: (_, usage) => [
+    json({
+      candidates: [{ finishReason: "STOP" }],
+      usageMetadata: usage ?? { promptTokenCount: 3, candidatesTokenCount: 2 }
+    })
+  ],
+  wrong: (value) => [
+    json({ candidates: value }),
+    json({ candidates: [value] }),
+    candidate(value),
+    candidate({ text: value }),
+    candidate({ functionCall: value }),
+    candidate({ inlineData: value }),
+    json({ candidates: [], usageMetadata: value }),
+    json({ promptFeedback: value })
+  ],
+  failure: (message) => sse(json({ error: { message, code: 500, status: "INTERNAL" } })),
+  error: (message) => json({ error: { message, code: 500, status: "INTERNAL" } })
+}
+
 const line = (event: string): Buffer => Buffer.from(`${event}\n`)
 
 const said = (message: unknown, more: object = {}): string => json({ model: "served", message, done: false, ...more })
@@ -252,4 +345,4 @@ const ollama: Wire = {
   error: (message) => json({ error: message })
 }
 
-export const wires: ReadonlyArray<Wire> = [responses, chat, anthropic, bedrock, ollama]
+export const wires: ReadonlyArray<Wire> = [responses, chat, anthropic, bedrock, converse, gemini, ollama]

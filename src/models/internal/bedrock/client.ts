@@ -127,7 +127,7 @@ const failureOf = (origin: Origin, cause: unknown, headers: Headers): ModelError
   if (!plainNames.has(name)) return requestError(origin, { type: inStream(name), error: { message }, headers })
   return requestError(
     origin,
-    cause instanceof Error && hint.test(cause.message) ? new Error(message, { cause }) : cause
+    name === "Error" && hint.test(textOf(cause, "message") ?? "") ? new Error(message) : cause
   )
 }
 

@@ -108,17 +108,21 @@ async function* eventsOf(body: ReadableStream<Uint8Array> | null, origin: Origin
   }
   const given = async (event: Result.Result<unknown, unknown>): Promise<unknown> =>
     Result.isSuccess(event) ? event.success : Promise.reject(badResponse(origin, "an event of the stream is not JSON"))
+  let returned = false
   for await (const chunk of body ?? []) {
-    const lines = decoder.decode(chunk, { stream: true }).split("\n")
+    const text = decoder.decode(chunk, { stream: true })
+    // The other half of an end of a line that was cut.
+    const lines = (returned && text.startsWith("\n") ? text.slice(1) : text).split(/\r\n|\r|\n/)
+    if (text !== "") returned = text.endsWith("\r")
     const last = lines.pop() ?? ""
     for (const line of lines) {
-      const event = take((begun + line).replace(/\r$/, ""))
+      const event = take(begun + line)
       begun = ""
       if (event !== undefined) yield await given(event)
     }
     begun += last
   }
-  take((begun + decoder.decode()).replace(/\r$/, ""))
+  take(begun + decoder.decode())
   const event = flush()
   if (event !== undefined) yield await given(event)
 }

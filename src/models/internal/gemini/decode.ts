@@ -152,8 +152,11 @@ export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext): 
   }
 
   const take = (event: unknown, sink: Sink): ModelError | undefined => {
-    const chunk = objectOf(event)
-    if (chunk === undefined || "error" in chunk) return errorOf(origin, event)
+    // An error in the place of a stream is in a list.
+    const chunk = objectOf(Array.isArray(event) ? event[0] : event)
+    if (chunk === undefined) return badResponse(origin, "an event of the stream is not a JSON object")
+    if (objectOf(chunk["error"]) !== undefined) return errorOf(origin, chunk)
+    if (Array.isArray(event)) return badResponse(origin, "an event of the stream is a list")
     if (isTooDeep(chunk)) return badResponse(origin, tooDeep)
     const blocked = stringOf(objectOf(chunk["promptFeedback"])?.["blockReason"])
     if (blocked !== undefined) {
