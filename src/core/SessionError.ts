@@ -13,6 +13,7 @@ import * as Schema from "effect/Schema"
  * - `Archived`: the thread takes no more entries until it is unarchived
  * - `TooLarge`: `what` was to be stored has more bytes, as JSON, than `limit`; nothing was stored
  * - `Corrupt`: what is stored can't be read
+ * - `Tampered`: what the thread waits for is not what was signed (see `Tamper` of `effect-deepagents/policy`)
  * - `Unavailable`: the disk is full, the connection is lost; try again later
  *
  * @category schemas
@@ -29,6 +30,7 @@ export const Reason = Schema.Union([
   Schema.TaggedStruct("Archived", {}),
   Schema.TaggedStruct("TooLarge", { what: Schema.String, bytes: Schema.Finite, limit: Schema.Finite }),
   Schema.TaggedStruct("Corrupt", { problem: Schema.String }),
+  Schema.TaggedStruct("Tampered", { problem: Schema.String }),
   Schema.TaggedStruct("Unavailable", { problem: Schema.String })
 ])
 export type Reason = typeof Reason.Type
@@ -55,6 +57,8 @@ const explain = (reason: Reason): string => {
       return `${reason.what} has ${reason.bytes} bytes as JSON, and ${reason.limit} are the limit; put large content into a file, and give its path, URL or fileId`
     case "Corrupt":
       return `what is stored can't be read: ${reason.problem}`
+    case "Tampered":
+      return `${reason.problem}; say something new in it, or rewind it to before`
     case "Unavailable":
       return `the store is not available: ${reason.problem}`
   }

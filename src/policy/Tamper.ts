@@ -1,9 +1,11 @@
 /**
  * Sign checkpoints and decisions on their way through hands that are not trusted: a changed one is refused.
  *
- * With a key in context, a checkpoint carries an HMAC (SHA-256) that is bound to its thread, and a decision one that is
- * bound to the thread, the request, the tool as it was described, and the arguments. For what waits in a browser, a
- * queue, a mail, or a database that others write to.
+ * With a key in the context of its runs, a thread is signed by itself while something waits in it: the turn, the
+ * requests with the tools as they were described and the arguments, the decisions so far, and all state carry an HMAC
+ * (SHA-256) that is bound to the thread. Whoever resumes it after something was changed fails with a `SessionError`
+ * (`Tampered`, in an `AgentError`). For what waits elsewhere (a browser, a queue, a mail), {@link seal} and {@link open}
+ * are for checkpoints, {@link sign} and {@link verify} for decisions.
  *
  * ```ts
  * import { Config, Effect, Layer } from "effect"
@@ -28,7 +30,6 @@
  * }).pipe(Effect.provide(key))
  * ```
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Hex from "effect/encoding/Hex"
 import * as Layer from "effect/Layer"
@@ -39,6 +40,9 @@ import * as Approval from "../core/Approval.ts"
 import * as Checkpoint from "../core/Checkpoint.ts"
 import type { InvalidEncoding } from "../core/InvalidEncoding.ts"
 import { canonical, Json } from "../core/Json.ts"
+import { SigningKey } from "../core/SigningKey.ts"
+
+export { SigningKey }
 
 /**
  * Something was changed on its way, or signed with another key, or for another thread or request. `what` says which.
@@ -55,20 +59,6 @@ export class Tampered extends Schema.TaggedError<Tampered>()("Tampered", {
     return `The ${this.what} of the thread ${JSON.stringify(this.threadId)} is refused: ${this.problem}. Take it from where it was signed, or have it made again.`
   }
 }
-
-/**
- * Signs texts, and checks signatures (in hexadecimal digits).
- *
- * @category services
- * @since 0.1.0
- */
-export class SigningKey extends Context.Service<
-  SigningKey,
-  {
-    readonly sign: (text: string) => Effect.Effect<string>
-    readonly isSigned: (text: string, mac: string) => Effect.Effect<boolean>
-  }
->()("effect-deepagents/SigningKey") {}
 
 /** The shortest secret, in characters. */
 const minLength = 16

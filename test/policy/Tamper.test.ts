@@ -1,9 +1,14 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Redacted, Schema } from "effect"
-import { Agent, Approval, type Json, Tool } from "effect-deepagents"
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { Agent, Approval, type Json, Message, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Tamper } from "effect-deepagents/policy"
+import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
+import { folder } from "../sessions/places.ts"
 
 const pay = Tool.make("pay", {
   description: "Pays",
@@ -19,6 +24,8 @@ const agent = Agent.make({
 const secret = Redacted.make("a secret of some length")
 const key = Tamper.layer(secret)
 const other = Tamper.layer(Redacted.make("another one of some length"))
+
+const none = Layer.empty
 
 const suspended = Effect.provide(
   Agent.run(agent, "go"),
@@ -100,5 +107,149 @@ describe("Tamper", () => {
       const exit = yield* Effect.exit(Effect.provide(Tamper.seal(first, "t"), Tamper.layer(Redacted.make("short"))))
       assert.strictEqual(exit._tag, "Failure")
     })
+  )
+})
+
+const paid: Array<number> = []
+const transfer = Tool.make("transfer", {
+  description: "Pays",
+  parameters: { amount: Schema.Int },
+  execute: ({ amount }) => Effect.sync(() => (paid.push(amount), `paid ${amount}`))
+})
+const look = Tool.make("look", {
+  description: "Looks",
+  parameters: {},
+  annotations: { readOnly: true },
+  execute: () => Effect.succeed("seen")
+})
+const helper = Agent.make({ name: "helper", description: "Helps", prompt: "", tools: [transfer, look] })
+const teller = Agent.make({
+  name: "teller",
+  prompt: "",
+  tools: [transfer, Agent.asTool(helper)],
+  middleware: [HumanInTheLoop.suspending({ tools: { transfer: true } })]
+})
+
+/** Pays, or has a sub-agent pay, as is said. */
+const model = TestChatModel.reactive(({ messages }) => {
+  const last = messages.at(-1)
+  if (last === undefined || last.role === "tool") return "done"
+  const said = Message.text(last)
+  if (said === "delegate") return TestChatModel.calls([{ name: "helper", arguments: { task: "500" } }])
+  return /^\d+$/.test(said)
+    ? TestChatModel.calls([
+        { name: "transfer", arguments: { amount: Number(said) } },
+        ...(said === "7" ? [{ name: "transfer", arguments: { amount: 8 } }] : [])
+      ])
+    : "hello"
+})
+
+/** Changes the lines of the one thread of a folder, in place. */
+const rewrite = (path: string, change: (text: string) => string): boolean => {
+  const names = readdirSync(path, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".jsonl"))
+  let isChanged = false
+  for (const name of names) {
+    const before = readFileSync(join(path, name), "utf8")
+    const after = change(before)
+    isChanged ||= after !== before
+    writeFileSync(join(path, name), after)
+  }
+  return isChanged
+}
+
+describe("a thread whose runs have a key", () => {
+  const stored = (path: string) =>
+    SessionStore.journal.pipe(
+      Layer.provideMerge(JsonlSessions.layer({ folder: path }).pipe(Layer.provide(NodeServices.layer), Layer.orDie)),
+      Layer.merge(model)
+    )
+
+  /** Suspends a run, has somebody change what is stored, and resumes it in what would be another process. */
+  const attack = Effect.fnUntraced(function* (
+    said: string,
+    change: (text: string) => string,
+    keys: readonly [Layer.Layer<never> | typeof key, Layer.Layer<never> | typeof key]
+  ) {
+    const path = yield* folder
+    paid.length = 0
+    const { pending } = yield* Effect.provide(Agent.run(teller, said, { threadId: "t" }), [stored(path), keys[0]])
+    assert.isAbove(pending.length, 0)
+    const isChanged = rewrite(path, change)
+    const decisions = pending.map((request) => Approval.approve(request))
+    const end = yield* Effect.result(
+      Effect.provide(Agent.resume(teller, { threadId: "t", decisions }), [stored(path), keys[1]])
+    )
+    return { end, isChanged, path }
+  })
+
+  const reasonOf = ({ end }: Effect.Success<ReturnType<typeof attack>>) =>
+    end._tag === "Failure" && end.failure._tag === "AgentError" && end.failure.reason._tag === "Thread"
+      ? end.failure.reason.error.reason
+      : end._tag
+
+  for (const said of ["500", "delegate"]) {
+    it.effect(`goes on where nothing was changed, and is refused where something was (${said})`, () =>
+      Effect.gen(function* () {
+        const same = yield* attack(said, (text) => text, [key, key])
+        assert.strictEqual(same.end._tag, "Success")
+        assert.deepStrictEqual(paid, [500])
+        for (const [from, to] of [
+          [/"amount":500/g, '"amount":900'],
+          [/("toolDigest":")./g, "$1!"],
+          [/("decisions":)\[\]/g, '$1[{"_tag":"Approve","id":"x"}]'],
+          [/("description":")/g, "$1Harmless: "],
+          [/"slot":"deepagents\/seal"/g, '"slot":"else"'],
+          [/"slot":"deepagents\/seal","value":"./g, '"slot":"deepagents/seal","value":"!']
+        ] as const) {
+          const changed = yield* attack(said, (text) => text.replaceAll(from, to), [key, key])
+          assert.isTrue(changed.isChanged, String(from))
+          assert.deepInclude(reasonOf(changed), { _tag: "Tampered" }, String(from))
+          assert.deepStrictEqual(paid, [])
+        }
+        // Without a key nobody is the wiser, which shows that the changes do change something.
+        const open = yield* attack(said, (text) => text.replaceAll(/"amount":500/g, '"amount":900'), [none, none])
+        assert.strictEqual(open.end._tag, "Success")
+        assert.deepStrictEqual(paid, [900])
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("is refused with another key, without a signature, and under another name; something new can be said", () =>
+    Effect.gen(function* () {
+      const same = (text: string) => text
+      assert.deepInclude(reasonOf(yield* attack("500", same, [other, key])), { _tag: "Tampered" })
+      const unsigned = yield* attack("500", same, [none, key])
+      assert.deepInclude(reasonOf(unsigned), { _tag: "Tampered", problem: "what it waits for has no signature" })
+      const rotated = Tamper.layer(Redacted.make("the new secret, long enough"), secret)
+      assert.strictEqual((yield* attack("500", same, [key, rotated])).end._tag, "Success")
+      yield* Effect.gen(function* () {
+        const answer = yield* Agent.run(teller, "never mind", { threadId: "t" })
+        assert.strictEqual(answer.text, "hello")
+        const { pending } = yield* Agent.run(teller, "5", { threadId: "t" })
+        const store = yield* SessionStore.SessionStore
+        yield* store.import(store.export("t"), { threadId: "u" })
+        const decisions = pending.map((request) => Approval.approve(request))
+        const copied = yield* Effect.flip(Agent.resume(teller, { threadId: "u", decisions }))
+        assert.include(copied.message, "was signed with another key or for another thread; say something new in it")
+        assert.strictEqual((yield* Agent.resume(teller, { threadId: "t", decisions })).text, "done")
+      }).pipe(Effect.provide([stored(unsigned.path), key]))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("is signed again as it is decided on in parts", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      paid.length = 0
+      yield* Effect.gen(function* () {
+        const first = yield* Agent.run(teller, "7", { threadId: "t" })
+        const [one, two] = first.pending
+        assert(one !== undefined && two !== undefined)
+        const second = yield* Agent.resume(teller, { threadId: "t", decisions: [Approval.approve(one)] })
+        assert.strictEqual(second.stopReason, "suspended")
+        const third = yield* Agent.resume(teller, { threadId: "t", decisions: [Approval.approve(two)] })
+        assert.strictEqual(third.text, "done")
+        assert.deepStrictEqual(paid, [7, 8])
+      }).pipe(Effect.provide([stored(path), key]))
+    }).pipe(Effect.scoped)
   )
 })

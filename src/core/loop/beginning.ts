@@ -18,6 +18,7 @@ import type { SessionError } from "../SessionError.ts"
 import { type Usage, zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import type { OpenCall } from "./live.ts"
+import { sealed } from "./seal.ts"
 
 /** The failure of a run itself. */
 export const invalid = (compiled: Compiled, reason: Reason): AgentError =>
@@ -187,7 +188,8 @@ const joined = (
 /** The thread of a run, and its turn. A run that names one and has no journal would lose it. */
 export const openThread = Effect.fnUntraced(function* (
   compiled: Compiled,
-  threadId: string
+  threadId: string,
+  input: Input
 ): Effect.fn.Return<{ readonly thread: Thread; readonly held: unknown }, AgentError, Scope.Scope> {
   const journal = yield* Effect.serviceOption(Journal)
   if (Option.isNone(journal)) {
@@ -197,5 +199,6 @@ export const openThread = Effect.fnUntraced(function* (
   const { hold, open } = journal.value
   const failed = (error: SessionError) => invalid(compiled, { _tag: "Thread", error })
   const held = hold === undefined ? undefined : yield* Effect.mapError(hold(threadId), failed)
-  return { thread: yield* Effect.mapError(open(threadId), failed), held }
+  const opened = Effect.flatMap(open(threadId), (thread) => sealed(threadId, thread, isResume(input)))
+  return { thread: yield* Effect.mapError(opened, failed), held }
 })

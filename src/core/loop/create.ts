@@ -78,7 +78,9 @@ export const create = Effect.fnUntraced(function* (
 ) {
   const threadId = options.threadId ?? parent?.run.threadId
   const opened =
-    options.threadId === undefined ? undefined : yield* Scope.provide(openThread(compiled, options.threadId), scope)
+    options.threadId === undefined
+      ? undefined
+      : yield* Scope.provide(openThread(compiled, options.threadId, input), scope)
   const thread = opened?.thread
   const recorder: Recorder | undefined =
     thread === undefined || threadId === undefined

@@ -1,0 +1,20 @@
+/**
+ * The key that threads are signed with, where their store is in hands that are not trusted. `Tamper.layer` of
+ * `effect-deepagents/policy` makes it of a secret.
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+
+/**
+ * Signs texts, and checks signatures (in hexadecimal digits).
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class SigningKey extends Context.Service<
+  SigningKey,
+  {
+    readonly sign: (text: string) => Effect.Effect<string>
+    readonly isSigned: (text: string, mac: string) => Effect.Effect<boolean>
+  }
+>()("effect-deepagents/SigningKey") {}
