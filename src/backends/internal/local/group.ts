@@ -37,7 +37,7 @@ const running = (group: number, ids: ReadonlyArray<string>): Effect.Effect<Reado
       (index, done) => {
         const id = ids[index] ?? ""
         NodeFs.readFile(`/proc/${id}/stat`, "latin1", (error, stat) => {
-          if (error === null && runsIn(group, stat)) found.push(id)
+          if (!error && runsIn(group, stat)) found.push(id)
           done()
         })
       },
@@ -49,7 +49,7 @@ const running = (group: number, ids: ReadonlyArray<string>): Effect.Effect<Reado
 const processes: Effect.Effect<ReadonlyArray<string> | undefined> = Effect.callback((resume) => {
   NodeFs.readdir("/proc", (error, names) => {
     const ids = (names ?? []).filter((name) => /^\d+$/.test(name))
-    resume(Effect.succeed(error === null && ids.length > 0 ? ids : undefined))
+    resume(Effect.succeed(!error && ids.length > 0 ? ids : undefined))
   })
 })
 

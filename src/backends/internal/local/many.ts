@@ -49,7 +49,7 @@ const hold = (
 ): void => {
   if (!jail.byDescriptor) {
     NodeFs.realpath.native(real, (error, now) => {
-      use(error === null && Jail.isInside(jail, now) ? real : undefined, end)
+      use(!error && Jail.isInside(jail, now) ? real : undefined, end)
     })
     return
   }
@@ -89,7 +89,7 @@ export const readdirs = (
             return
           }
           System.listNow(self, (error, found) => {
-            if (error === null) all[index] = found
+            if (!error) all[index] = found
             release()
           })
         }
@@ -135,7 +135,7 @@ export const unlinkAll = (paths: ReadonlyArray<System.RealPath>, gone: () => voi
         atOnce,
         (index, done) => {
           NodeFs.unlink(paths[index] ?? "", (error) => {
-            if (error === null) gone()
+            if (!error) gone()
             else if (error.code !== "ENOENT") first ??= error
             done()
           })

@@ -16,18 +16,19 @@ export type Stats = NodeFs.BigIntStats
 /** A path of the machine. Most are text; names that are not are kept as they are. */
 export type RealPath = string | Buffer
 
-type Done<A> = (error: NodeJS.ErrnoException | null, value: A) => void
+/** Deno says `undefined` where node says `null`. */
+type Done<A> = (error: NodeJS.ErrnoException | null | undefined, value: A) => void
 
 const call = <A>(start: (done: Done<A>) => void): Effect.Effect<A, Fault> =>
   Effect.uninterruptible(
     Effect.callback<A, Fault>((resume) => {
       start((error, value) => {
-        resume(error === null ? Effect.succeed(value) : Effect.fail(fromSystem(error)))
+        resume(error ? Effect.fail(fromSystem(error)) : Effect.succeed(value))
       })
     })
   )
 
-const command = (start: (done: (error: NodeJS.ErrnoException | null) => void) => void): Effect.Effect<void, Fault> =>
+const command = (start: (done: (error?: NodeJS.ErrnoException | null) => void) => void): Effect.Effect<void, Fault> =>
   call<void>((done) => {
     start((error) => {
       done(error, undefined)
@@ -124,7 +125,7 @@ const entryOf = (name: string, dirent: NodeFs.Dirent<string | Buffer>): Entry =>
 /** Lists what has a text for a name in a directory, in no order. */
 export const listNow = (path: RealPath, done: Done<ReadonlyArray<Entry>>): void => {
   NodeFs.readdir(path, { withFileTypes: true }, (failed, dirents) => {
-    if (failed !== null) return done(failed, [])
+    if (failed) return done(failed, [])
     // Only what stands for bytes that are no text may be wrong; to ask for bytes at once takes half as long again.
     if (!dirents.some(({ name }) => name.includes("\uFFFD"))) {
       return done(
