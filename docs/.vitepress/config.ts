@@ -43,6 +43,15 @@ const rest = [...there]
   .filter((name) => /^[a-z-]+$/.test(name) && !["examples", "public"].includes(name))
   .toSorted((left, right) => left.localeCompare(right))
 
+/** What is used of markdown-it, which is installed beside the generator alone. */
+interface Markdown {
+  readonly core: { readonly ruler: { readonly push: (name: string, rule: (state: State) => void) => void } }
+  readonly renderer: { readonly rules: { code_inline?: (...args: Array<never>) => string } }
+}
+interface State {
+  readonly tokens: ReadonlyArray<{ readonly type: string; readonly content: string; tag: string }>
+}
+
 export default {
   title: "effect-deepagents",
   description: "Deep agents as values on Effect",
@@ -50,6 +59,30 @@ export default {
   base: process.env["SITE_BASE"] ?? "/",
   outDir: "../site",
   ignoreDeadLinks: [/^\/api\//],
+  // The names of languages in the corners of code are too pale to be read by everybody; keys are no part of the name of a button.
+  head: [
+    [
+      "style",
+      {},
+      "html:root { --vp-code-lang-color: var(--vp-c-text-1); } .DocSearch-Button-Keys { display: none !important; }"
+    ]
+  ],
+  markdown: {
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
+    config: ({ core, renderer: { rules } }: Markdown) => {
+      // `{{…}}` in code is no expression of Vue.
+      const inline = rules.code_inline
+      if (inline !== undefined) rules.code_inline = (...args) => inline(...args).replace(/^<code/, "<code v-pre")
+      // A corner of a table without a text is no heading of anything.
+      core.ruler.push("empty-headings", ({ tokens }) => {
+        for (const [index, token] of tokens.entries()) {
+          if (token.type === "th_open" && tokens[index + 1]?.content === "") {
+            for (const one of [token, tokens[index + 2]]) if (one !== undefined) one.tag = "td"
+          }
+        }
+      })
+    }
+  },
   themeConfig: {
     search: { provider: "local" },
     nav: [
@@ -61,7 +94,8 @@ export default {
       { text: "Learn", items: pages(learn) },
       { text: "Guides", items: pages(guides.filter((name) => there.has(name))) },
       { text: "Concepts", items: pages(["architecture", ...rest]) },
-      { text: "Measurements", collapsed: true, items: pages(measured) }
+      // A group that can be closed would be a button with a button in it.
+      { text: "Measurements", items: pages(measured) }
     ],
     outline: [2, 3]
   }

@@ -17,6 +17,14 @@ mkdirSync(".site/examples", { recursive: true })
 mkdirSync(".site/public")
 cpSync("docs/.vitepress", ".site/.vitepress", { recursive: true })
 
+/** Pages beside README.md, by their names on the site: docs/ has a page on security of its own. */
+const beside: { readonly [file: string]: string } = {
+  SECURITY: "reporting-vulnerabilities",
+  CHANGELOG: "changelog",
+  CONTRIBUTING: "contributing",
+  AGENTS: "for-coding-agents"
+}
+
 /** Links out of docs/ lead to pages of the site. */
 const moved = (markdown: string, toExamples: string) =>
   markdown
@@ -24,9 +32,11 @@ const moved = (markdown: string, toExamples: string) =>
       // Examples of several files have no page.
       path.includes("/") ? `](${toExamples})` : `](${toExamples}${path.replace(/\.ts$/, "")})`
     )
-    .replaceAll(/\]\(\.\.\/(SECURITY|CHANGELOG|CONTRIBUTING)\.md\)/g, (_, name: string) => `](./${name.toLowerCase()})`)
+    .replaceAll(/\]\((?:\.\.\/)?([A-Z]+)\.md\)/g, (link, name: string) =>
+      beside[name] === undefined ? link : `](./${beside[name]})`
+    )
     .replaceAll(/\]\(docs\/(README\.md)?/g, (_, readme?: string) => `](./${readme === undefined ? "" : "pages"}`)
-    .replaceAll(/\]\(examples\/?\)/g, "](./examples/)")
+    .replaceAll(/\]\(examples\/?(?:README\.md)?\)/g, "](./examples/)")
     .replaceAll(/\]\(README\.md\)/g, "](./pages)")
     .replaceAll("```ts run", "```ts")
 
@@ -36,9 +46,11 @@ for (const page of pages) {
   writeFileSync(`.site/${name}`, moved(readFileSync(page, "utf8"), "./examples/"))
 }
 writeFileSync(".site/index.md", moved(readFileSync("README.md", "utf8"), "./examples/"))
-for (const name of ["SECURITY", "CHANGELOG", "CONTRIBUTING"]) {
-  writeFileSync(`.site/${name.toLowerCase()}.md`, moved(readFileSync(`${name}.md`, "utf8"), "./examples/"))
+for (const [file, name] of Object.entries(beside)) {
+  writeFileSync(`.site/${name}.md`, moved(readFileSync(`${file}.md`, "utf8"), "./examples/"))
 }
+
+for (const image of globSync("docs/*.svg")) cpSync(image, `.site/${basename(image)}`)
 
 for (const file of globSync("examples/*.ts")) {
   const name = basename(file, ".ts")

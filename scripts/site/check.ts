@@ -40,7 +40,8 @@ const browser = await playwright.launch({
 })
 const axe = readFileSync("scripts/site/node_modules/axe-core/axe.min.js", "utf8")
 const names = globSync("site/{*,examples/*}.html").map((file) => file.replace(/^site\//, "").replace(/\.html$/, ""))
-const problems: Array<string> = []
+/** Each problem, with the pages that have it. */
+const problems = new Map<string, Array<string>>()
 
 for (const { height, width } of [
   { width: 390, height: 844 },
@@ -49,7 +50,7 @@ for (const { height, width } of [
   const context = await browser.newContext({ viewport: { width, height } })
   const page = await context.newPage()
   let at = ""
-  const report = (problem: string) => problems.push(`${at} (${width}): ${problem}`)
+  const report = (problem: string) => problems.set(problem, [...(problems.get(problem) ?? []), `${at} (${width})`])
   page.on("pageerror", (error) => report(error.message))
   page.on("request", (request) => {
     if (!request.url().startsWith(origin) && !request.url().startsWith("data:")) report(`asks ${request.url()}`)
@@ -70,7 +71,7 @@ for (const { height, width } of [
     }
     await page.evaluate(axe)
     const violations = await page.evaluate<ReadonlyArray<string>>(`axe.run().then(({ violations }) =>
-      violations.map(({ id, nodes }) => id + ": " + nodes[0]?.html.slice(0, 120))
+      violations.flatMap(({ id, nodes }) => [...new Set(nodes.slice(0, 1).map(({ html }) => id + ": " + html.slice(0, 120)))])
     )`)
     violations.forEach(report)
   }
@@ -79,5 +80,10 @@ for (const { height, width } of [
 
 await browser.close()
 server.close()
-if (problems.length > 0) throw new Error(`${problems.length} problems:\n${problems.slice(0, 50).join("\n")}`)
+if (problems.size > 0) {
+  const list = [...problems].map(
+    ([problem, pages]) => `${problem}\n  on ${pages.length}: ${pages.slice(0, 5).join(", ")}`
+  )
+  throw new Error(`${problems.size} problems:\n${list.join("\n")}`)
+}
 console.log(`site: ${names.length} pages at two widths, without a problem`)

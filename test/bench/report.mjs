@@ -94,7 +94,7 @@ export const racersTable = (samples, racers, { columns, title }) => {
   const rows = racers
     .map(([name, what]) => [what, ...shown.map((column) => cell(samples, name, column))])
     .filter((row) => row.slice(1).some((text) => text !== ""))
-  return rows.length === 0 ? [] : [`### ${title}`, table([["", ...shown.map((column) => column.title)], ...rows])]
+  return rows.length === 0 ? [] : [`## ${title}`, table([["", ...shown.map((column) => column.title)], ...rows])]
 }
 
 /** Budgets of ours: at `most` or at `least`, of what `read` gives, or of how many times that `by` another it is. */
@@ -106,7 +106,7 @@ export const budgetTable = (samples, budgets) => {
     const isKept = most === undefined ? number >= least : number <= most
     return [[what, most === undefined ? `≥ ${show(least)}` : `≤ ${most}`, show(number), isKept ? "pass" : "**fail**"]]
   })
-  return rows.length === 0 ? [] : ["### Budgets", table([["", "budget", "measured", ""], ...rows])]
+  return rows.length === 0 ? [] : ["## Budgets", table([["", "budget", "measured", ""], ...rows])]
 }
 
 const failures = (samples) => {
@@ -117,7 +117,7 @@ const failures = (samples) => {
       )
     )
   )
-  return lines.length === 0 ? [] : ["### Failed", lines.join("\n")]
+  return lines.length === 0 ? [] : ["## Failed", lines.join("\n")]
 }
 
 const versionOf = (name) => JSON.parse(readFileSync(findPackageJSON(name, import.meta.url), "utf8")).version
