@@ -367,7 +367,7 @@ const assemble = <A, E, R, Always, Answer>(
               onSuccess: (given) => {
                 const output = fromResult(given)
                 return output === undefined
-                  ? broken("execute", name, given, "a text or a ToolOutput")
+                  ? broken("execute", name, given, "a text or a ToolOutput; give data as JSON.stringify(data)")
                   : Effect.succeed(output)
               },
               onFailure: (error) => Effect.fail(fromUnknown(error))
