@@ -20,12 +20,13 @@
  * })
  * ```
  */
+import * as HashMap from "effect/HashMap"
 import type { AgentEvent } from "../core/AgentEvent.ts"
 import type { Message } from "../core/Message.ts"
 import * as Usage from "../core/Usage.ts"
 import * as Blocks from "./internal/view/blocks.ts"
 import { clean, cleanLine, marked } from "./internal/view/clean.ts"
-import type { Part, View } from "./internal/view/model.ts"
+import type { Call, Part, View } from "./internal/view/model.ts"
 import * as Reduce from "./internal/view/reduce.ts"
 import { partsOf } from "./internal/view/replay.ts"
 
@@ -47,7 +48,8 @@ export const empty: View = {
   round: 0,
   text: Blocks.empty,
   thinking: undefined,
-  calls: [],
+  calls: HashMap.empty(),
+  begun: 0,
   subagents: [],
   todos: [],
   tasks: [],
@@ -74,6 +76,15 @@ export const reduce: (view: View, event: AgentEvent) => readonly [View, Readonly
  * @since 0.1.0
  */
 export const openText = (view: View): string => clean(Blocks.openText(view.text))
+
+/**
+ * Gives the calls that run or are being written, those of sub-agents included, in the order in which they began.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const calls = (view: View): ReadonlyArray<Call> =>
+  HashMap.toValues(view.calls).toSorted((left, right) => left.order - right.order)
 
 /**
  * Gives the parts of a conversation that is stored: what is shown before it goes on.

@@ -167,11 +167,11 @@ describe("a view", () => {
       expect(parts.filter((part) => part.kind === "text")).toEqual([{ kind: "text", markdown: "All **done**." }])
       expect(view).toMatchObject({
         status: "idle",
-        calls: [],
         subagents: [],
         pending: [],
         todos: [{ content: "Look" }]
       })
+      expect(View.calls(view)).toEqual([])
       // Any prefix is a view. Both runs have the same path and the same ids of calls.
       const views = events.map((_, index) => all(events.slice(0, index)).view)
       expect(new Set(views.flatMap(({ subagents }) => subagents.map(({ runId }) => runId))).size).toBe(2)
@@ -185,6 +185,42 @@ describe("a view", () => {
       )
     })
   )
+
+  it("has calls in the order in which they began, and leaves earlier views as they were, however many there are", () => {
+    const call = (index: number, name = "look") => ({ ...base, callId: `c${index}`, toolName: name })
+    const many = 20_000
+    const { view } = all([
+      begin,
+      ...Array.from({ length: many }, (_, index): AgentEvent.AgentEvent => ({
+        _tag: "ToolCalled",
+        ...call(index),
+        arguments: { path: `/${index}` }
+      })),
+      ...Array.from({ length: many }, (_, index): AgentEvent.AgentEvent => ({
+        _tag: "ToolProgress",
+        ...call(index),
+        progress: { output: `at ${index}` }
+      }))
+    ])
+    expect(View.calls(view).map(({ gist, output }) => `${gist} ${output}`)).toEqual(
+      Array.from({ length: many }, (_, index) => `/${index} at ${index}`)
+    )
+    const done = Array.from({ length: many - 2 }, (_, index): AgentEvent.AgentEvent => ({
+      _tag: "ToolCompleted",
+      ...call(index + 1),
+      text: "seen",
+      durationMillis: 1
+    }))
+    let rest = view
+    for (const event of done) [rest] = View.reduce(rest, event)
+    expect(View.calls(rest).map(({ gist }) => gist)).toEqual(["/0", `/${many - 1}`])
+    expect(View.calls(view).length).toBe(many)
+    const [restarted] = View.reduce(
+      View.reduce(rest, { _tag: "ToolCallDelta", ...call(many), delta: "{" })[0],
+      { _tag: "TurnRestarted", ...base, reason: "overloaded" }
+    )
+    expect(View.calls(restarted).map(({ gist }) => gist)).toEqual(["/0", `/${many - 1}`])
+  })
 
   it("keeps what was printed when the turn is asked again, and says so", () => {
     const { parts } = all([

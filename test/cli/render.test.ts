@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
+import { HashMap } from "effect"
 import { Usage } from "effect-deepagents"
 import { View } from "effect-deepagents/cli"
 import fc from "fast-check"
@@ -122,7 +123,10 @@ describe("lines", () => {
             runId: "r",
             status: "working",
             text: { ...View.empty.text, tail: raw },
-            calls: [{ key: "r/1", name: "tool", gist: text, output: text, startedAt: 0, isWritten: true }],
+            calls: HashMap.make([
+              "r/1",
+              { key: "r/1", order: 0, name: "tool", gist: text, output: text, startedAt: 0, isWritten: true }
+            ]),
             todos: [{ content: text, status: "in_progress" }]
           }
           const { lines } = frameOf(view, around, { columns, style, highlight: undefined }, 20)

@@ -1,7 +1,8 @@
 /** The live part of the screen, from top to bottom; always shorter than the screen. */
+import * as HashMap from "effect/HashMap"
 import { openText } from "../../View.ts"
 import { renderLive, type Surface } from "../markdown/markdown.ts"
-import type { View } from "../view/model.ts"
+import type { Call, View } from "../view/model.ts"
 import { fit } from "./style.ts"
 import { count, duration, money, plural } from "./words.ts"
 
@@ -48,11 +49,25 @@ const more = (left: number, dim: (text: string) => string): ReadonlyArray<string
 
 const since = (now: number, at: number): string => duration(Math.max(0, Math.floor((now - at) / 1_000) * 1_000))
 
+/** The calls of the outermost run that began first, and how many there are. Those of sub-agents are on their lines. */
+const ownCalls = ({ calls, runId }: View): { readonly first: ReadonlyArray<Call>; readonly count: number } => {
+  const first: Array<Call> = []
+  let own = 0
+  for (const call of HashMap.values(calls)) {
+    if (!call.key.startsWith(`${runId}/`)) continue
+    own += 1
+    const at = first.findIndex(({ order }) => order > call.order)
+    if (at >= 0) first.splice(at, 0, call)
+    else if (first.length < most.calls) first.push(call)
+    if (first.length > most.calls) first.pop()
+  }
+  return { first, count: own }
+}
+
 const work = (view: View, around: Around, { style }: Surface): ReadonlyArray<string> => {
   const { now } = around
-  // Calls of sub-agents are shown on their lines.
-  const own = view.calls.filter(({ key }) => key.startsWith(`${view.runId}/`))
-  const calls = own.slice(0, most.calls).flatMap((call) => {
+  const own = ownCalls(view)
+  const calls = own.first.flatMap((call) => {
     const last = call.output.split("\n").at(-1) ?? ""
     const head = call.isWritten ? `${style.bold(call.name)} ${call.gist}` : `${style.bold(call.name)} ${style.dim("…")}`
     return [
@@ -66,7 +81,7 @@ const work = (view: View, around: Around, { style }: Surface): ReadonlyArray<str
   })
   return [
     ...calls,
-    ...more(own.length - most.calls, style.dim),
+    ...more(own.count - most.calls, style.dim),
     ...subagents,
     ...more(view.subagents.length - most.subagents, style.dim)
   ]
@@ -107,13 +122,14 @@ const status = (view: View, around: Around, { style }: Surface): ReadonlyArray<s
   if (view.status === "idle") return []
   const { frame, now } = around
   const quiet = Math.floor((now - view.lastAt) / 1_000)
-  const isAlone = view.calls.length === 0 && view.subagents.length === 0 && view.pending.length === 0
+  const hasCalls = !HashMap.isEmpty(view.calls)
+  const isAlone = !hasCalls && view.subagents.length === 0 && view.pending.length === 0
   const doing =
     view.pending.length > 0
       ? "waits for you"
       : view.thinking !== undefined
         ? `thinks · ${count(view.thinking.characters)} characters`
-        : view.calls.length > 0 || view.subagents.length > 0
+        : hasCalls || view.subagents.length > 0
           ? "works"
           : view.text.tail !== "" || view.text.lines.length > 0
             ? "writes"

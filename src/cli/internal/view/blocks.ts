@@ -153,6 +153,9 @@ const shownLength = 6_000
 
 /** The open block, or its end if it is long, as Markdown. */
 export const openText = ({ fence, lines, tail }: Splitter): string => {
-  const text = [...lines, tail].join("\n").slice(-shownLength)
+  let text = tail.slice(-shownLength)
+  for (let index = lines.length - 1; index >= 0 && text.length < shownLength; index--) {
+    text = `${lines[index]}\n${text}`.slice(-shownLength)
+  }
   return fence === undefined ? text : `${fence.mark}${fence.language}\n${text}`
 }

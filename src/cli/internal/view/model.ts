@@ -1,4 +1,5 @@
 /** The data of a view, public by `View`. */
+import type * as HashMap from "effect/HashMap"
 import type { ContextMeasured } from "../../../core/AgentEvent.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { StopReason } from "../../../core/StopReason.ts"
@@ -66,13 +67,15 @@ export type Part =
     }
 
 /**
- * A call that runs, or is being written by the model. `output` is what it said last.
+ * A call that runs, or is being written by the model. `order` is its place among those of the turn, `output` is what it
+ * said last.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Call {
   readonly key: string
+  readonly order: number
   readonly name: string
   readonly gist: string
   readonly output: string
@@ -117,7 +120,8 @@ export interface Pending {
 
 /**
  * The changing half of what is shown. Times are milliseconds since the epoch. `usage` is of the turn, `total` of all
- * turns; `context` is what filled the window of the last request.
+ * turns; `context` is what filled the window of the last request. `calls` are by their keys, so that an event costs the same
+ * however many there are; `View.calls` has them in order. `begun` counts those of the turn.
  *
  * @category models
  * @since 0.1.0
@@ -132,7 +136,8 @@ export interface View {
   readonly round: number
   readonly text: Blocks.Splitter
   readonly thinking: { readonly text: string; readonly characters: number; readonly startedAt: number } | undefined
-  readonly calls: ReadonlyArray<Call>
+  readonly calls: HashMap.HashMap<string, Call>
+  readonly begun: number
   readonly subagents: ReadonlyArray<Subagent>
   readonly todos: ReadonlyArray<{ readonly content: string; readonly status: string }>
   readonly tasks: ReadonlyArray<{

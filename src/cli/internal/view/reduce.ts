@@ -1,4 +1,6 @@
 /** The reducer of `View`: events of all runs of a tree, told apart by the ids of their runs. */
+import * as HashMap from "effect/HashMap"
+import * as Option from "effect/Option"
 import type { AgentEvent, Of } from "../../../core/AgentEvent.ts"
 import { isObject, type Json } from "../../../core/Json.ts"
 import { text as textOf } from "../../../core/Message.ts"
@@ -42,16 +44,19 @@ const endThinking = (view: View, at: number): Step => {
   return [rest, [{ kind: "thinking", text: clean(text), characters, millis: Math.max(0, at - startedAt) }]]
 }
 
-const withCall = (view: View, key: string, change: (call: Call | undefined) => Call): View => {
-  const index = view.calls.findIndex((call) => call.key === key)
-  const changed = change(view.calls[index])
-  return { ...view, calls: index < 0 ? [...view.calls, changed] : view.calls.with(index, changed) }
+const callOf = (view: View, key: string): Call | undefined => Option.getOrUndefined(HashMap.get(view.calls, key))
+
+const withCall = (view: View, key: string, change: (call: Call | undefined) => Omit<Call, "key" | "order">): View => {
+  const call = callOf(view, key)
+  const changed: Call = { ...change(call), key, order: call?.order ?? view.begun }
+  return {
+    ...view,
+    calls: HashMap.set(view.calls, key, changed),
+    begun: call === undefined ? view.begun + 1 : view.begun
+  }
 }
 
-const withoutCall = (view: View, key: string): View => ({
-  ...view,
-  calls: view.calls.filter((call) => call.key !== key)
-})
+const withoutCall = (view: View, key: string): View => ({ ...view, calls: HashMap.remove(view.calls, key) })
 
 const withSubagent = (view: View, runId: string, change: (agent: Subagent) => Subagent): View => {
   const index = view.subagents.findIndex((agent) => agent.runId === runId)
@@ -95,7 +100,8 @@ const begin = (view: View, event: Of<"RunStarted">): View => ({
   round: 0,
   text: Blocks.empty,
   thinking: undefined,
-  calls: [],
+  calls: HashMap.empty(),
+  begun: 0,
   subagents: [],
   pending: [],
   sources: [],
@@ -117,7 +123,7 @@ const settle = (
     {
       ...done,
       status: "idle",
-      calls: [],
+      calls: HashMap.empty(),
       subagents: [],
       pending: [],
       sources: [],
@@ -130,7 +136,7 @@ const settle = (
 
 const toolDone = (view: View, event: Of<"ToolCompleted" | "ToolFailed">): Step => {
   const key = keyOf(event)
-  const call = view.calls.find((one) => one.key === key)
+  const call = callOf(view, key)
   const rest = withoutCall(view, key)
   // What a tool calls by itself belongs to its own line.
   if (event.parent !== undefined) return just(rest)
@@ -171,7 +177,7 @@ const spoke = (view: View, event: Of<"TextDelta">): Step => {
 }
 
 const restarted = (view: View, event: Of<"TurnRestarted">): Step => {
-  const [rest, parts] = flush({ ...view, calls: view.calls.filter((call) => call.isWritten) }, event.at)
+  const [rest, parts] = flush({ ...view, calls: HashMap.filter(view.calls, ({ isWritten }) => isWritten) }, event.at)
   return [rest, [...parts, note("warning", `↻ the answer starts again: ${event.reason}`)]]
 }
 
@@ -188,7 +194,7 @@ const found = (view: View, event: Of<"SourcesFound">): View => ({
 })
 
 const delegated = (view: View, event: Of<"SubagentStarted">): View => {
-  const call = view.calls.find((one) => one.key === keyOf(event))
+  const call = callOf(view, keyOf(event))
   const agent: Subagent = {
     runId: event.childRunId,
     path: [...event.path, event.agent].slice(1).map(cleanLine),
@@ -226,7 +232,6 @@ const asked = (view: View, event: Of<"ApprovalRequested">): View => {
 const written = (view: View, event: Of<"ToolCallDelta">): Step => {
   const [quiet, parts] = event.delta === "" ? flush(view, event.at) : just(view)
   const next = withCall(quiet, keyOf(event), (call) => ({
-    key: keyOf(event),
     name: cleanLine(event.toolName),
     gist: "",
     output: "",
@@ -241,7 +246,6 @@ const called = (view: View, event: Of<"ToolCalled">, isRoot: boolean): Step => {
   const about = gist(event.arguments)
   const [quiet, parts] = isRoot ? flush(view, event.at) : just(view)
   const next = withCall(quiet, keyOf(event), () => ({
-    key: keyOf(event),
     name: cleanLine(event.toolName),
     gist: about,
     output: "",
@@ -253,9 +257,8 @@ const called = (view: View, event: Of<"ToolCalled">, isRoot: boolean): Step => {
 }
 
 const progressed = (view: View, event: Of<"ToolProgress">): View =>
-  view.calls.some(({ key }) => key === keyOf(event))
+  HashMap.has(view.calls, keyOf(event))
     ? withCall(view, keyOf(event), (call) => ({
-        key: keyOf(event),
         name: cleanLine(event.toolName),
         gist: call?.gist ?? "",
         startedAt: call?.startedAt ?? event.at,
