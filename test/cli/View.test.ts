@@ -215,10 +215,11 @@ describe("a view", () => {
     for (const event of done) [rest] = View.reduce(rest, event)
     expect(View.calls(rest).map(({ gist }) => gist)).toEqual(["/0", `/${many - 1}`])
     expect(View.calls(view).length).toBe(many)
-    const [restarted] = View.reduce(
-      View.reduce(rest, { _tag: "ToolCallDelta", ...call(many), delta: "{" })[0],
-      { _tag: "TurnRestarted", ...base, reason: "overloaded" }
-    )
+    const [restarted] = View.reduce(View.reduce(rest, { _tag: "ToolCallDelta", ...call(many), delta: "{" })[0], {
+      _tag: "TurnRestarted",
+      ...base,
+      reason: "overloaded"
+    })
     expect(View.calls(restarted).map(({ gist }) => gist)).toEqual(["/0", `/${many - 1}`])
   })
 

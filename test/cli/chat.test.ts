@@ -73,6 +73,27 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
     expect(program.raw()).not.toMatch(/\u001b\[[23]J|\u001b\[\?1049h/)
   })
 
+  it("works on while the terminal reads nothing, and shows all of it once when it reads again", async () => {
+    const folder = makeFolder()
+    const program = open([folder, "a", "--mode=auto-edit"])
+    await program.until(ready)
+    program.read(false)
+    program.type("flood\r")
+    // The file is written after an answer of 180 KB, of which a terminal takes a few.
+    const until = Date.now() + 60_000
+    while (!existsSync(`${folder}/files/after.txt`) && Date.now() < until) await pause(50)
+    expect(existsSync(`${folder}/files/after.txt`)).toBe(true)
+    expect(program.raw().length).toBeLessThan(130_000)
+    program.type("typed meanwhile")
+    program.read(true)
+    await program.until("› typed meanwhile")
+    await program.until("The tool said: Wrote")
+    const shown = program.text().match(/Paragraph \d+ of the answer has some words in it\./g) ?? []
+    expect(shown).toEqual(
+      Array.from({ length: 3_000 }, (_, index) => `Paragraph ${index} of the answer has some words in it.`)
+    )
+  })
+
   it("keeps the partial answer when it is interrupted, and a draft and a queue through it", async () => {
     const folder = makeFolder()
     const program = open([folder, "a"])

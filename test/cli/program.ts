@@ -30,6 +30,8 @@ export const bundle = async (): Promise<string> => {
 
 export interface Program {
   readonly type: (keys: string) => void
+  /** Whether what the program writes is read. */
+  readonly read: (isRead: boolean) => void
   readonly resize: (columns: number, rows: number) => void
   readonly text: () => string
   /** All that was written so far, as it was. */
@@ -98,6 +100,7 @@ export const start = (
     })
   return {
     type: (keys) => running.write(keys),
+    read: (isRead) => (isRead ? running.resume() : running.pause()),
     resize: (cols, height) => {
       terminal.resize(cols, height)
       running.resize(cols, height)

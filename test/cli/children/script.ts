@@ -35,6 +35,11 @@ export const turn = (request: ChatModel.ModelRequest): TestChatModel.Turn => {
       { chunkDelay: 2 }
     )
   }
+  if (text.startsWith("flood")) {
+    return TestChatModel.calls([{ name: "write_file", arguments: { file_path: "/after.txt", content: "after" } }], {
+      text: paragraphs(3_000).flatMap((one) => pieces(one, 512))
+    })
+  }
   if (text.startsWith("code"))
     return TestChatModel.text(pieces("Look:\n\n```ts\nconst answer: number = 42 // yes\n```\n\nDone.\n"), {
       chunkDelay: 2

@@ -135,7 +135,7 @@ export const makeUi = (options: {
     return frameOf(view, around, surface(columns), rows)
   }
   const screen = makeScreen(terminal, frame)
-  const painter = makePainter(screen.paint)
+  const painter = makePainter(screen.paint, terminal)
 
   /** A spinner turns while something runs, and only then. */
   const tick = (): void => {

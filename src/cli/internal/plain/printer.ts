@@ -1,6 +1,7 @@
 /** Runs as lines that are only appended: for pipes, dumb terminals and screen readers. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as HashMap from "effect/HashMap"
 import * as Stream from "effect/Stream"
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import * as View from "../../View.ts"
@@ -68,7 +69,7 @@ export const print = Effect.fnUntraced(function* <E, R>(
   const remind = Effect.sync(() => {
     const { calls, lastAt, subagents } = printer.view()
     if (lastAt === seen)
-      still(`still working: ${plural(calls.length, "call")}, ${plural(subagents.length, "sub-agent")}`)
+      still(`still working: ${plural(HashMap.size(calls), "call")}, ${plural(subagents.length, "sub-agent")}`)
     seen = lastAt
   })
   const reminder = yield* Effect.forkChild(Effect.forever(Effect.andThen(Effect.sleep(every), remind)))

@@ -1,7 +1,8 @@
 /**
- * When to paint: at once for a key, at most thirty times a second for what streams, and seldom where the terminal is
- * slow to take it. Nobody waits for it.
+ * When to paint: at once for a key, at most thirty times a second for what streams, and never while the terminal has not
+ * taken the last frame. Nobody waits for it.
  */
+import type { Terminal } from "./terminal.ts"
 
 export interface Painter {
   readonly request: () => void
@@ -14,15 +15,17 @@ export interface Painter {
 
 const every = 33
 const slow = 10
-const longest = 2_000
+const longest = 250
 
-export const makePainter = (paint: () => void): Painter => {
+export const makePainter = (paint: () => void, terminal: Pick<Terminal, "isBusy" | "onTaken">): Painter => {
   let timer: NodeJS.Timeout | undefined
   let soon: NodeJS.Immediate | undefined
   let last = 0
-  /** A terminal that took long to take a frame is given none for a while: a write to it holds up everything. */
+  /** A line that is slow to take frames is left free for as long as it took: keys go before what streams. */
   let notBefore = 0
   let isStopped = false
+  /** What is to be painted when the terminal has taken the last frame: something, and for a key. */
+  let wanted: "frame" | "key" | undefined
 
   const run = (): void => {
     clearTimeout(timer)
@@ -30,26 +33,36 @@ export const makePainter = (paint: () => void): Painter => {
     timer = undefined
     soon = undefined
     if (isStopped) return
-    const began = performance.now()
+    if (terminal.isBusy()) {
+      wanted ??= "frame"
+      return
+    }
     paint()
     last = performance.now()
-    const took = last - began
-    notBefore = took > slow ? last + Math.min(longest, took * 10) : 0
   }
-  const later = (millis: number): void => {
-    timer ??= setTimeout(run, Math.max(0, millis))
+  const request = (): void => {
+    if (isStopped || timer !== undefined || soon !== undefined) return
+    if (terminal.isBusy()) {
+      wanted ??= "frame"
+      return
+    }
+    timer = setTimeout(run, Math.max(0, Math.max(last + every, notBefore) - performance.now()))
   }
+  const now = (): void => {
+    if (isStopped || soon !== undefined) return
+    if (terminal.isBusy()) wanted = "key"
+    else soon = setImmediate(run)
+  }
+  const forget = terminal.onTaken((took) => {
+    notBefore = took > slow ? performance.now() + Math.min(longest, took) : 0
+    const what = wanted
+    wanted = undefined
+    if (what === "key") now()
+    if (what === "frame") request()
+  })
   return {
-    request: () => {
-      if (isStopped || timer !== undefined || soon !== undefined) return
-      const now = performance.now()
-      later(Math.max(last + every, notBefore) - now)
-    },
-    now: () => {
-      if (isStopped || soon !== undefined) return
-      if (performance.now() < notBefore) return later(notBefore - performance.now())
-      soon = setImmediate(run)
-    },
+    request,
+    now,
     pause: () => {
       isStopped = true
     },
@@ -59,6 +72,7 @@ export const makePainter = (paint: () => void): Painter => {
     },
     stop: () => {
       isStopped = true
+      forget()
       clearTimeout(timer)
       clearImmediate(soon)
     }

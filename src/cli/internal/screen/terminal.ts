@@ -4,6 +4,7 @@ import { StdinBuffer } from "@earendil-works/pi-tui/dist/stdin-buffer.js"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Output } from "./screen.ts"
+import { makeWriter, type Put, putTo, stuckAfter, type Writer } from "./writer.ts"
 
 export interface Listener {
   readonly onKey: (data: string) => void
@@ -12,7 +13,7 @@ export interface Listener {
   readonly onFocus: (isFocused: boolean) => void
 }
 
-export interface Terminal extends Output {
+export interface Terminal extends Output, Pick<Writer, "isBusy" | "onTaken"> {
   /** Takes the terminal over, until the scope is closed. */
   readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
   /** Runs something that has the terminal for itself. */
@@ -29,23 +30,47 @@ const knowsKeys = /^\u001b\[\?\d+u$/
 /** The terminal that the process was started in. */
 export const processTerminal = (): Terminal => {
   const { stdin, stdout } = process
+  // The console of Windows takes other bytes than those of the text, and only node's own stream knows which.
+  const put: Put =
+    process.platform === "win32"
+      ? (bytes, done) => void stdout.write(bytes, (error) => done(error, bytes.length))
+      : putTo(1)
+  const writer = makeWriter(put, (error) => stdout.emit("error", error))
   const raw = (isRaw: boolean): void => {
     if (stdin.isTTY) stdin.setRawMode(isRaw)
   }
   const enter = (): void => {
     raw(true)
     stdin.resume()
-    stdout.write(on)
+    writer.write(on)
   }
-  const exit = (): void => {
-    stdout.write(off)
+  const release = (): void => {
     raw(false)
     stdin.pause()
   }
+  const taken = Effect.callback<void>((resume) => {
+    if (!writer.isBusy()) return resume(Effect.void)
+    const done = (): void => {
+      forget()
+      clearTimeout(timer)
+      resume(Effect.void)
+    }
+    const forget = writer.onTaken(done)
+    const timer = setTimeout(done, stuckAfter)
+  })
+  const exit = Effect.suspend(() => {
+    writer.write(off)
+    return Effect.andThen(taken, Effect.sync(release))
+  })
+  const crash = (): void => {
+    const rest = writer.rest()
+    if (rest !== undefined) stdout.write(rest + off)
+    release()
+  }
   return {
-    write: (text) => {
-      stdout.write(text)
-    },
+    write: writer.write,
+    isBusy: writer.isBusy,
+    onTaken: writer.onTaken,
     columns: () => stdout.columns ?? 80,
     rows: () => stdout.rows ?? 24,
     listen: ({ onFocus, onKey, onPaste, onResize }) =>
@@ -64,21 +89,21 @@ export const processTerminal = (): Terminal => {
           stdin.on("data", feed)
           stdout.on("resize", onResize)
           // Whatever ends the process, the shell gets its terminal back.
-          process.on("exit", exit)
+          process.on("exit", crash)
           enter()
-          return () => {
-            process.off("exit", exit)
+          return Effect.suspend(() => {
+            process.off("exit", crash)
             stdout.off("resize", onResize)
             stdin.off("data", feed)
             buffer.destroy()
-            exit()
-          }
+            return exit
+          })
         }),
-        (release) => Effect.sync(release)
+        (left) => left
       ),
     lend: (work) =>
       Effect.acquireUseRelease(
-        Effect.sync(exit),
+        exit,
         () => work,
         () => Effect.sync(enter)
       )
