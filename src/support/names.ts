@@ -24,17 +24,25 @@ export const freeNames = (): FreeName => {
   }
 }
 
-/** The number of characters to insert, leave out or replace, to make one text of another; more than `most` is `Infinity`. */
+/**
+ * The number of characters to insert, leave out, replace or swap with the next one, to make one text of another; more than
+ * `most` is `Infinity`.
+ */
 const distance = (left: string, right: string, most: number): number => {
   if (Math.abs(left.length - right.length) > most) return Infinity
   let row = Array.from({ length: right.length + 1 }, (_, index) => index)
+  let before = row
   for (let at = 1; at <= left.length; at++) {
     const next = [at]
     for (let to = 1; to <= right.length; to++) {
       const same = (row[to - 1] ?? 0) + (left[at - 1] === right[to - 1] ? 0 : 1)
-      next.push(Math.min(same, (row[to] ?? 0) + 1, (next[to - 1] ?? 0) + 1))
+      const isSwapped = at > 1 && to > 1 && left[at - 1] === right[to - 2] && left[at - 2] === right[to - 1]
+      const swapped = isSwapped ? (before[to - 2] ?? 0) + 1 : Infinity
+      next.push(Math.min(same, swapped, (row[to] ?? 0) + 1, (next[to - 1] ?? 0) + 1))
     }
-    if (Math.min(...next) > most) return Infinity
+    // A swap may still come down from the row above.
+    if (Math.min(...row, ...next) > most) return Infinity
+    before = row
     row = next
   }
   return row[right.length] ?? Infinity

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSyn
 import { dirname, join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { answer, error, say, serve, stream } from "../models/servers/anthropic.ts"
+import { answer, error, say, serve, silence, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -28,19 +28,25 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
   it.effect("tells what is near a command, a flag, a field and a variable that is misspelt, with code 2", () =>
     Effect.gen(function* () {
       const cwd = folder()
-      const [command, flag, variable] = yield* Effect.all(
-        [run(cwd, ["sesions"]), run(cwd, ["run", "--jsonn", "hi"]), run(cwd, ["config"], { DEEPAGENTS_MODLE: "x" })],
-        { concurrency: 3 }
+      const [command, flag, shared, variable] = yield* Effect.all(
+        [
+          run(cwd, ["sesions"]),
+          run(cwd, ["run", "--jsonn", "hi"]),
+          run(cwd, ["run", "--modle", "a:b", "hi"]),
+          run(cwd, ["config"], { DEEPAGENTS_MODLE: "x" })
+        ],
+        { concurrency: 4 }
       )
-      assert.deepEqual([command.code, flag.code, variable.code], [2, 2, 2])
+      assert.deepEqual([command.code, flag.code, shared.code, variable.code], [2, 2, 2, 2])
       assert.match(command.err, /sessions/)
       assert.match(flag.err, /--json/)
+      assert.match(shared.err, /Did you mean "--model"\?/)
       assert.match(variable.err, /DEEPAGENTS_MODEL/)
       mkdirSync(join(cwd, ".deepagents"))
       writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ modle: "openai:gpt-5.4" }))
       const field = yield* run(cwd, ["config", "--trust"])
       assert.equal(field.code, 2)
-      assert.match(field.err, /config\.json: there is no setting "modle"\..*model/)
+      assert.match(field.err, /config\.json: there is no setting "modle"\. Did you mean "model"\?/)
       writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ maxTurns: "many" }))
       const value = yield* run(cwd, ["config"])
       assert.match(value.err, /maxTurns is "many"; expected/)
@@ -113,19 +119,25 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
   it.effect("says without a key what can be set up, with code 3; refuses files that are not there with 2", () =>
     Effect.gen(function* () {
       const cwd = folder()
-      const [none, unknown, missing, empty] = yield* Effect.all(
+      const [none, named, doctor, unknown, missing, empty] = yield* Effect.all(
         [
           run(cwd, ["run", "hi"]),
+          run(cwd, ["run", "hi", "-m", "anthropic:claude"]),
+          run(cwd, ["doctor"]),
           run(cwd, ["run", "hi", "-m", "antropic:claude"]),
           run(cwd, ["run", "hi", "--demo", "-f", "no.txt"]),
           run(cwd, ["run", "--demo"])
         ],
-        { concurrency: 4 }
+        { concurrency: 3 }
       )
       assert.deepEqual([none.code, unknown.code, missing.code, empty.code], [3, 3, 2, 2])
+      assert.equal(named.code, 3)
+      assert.match(named.err, /no key of anthropic.*deepagents models login anthropic, or export ANTHROPIC_API_KEY/)
+      assert.equal(doctor.code, 1)
+      assert.match(doctor.out, /✗ +model: opened +no provider has a key[^]*✓ +sessions: writable/)
       assert.match(none.err, /ANTHROPIC_API_KEY[^]*--demo/)
       assert.match(unknown.err, /Did you mean "anthropic"/)
-      assert.match(missing.err, /no\.txt/)
+      assert.match(missing.err, /There is no file no\.txt/)
       assert.match(empty.err, /There is no prompt/)
     })
   )
@@ -218,6 +230,34 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
         const yolo = yield* run(cwd, ["run", "Write it", "--yolo"], env)
         assert.equal(yolo.code, 0, yolo.err)
         assert.equal(readFileSync(join(cwd, "a.txt"), "utf8"), "x")
+      })
+    )
+  )
+
+  it.live("lets one process at a time go on with a session; another one is told, and disturbs nothing", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const cwd = folder()
+        const { requests, url } = yield* serve(say("First."), silence, say("Third."))
+        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
+        const id = threadOf((yield* run(cwd, ["run", "hi", "--json"], env)).out)
+        const second = start(cwd, ["run", "more", "--session", id], env)
+        while (requests.length < 2) yield* Effect.sleep("20 millis")
+        const [refused, chat] = yield* Effect.all(
+          [run(cwd, ["run", "me, too", "--session", id], env), run(cwd, ["resume", id, "--plain"], env, "me, three\n")],
+          { concurrency: 2 }
+        )
+        assert.equal(refused.code, 1)
+        assert.match(refused.err, /^Another process is at work on session .*deepagents sessions fork/)
+        assert.match(chat.out, /Another process is at work/)
+        // However it ends, the session is free again.
+        second.child.kill("SIGKILL")
+        yield* Effect.promise(() => second.ended)
+        const after = yield* run(cwd, ["run", "and now", "--session", id], env)
+        assert.equal(after.out, "Third.\n")
+        const shown = (yield* run(cwd, ["sessions", "show", id], env)).out
+        for (const said of ["hi", "more", "and now"]) assert.include(shown, `> ${said}`)
+        assert.notInclude(shown, "me, t")
       })
     )
   )

@@ -1,11 +1,13 @@
 /** `deepagents doctor`: the agent of this folder, and all that it needs here. */
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Doctor from "../Doctor.ts"
 import { type Context, files, openApp, sessions } from "./app.ts"
 import * as Demo from "./demo.ts"
 import { fail } from "./failure.ts"
 import { print, printJson, table } from "./output.ts"
-import { modelLayer } from "./providers.ts"
+import { chooseModel, modelLayer } from "./providers.ts"
 import { serversLayer, tried } from "./servers.ts"
 
 const marks = { ok: "✓", warning: "!", failure: "✗" }
@@ -14,7 +16,11 @@ export const doctor = Effect.fnUntraced(function* (
   context: Context,
   options: { readonly live: boolean; readonly format: "text" | "markdown" | "json" }
 ) {
-  const app = yield* openApp(context)
+  // A model that can't be asked is a finding, and no reason not to look at all else.
+  const model = yield* Effect.result(
+    context.isDemo ? Effect.succeed("") : chooseModel(context.places, context.settings)
+  )
+  const app = yield* openApp(Result.isSuccess(model) ? context : { ...context, isDemo: true })
   const agent = yield* app.agent({ mode: "ask" })
   const { places, settings } = context
   const folder = files(context, "doctor")
@@ -22,7 +28,11 @@ export const doctor = Effect.fnUntraced(function* (
   const found = servers.length === 0 ? [] : yield* Effect.provide(tried, serversLayer(places, servers))
   const report = yield* Doctor.check(agent, {
     live: options.live,
-    model: context.isDemo ? Demo.model : modelLayer(places, settings, app.model),
+    model: Result.isFailure(model)
+      ? Layer.effectContext(fail("noModel", "no provider has a key: deepagents models login"))
+      : context.isDemo
+        ? Demo.model
+        : modelLayer(places, settings, app.model),
     sessions: sessions(places),
     files: folder,
     sandbox: folder,

@@ -49,6 +49,11 @@ export const shared = {
   )
 }
 
+/** Their names, as they are written. */
+export const sharedNames: ReadonlyArray<string> = Object.keys(shared).map(
+  (name) => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+)
+
 export interface Shared {
   readonly model: Option.Option<string>
   readonly agent: Option.Option<string>

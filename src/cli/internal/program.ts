@@ -8,8 +8,10 @@ import * as Exit from "effect/Exit"
 import type * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import manifest from "../../../package.json" with { type: "json" }
+import { didYouMean } from "../../support/names.ts"
 import { command } from "./commands.ts"
 import { exits, Failure } from "./failure.ts"
+import { sharedNames } from "./flags.ts"
 
 /** Ends when nobody reads the output any more: what is running is interrupted, as by Ctrl-C. */
 const closed = Effect.callback<never, Failure>((resume) => {
@@ -30,12 +32,21 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return CliError.isCliError(error) ? exits.usage : exits.failed
 }
 
+/** The flags that all commands share and that may have been meant: the parser knows those of the command alone. */
+const meant = (error: CliError.CliError): string =>
+  (error._tag === "ShowHelp" ? error.errors : [])
+    .flatMap((one) => (one._tag === "UnrecognizedOption" && one.suggestions.length === 0 ? [one.option] : []))
+    .map((option) => didYouMean(option, sharedNames))
+    .filter((text) => text !== "")
+    .map((text) => `\n ${text}\n`)
+    .join("")
+
 const explained = (cause: Cause.Cause<unknown>) =>
   Effect.sync(() => {
     if (Cause.hasInterruptsOnly(cause)) return
     const error = Option.getOrUndefined(Cause.findErrorOption(cause))
     // What is wrong with the command line was said with the help of the command.
-    if (CliError.isCliError(error)) return
+    if (CliError.isCliError(error)) return void process.stderr.write(meant(error))
     const text = error instanceof Failure ? error.message : Cause.pretty(cause)
     if (text !== "") process.stderr.write(`${text}\n`)
   })

@@ -24,13 +24,11 @@ const mostBytes = 20 * 1024 * 1024
 
 const bytesOf = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
-  const read = orFail("usage", "--file: ")(Effect.zip(fs.stat(path), fs.readFile(path)))
-  const [info, bytes] = yield* read
+  const [info, bytes] = yield* Effect.catch(Effect.zip(fs.stat(path), fs.readFile(path)), ({ message, reason }) =>
+    fail("usage", reason._tag === "NotFound" ? `There is no file ${path}.` : `${path} can't be read: ${message}`)
+  )
   return info.size > mostBytes
-    ? yield* fail(
-        "usage",
-        `--file: ${path} has ${info.size} bytes; at most ${mostBytes} can be sent. Name it in the prompt`
-      )
+    ? yield* fail("usage", `${path} has ${info.size} bytes; at most ${mostBytes} can be sent. Name it in the prompt.`)
     : bytes
 })
 
@@ -48,7 +46,7 @@ const attachment = Effect.fnUntraced(function* (path: string) {
   }
   const decoded = new TextDecoder("utf-8").decode(bytes)
   return decoded.includes("\u0000")
-    ? yield* fail("usage", `--file: ${path} is no text, no PDF and no image (${Object.keys(images).join(", ")})`)
+    ? yield* fail("usage", `${path} is no text, no PDF and no image (${Object.keys(images).join(", ")})`)
     : text(basename(path), decoded)
 })
 

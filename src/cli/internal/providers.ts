@@ -139,6 +139,11 @@ export const modelLayer = (
         provider.key === undefined || setIn(provider.key) || facts?.baseURL !== undefined
           ? undefined
           : yield* keptKey(places, provider.name)
+      if (provider.key !== undefined && !setIn(provider.key) && facts?.baseURL === undefined && apiKey === undefined) {
+        const kept = Object.hasOwn(first, provider.name) ? `deepagents models login ${provider.name}, or ` : ""
+        const how = `${kept}export ${provider.key}=…`
+        return yield* fail("noModel", `${spec} can't be asked: there is no key of ${provider.name}. Set one: ${how}`)
+      }
       return layerOrFail("noModel")(ChatModels.resolve(spec, { ...facts, ...defined({ apiKey, thinking }) }))
     })
   )

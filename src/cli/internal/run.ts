@@ -22,6 +22,7 @@ import * as Sessions from "../../sessions/SessionStore.ts"
 import { oneLine, visible } from "../../support/untrusted.ts"
 import { type App, type Context, openApp, sessions } from "./app.ts"
 import { type Exit, exitOf, exits, fail, Failure, orFail } from "./failure.ts"
+import { hold } from "./hold.ts"
 import { print, tell, write, writeAll } from "./output.ts"
 import { readPrompt } from "./prompt.ts"
 import * as Threads from "./threads.ts"
@@ -121,6 +122,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
   const journal = Sessions.journalWith({ busy: "refuse", parts: true })
   const result = yield* Effect.scoped(
     Effect.gen(function* () {
+      yield* hold(app.context.places, threadId)
       const handle = yield* Agent.start(agent, input, { threadId })
       const shown = options.json
         ? writeAll(Stream.map(handle.events, (event) => `${JSON.stringify(AgentEvent.encode(event))}\n`))

@@ -9,6 +9,7 @@ import { visible } from "../../support/untrusted.ts"
 import { type App, connected, type Context, openApp, type Services, sessions } from "./app.ts"
 import { chat } from "./chat/open.ts"
 import { fail, orFail } from "./failure.ts"
+import { hold } from "./hold.ts"
 import { mcpInChat } from "./mcpInChat.ts"
 import { tell } from "./output.ts"
 import { keyed, ollama } from "./providers.ts"
@@ -111,6 +112,7 @@ export const talk = Effect.fnUntraced(
       folder: places.project,
       history: join(places.data, "history"),
       draft: join(places.data, "threads", threadId, "draft"),
+      hold: (id) => Effect.provideContext(hold(places, id), node),
       resumeCommand: (id) => `deepagents resume ${id}`
     }).pipe(Effect.provide(app.files(threadId)), orFail("failed"))
   },

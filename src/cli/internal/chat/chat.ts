@@ -104,11 +104,18 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
 
   const facts = (): void => ui.setFacts([at.setup.name, at.setup.model].map(cleanLine))
 
+  /** What was said and never arrived comes back. */
+  const giveBack = (text: string): void => {
+    if (!ui.memory.hasSaid && text !== "" && ui.input.text() === "") ui.input.set(text)
+  }
+
   /** A turn: from what was said to its end, however it ends. */
-  const turn = (input: Agent.Input, saidText: string) =>
+  const turn = (input: Agent.Input, saidText: string, begun: () => void) =>
     Effect.scoped(
       Effect.gen(function* () {
         ui.memory.hasSaid = false
+        yield* Effect.tapError(options.hold?.(at.threadId) ?? Effect.void, () => Effect.sync(() => giveBack(saidText)))
+        begun()
         const started = yield* Agent.start(at.setup.agent, input, { threadId: at.threadId })
         handle = started
         yield* Stream.runForEach(started.events, (event) => Effect.sync(() => ui.event(event)))
@@ -117,8 +124,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
         if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) && !ui.memory.hasSaid) {
           ui.note("error", messageOf(exit.cause))
         }
-        // What was said and never arrived comes back.
-        if (!ui.memory.hasSaid && saidText !== "" && ui.input.text() === "") ui.input.set(saidText)
+        giveBack(saidText)
         return Exit.isSuccess(exit)
       })
     ).pipe(
@@ -177,8 +183,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
         } else if ((thread.metadata["title"] ?? "") === "") {
           yield* store.describe(at.threadId, { ...thread.metadata, title })
         }
-        recorder.begin(thread?.leaf.id ?? null, cut(cleanLine(text), 80))
-        const isDone = yield* turn(message, text)
+        const isDone = yield* turn(message, text, () => recorder.begin(thread?.leaf.id ?? null, title))
         if (isDone && desk.mode() === "plan") yield* offerPlan
         return undefined
       }).pipe(Effect.mapError((error): Problem => ({ message: error.message })))
@@ -364,7 +369,10 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
       yield* begin(
         undefined,
         Effect.as(
-          Effect.mapError(turn(Checkpoint.resume(undefined), ""), ({ message }): Problem => ({ message })),
+          Effect.mapError(
+            turn(Checkpoint.resume(undefined), "", () => {}),
+            ({ message }): Problem => ({ message })
+          ),
           undefined
         )
       )

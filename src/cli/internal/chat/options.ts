@@ -1,6 +1,7 @@
 /** The door of the chat: what the program gives it, and what it gives back. */
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import type * as Agent from "../../../core/Agent.ts"
 import type { Principal } from "../../../core/Approval.ts"
 import type { ChatModel } from "../../../core/ChatModel.ts"
@@ -83,6 +84,8 @@ export interface Options<out E, out R> {
   readonly history?: string | undefined
   readonly draft?: string | undefined
   readonly principal?: Principal | undefined
+  /** Keeps other processes from the thread until the scope of a turn ends. */
+  readonly hold?: ((threadId: string) => Effect.Effect<unknown, Problem, Scope.Scope>) | undefined
   readonly resumeCommand?: ((threadId: string) => string) | undefined
 }
 

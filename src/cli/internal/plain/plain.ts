@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
 import * as Agent from "../../../core/Agent.ts"
 import * as Approval from "../../../core/Approval.ts"
@@ -143,6 +144,8 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
   const turn = (input: Agent.Input) =>
     Effect.scoped(
       Effect.gen(function* () {
+        const held = yield* Effect.result(options.hold?.(options.threadId) ?? Effect.void)
+        if (Result.isFailure(held)) return say(`failed: ${held.failure.message}`)
         const handle = yield* Agent.start(options.setup.agent, input, { threadId: options.threadId })
         yield* print(handle.events, printer, say)
         const exit = yield* Effect.exit(handle.await)

@@ -147,6 +147,7 @@ export const tree = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
       isWhole: true
     })
   }
+  if (lines.length === 0) return yield* Effect.fail(problem("Nothing was said yet."))
   room.ui.show(`\`\`\`\n${lines.join("\n")}\n\`\`\``)
   const left = items.filter(({ about }) => about === "left")
   if (left.length === 0) return

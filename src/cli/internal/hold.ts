@@ -1,0 +1,33 @@
+/** One run at a time on a session, over all processes. */
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import { Failure, orFail } from "./failure.ts"
+import type { Places } from "./places.ts"
+
+/** The code of SQLite for a file that somebody else has locked. */
+const busy = 5
+
+/**
+ * Holds a session until the scope ends. It is the lock of an SQLite file, which the system takes back however a process
+ * ends; a file that says who is at work would outlive a `kill -9`.
+ */
+export const hold = Effect.fnUntraced(function* ({ data }: Places, threadId: string) {
+  const fs = yield* FileSystem.FileSystem
+  const folder = join(data, "threads", threadId)
+  yield* orFail("failed")(fs.makeDirectory(folder, { recursive: true, mode: 0o700 }))
+  const refused = (cause: unknown) => {
+    const isBusy = cause instanceof Error && "errcode" in cause && cause.errcode === busy
+    const elsewhere = `Another process is at work on session ${threadId}. Wait until it is done, or go on in a copy: deepagents sessions fork ${threadId}`
+    return new Failure({
+      exit: "failed",
+      message: isBusy ? elsewhere : `Session ${threadId} can't be locked: ${String(cause)}`
+    })
+  }
+  const file = yield* Effect.acquireRelease(
+    Effect.try({ try: () => new DatabaseSync(join(folder, "lock")), catch: refused }),
+    (opened) => Effect.sync(() => opened.close())
+  )
+  yield* Effect.try({ try: () => file.exec("BEGIN EXCLUSIVE"), catch: refused })
+})
