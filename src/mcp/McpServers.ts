@@ -22,6 +22,7 @@ import * as Effect from "effect/Effect"
 import type * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { JsonObject } from "../core/Json.ts"
@@ -177,7 +178,8 @@ const make = (servers: Servers, options: Options) =>
       authorize: yield* McpAuthorization,
       client: options.client ?? { name: "effect-deepagents", version: "0.1.0" },
       roots: (options.roots ?? []).map(rootOf),
-      maxMessage: options.maxMessage ?? 16 * 1024 * 1024
+      maxMessage: options.maxMessage ?? 16 * 1024 * 1024,
+      starting: yield* Semaphore.make(1)
     }
     const all: Array<Supervisor.Supervised> = []
     for (const [name, config] of Object.entries(servers)) {

@@ -17,7 +17,18 @@ for (let i = 0; i < count; i++) {
     outputSchema: { type: "object" }
   })
 }
-for (const name of ["die", "huge", "slow", "rename", "bad", "structured", "grandchild", "progress", "storm"]) {
+for (const name of [
+  "die",
+  "huge",
+  "slow",
+  "rename",
+  "bad",
+  "structured",
+  "grandchild",
+  "progress",
+  "storm",
+  "ticking"
+]) {
   tools.push({ name, inputSchema: { type: "object" } })
 }
 if (does.has("banner")) console.log('Welcome to the best server in the world!\n{"not": "json-rpc"}\n{broken')
@@ -50,6 +61,13 @@ const call = (id, name, args, meta) => {
     case "storm":
       for (let i = 0; i < 1000; i++) say({ method: "notifications/tools/list_changed" })
       return text("storm")
+    case "ticking":
+      for (let i = 1; i < args.times; i++) {
+        const tell = () =>
+          say({ method: "notifications/progress", params: { progressToken: meta?.progressToken, progress: i } })
+        setTimeout(tell, i * args.every)
+      }
+      return void setTimeout(() => text("done"), args.times * args.every)
     case "bad":
       return say({ id, result: { content: "nonsense" } })
     case "structured":

@@ -91,7 +91,7 @@ describe("hostile servers", () => {
       Effect.gen(function* () {
         const servers = yield* Servers
         const tools = yield* servers.tools
-        assert.strictEqual(tools.filter(({ server }) => server === "many").length, 5_010)
+        assert.strictEqual(tools.filter(({ server }) => server === "many").length, 5_011)
         assert.strictEqual(new Set(tools.map(({ name }) => name)).size, tools.length)
         yield* servers.call(one("endless", "storm"), {})
         yield* servers.call(one("endless", "echo"), {})
@@ -113,6 +113,28 @@ describe("hostile servers", () => {
         assert.notInclude(status?.log ?? "", "hunter2")
         assert.include(status?.log ?? "", '"GIVEN":"yes"')
       }).pipe(Effect.provide(layer({ h: { ...hostile("exits", "env"), env: { GIVEN: "yes" } } }))),
+    30_000
+  )
+
+  it.live(
+    "a call without a sign of life is given up in time and cancelled, others are not",
+    () =>
+      Effect.gen(function* () {
+        const servers = yield* Servers
+        yield* servers.tools
+        const slow = yield* Effect.flip(servers.call(one("h", "slow"), {}))
+        assert.strictEqual(slow.reason, "TimedOut")
+        assert.match(slow.message, /a call of "slow" without a sign of life took more than 1200 ms/)
+        // Its words come for longer than that.
+        const ticking = yield* servers.call(
+          one("h", "ticking"),
+          { times: 5, every: 400 },
+          { onProgress: () => Effect.void }
+        )
+        assert.deepStrictEqual(ticking.content, [{ type: "text", text: "done" }])
+        const [status] = yield* servers.status
+        assert.match(status?.log ?? "", /cancelled/)
+      }).pipe(Effect.provide(layer({ h: { ...hostile(), callTimeout: 1_200 } }))),
     30_000
   )
 

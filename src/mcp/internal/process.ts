@@ -2,22 +2,24 @@
  * The transport to a server that is a process: in a group of its own, which is ended as a whole.
  */
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client"
-import type * as Cause from "effect/Cause"
+import * as Arr from "effect/Array"
+import * as Cause from "effect/Cause"
 import * as Config from "effect/Config"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
+import * as Predicate from "effect/Predicate"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import * as Queue from "effect/Queue"
+import type * as Pull from "effect/Pull"
 import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { StdioServer } from "../McpConfig.ts"
 import { type Frame, lines, parse } from "./framing.ts"
-import type { Sdk } from "./sdk.ts"
 
 /** The variables that every process needs. */
 const needed = [
@@ -54,9 +56,37 @@ const environment = Effect.gen(function* () {
 /** The time that a server has to end by itself once its input has ended, and once it was asked to. */
 const patience = { input: "500 millis", signal: "1 second" } as const
 
+const isMessage = (json: unknown): json is JSONRPCMessage =>
+  Predicate.hasProperty(json, "jsonrpc") && json.jsonrpc === "2.0"
+
 /** Notes of what a process says beside the protocol. */
 export interface Notes {
   readonly add: (text: string) => void
+}
+
+/** Messages on their way out. Who takes them is woken at once, not in a later turn of the event loop. */
+const makeOutbox = () => {
+  let waiting: Array<Uint8Array> = []
+  let hasEnded = false
+  const news = Latch.makeUnsafe(false)
+  const take = Effect.suspend(function next(): Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>> {
+    const taken = waiting
+    if (!Arr.isArrayNonEmpty(taken)) return hasEnded ? Cause.done() : Effect.flatMap(news.await, next)
+    waiting = []
+    news.closeUnsafe()
+    return Effect.succeed(taken)
+  })
+  return {
+    taken: Stream.fromPull(Effect.succeed(take)),
+    add: (message: Uint8Array): void => {
+      waiting.push(message)
+      news.openUnsafe()
+    },
+    end: (): void => {
+      hasEnded = true
+      news.openUnsafe()
+    }
+  }
 }
 
 /**
@@ -64,7 +94,6 @@ export interface Notes {
  * waits for that, 2.5 seconds at most.
  */
 export const open = (
-  sdk: Sdk,
   config: StdioServer,
   maxMessage: number,
   notes: Notes
@@ -81,7 +110,7 @@ export const open = (
         stdin: { stream: "pipe", endOnDone: true }
       })
     )
-    const outbox = yield* Queue.unbounded<Uint8Array, Cause.Done>()
+    const outbox = makeOutbox()
     const started = yield* Deferred.make<void>()
     let isClosed = false
     const encoder = new TextEncoder()
@@ -94,10 +123,11 @@ export const open = (
         Deferred.doneUnsafe(started, Effect.void)
         return Promise.resolve()
       },
-      send: (message: JSONRPCMessage) =>
-        isClosed || !Queue.offerUnsafe(outbox, encoder.encode(`${JSON.stringify(message)}\n`))
-          ? Promise.reject(new Error("the process has ended"))
-          : Promise.resolve(),
+      send: (message: JSONRPCMessage) => {
+        if (isClosed) return Promise.reject(new Error("the process has ended"))
+        outbox.add(encoder.encode(`${JSON.stringify(message)}\n`))
+        return Promise.resolve()
+      },
       close: () => {
         close()
         return Promise.resolve()
@@ -118,23 +148,26 @@ export const open = (
       const text = decoder.decode(frame.bytes)
       if (text.trim() === "") return undefined
       const json = parse(text)
-      const message = Result.isSuccess(json) ? Result.try(() => sdk.parseJSONRPCMessage(json.success)) : json
-      if (Result.isSuccess(message)) return message.success
+      // The client takes the rest of a message apart, and says what is wrong with it.
+      if (Result.isSuccess(json) && isMessage(json.success)) return json.success
       notes.add(`${text}\n`)
       return undefined
     }
     /** The client forgets a call's notifications when its answer comes before they were handled. */
-    const take = (frame: Frame): Effect.Effect<void> =>
-      Effect.suspend(() => {
-        const message = read(frame)
-        if (message === undefined) return Effect.void
+    const take = (frames: ReadonlyArray<Frame>, from: number): Effect.Effect<void> => {
+      for (let at = from; at < frames.length; at++) {
+        const frame = frames[at]
+        const message = frame === undefined ? undefined : read(frame)
+        if (message === undefined) continue
         transport.onmessage?.(message)
-        return "id" in message ? Effect.void : Effect.yieldNow
-      })
+        if (!("id" in message)) return Effect.flatMap(Effect.yieldNow, () => take(frames, at + 1))
+      }
+      return Effect.void
+    }
 
-    yield* Effect.forkScoped(Effect.ignore(Stream.run(Stream.fromQueue(outbox), handle.stdin)))
+    yield* Effect.forkScoped(Effect.ignore(Stream.run(outbox.taken, handle.stdin)))
     const feed = lines(maxMessage)
-    const reading = Stream.runForEach(handle.stdout, (chunk) => Effect.forEach(feed(chunk), take, { discard: true }))
+    const reading = Stream.runForEach(handle.stdout, (chunk) => Effect.suspend(() => take(feed(chunk), 0)))
     yield* Effect.forkScoped(
       Effect.andThen(Deferred.await(started), Effect.ignore(reading)).pipe(
         Effect.andThen(Effect.exit(handle.exitCode)),
@@ -155,7 +188,7 @@ export const open = (
       Effect.sync(() => {
         isClosed = true
       }).pipe(
-        Effect.andThen(Queue.end(outbox)),
+        Effect.andThen(Effect.sync(outbox.end)),
         Effect.andThen(Effect.timeoutOption(Effect.exit(handle.exitCode), patience.input))
       )
     )

@@ -8,9 +8,9 @@ import * as Exit from "effect/Exit"
 import { fromUnknown, isObject } from "../../core/Json.ts"
 import type { Message } from "../../core/Message.ts"
 import { defined } from "../../support/defined.ts"
+import type { Inbound } from "./call.ts"
 import type { Asked, CallOptions, Logged, Progress, Reply, Sampled, SampleRequest } from "./model.ts"
 import { blockOf, messagesOf } from "./results.ts"
-import type { Inbound } from "./session.ts"
 
 const declined: Reply = { action: "decline" }
 

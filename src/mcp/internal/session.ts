@@ -2,14 +2,10 @@
  * One connection to a server, from its handshake to its end.
  */
 import type {
-  CallToolResult,
   Client,
-  CreateMessageRequest,
   CreateMessageResult,
   CreateMessageResultWithTools,
-  ElicitRequest,
   ElicitResult,
-  Progress,
   Tool,
   Transport
 } from "@modelcontextprotocol/client"
@@ -20,45 +16,17 @@ import { PlatformError } from "effect/PlatformError"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
+import type * as Semaphore from "effect/Semaphore"
 import type { FetchLike } from "../../support/fetchLike.ts"
 import { observed } from "../../support/observed.ts"
 import type { Authorize } from "../McpAuthorization.ts"
 import type { HttpServer, Server, StdioServer } from "../McpConfig.ts"
 import type { McpError } from "../McpError.ts"
+import * as Call from "./call.ts"
 import * as Errors from "./errors.ts"
 import * as Http from "./http.ts"
 import * as Process from "./process.ts"
 import type { Sdk } from "./sdk.ts"
-
-/** A message of a server in the middle of a call. */
-export type Inbound =
-  | {
-      readonly _tag: "Elicit"
-      readonly params: ElicitRequest["params"]
-      readonly answer: Deferred.Deferred<ElicitResult, string>
-    }
-  | {
-      readonly _tag: "Sample"
-      readonly params: CreateMessageRequest["params"]
-      readonly answer: Deferred.Deferred<CreateMessageResult | CreateMessageResultWithTools, string>
-    }
-  | { readonly _tag: "Progress"; readonly progress: Progress }
-  | { readonly _tag: "Log"; readonly level: string; readonly logger: string | undefined; readonly data: unknown }
-
-/** A call that is open. `owner` is the run that it belongs to. */
-interface Open {
-  readonly owner: string
-  readonly inbox: Queue.Queue<Inbound>
-  /** So many words on its progress and lines of its log are still taken. */
-  words: number
-}
-
-/** A call has that many of them at most. */
-const mostWords = 1_000
-
-const note = (call: Open, inbound: Inbound): void => {
-  if (call.words-- > 0) Queue.offerUnsafe(call.inbox, inbound)
-}
 
 /** The surroundings of connections. */
 export interface Surroundings {
@@ -67,6 +35,11 @@ export interface Surroundings {
   readonly client: { readonly name: string; readonly version: string }
   readonly roots: ReadonlyArray<{ readonly uri: string; readonly name?: string }>
   readonly maxMessage: number
+  /**
+   * The system starts one process after the other in any case. Taken in turns, the first server is spoken to while the
+   * next one is started.
+   */
+  readonly starting: Semaphore.Semaphore
 }
 
 /** The server of a connection. */
@@ -92,29 +65,17 @@ export interface Session {
   readonly listTools: Effect.Effect<ReadonlyArray<Tool>, McpError>
   /** Asks the server for something. A connection that turns out to be lost is given up. */
   readonly request: <A>(ask: (client: Client, signal: AbortSignal) => Promise<A>) => Effect.Effect<A, McpError>
-  readonly call: <E, R>(
-    name: string,
-    args: { readonly [key: string]: unknown },
-    owner: string,
-    serve: (inbound: Inbound) => Effect.Effect<void, E, R>
-  ) => Effect.Effect<CallToolResult, McpError | E, R>
+  readonly call: Call.Call
 }
 
 const defaultConnectTimeout = 30_000
-const defaultCallTimeout = 300_000
-
-/** The time that the client itself would wait; ours ends first. */
-const never = 2 ** 31 - 1
-
 const unattributed = "this client can't tell which of its calls this belongs to"
-
-type ElicitAnswer = Extract<Inbound, { readonly _tag: "Elicit" }>["answer"]
 
 const answered = <A>(answer: Deferred.Deferred<A, string>): Promise<A> =>
   observed(Effect.runPromise(Effect.mapError(Deferred.await(answer), (problem) => new Error(problem))))
 
 /** Makes the client, with the answers to what a server asks. */
-const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: ReadonlySet<Open>) => {
+const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: ReadonlySet<Call.Open>) => {
   const { config, known } = target
   const changed = Effect.runSync(Queue.unbounded<Changed>())
   const onChanged = (what: Changed) => ({
@@ -141,7 +102,7 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
     listMaxPages: 1_000
   })
   /** The call that something of the server belongs to: the only one that is open, or one of the only run. */
-  const ownerOf = (): Open | undefined => {
+  const ownerOf = (): Call.Open | undefined => {
     const calls = [...open]
     const [first] = calls
     return first !== undefined && calls.every(({ owner }) => owner === first.owner) ? first : undefined
@@ -149,8 +110,8 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
   client.setRequestHandler("elicitation/create", ({ params }) => {
     const call = ownerOf()
     if (call === undefined) return { action: "cancel" as const }
-    const answer: ElicitAnswer = Deferred.makeUnsafe()
-    Queue.offerUnsafe(call.inbox, { _tag: "Elicit", params, answer })
+    const answer = Deferred.makeUnsafe<ElicitResult, string>()
+    call.tell({ _tag: "Elicit", params, answer })
     return answered(answer)
   })
   if (around.roots.length > 0) {
@@ -161,14 +122,14 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
       const call = ownerOf()
       if (call === undefined) return Promise.reject(new Error(unattributed))
       const answer = Deferred.makeUnsafe<CreateMessageResult | CreateMessageResultWithTools, string>()
-      Queue.offerUnsafe(call.inbox, { _tag: "Sample", params, answer })
+      call.tell({ _tag: "Sample", params, answer })
       return answered(answer)
     })
   }
   client.setNotificationHandler("notifications/message", ({ params }) => {
     const call = ownerOf()
     const { data, level, logger } = params
-    if (call !== undefined) note(call, { _tag: "Log", level, logger, data })
+    if (call !== undefined) call.tell({ _tag: "Log", level, logger, data })
     else target.log.add(`[${level}] ${typeof data === "string" ? data : JSON.stringify(data)}\n`)
   })
   return { client, changed }
@@ -180,13 +141,15 @@ interface Opened {
   readonly pid?: number
 }
 
-const openProcess = (sdk: Sdk, target: Target, config: StdioServer, around: Surroundings) =>
-  Process.open(sdk, config, around.maxMessage, target.log).pipe(
-    Effect.map((transport): Opened => ({ transport, pid: transport.pid })),
-    Effect.mapError((error) =>
-      Errors.unavailable(target.name, `"${config.command}" could not be started: ${error.message}`, error)
+const openProcess = (target: Target, config: StdioServer, around: Surroundings) =>
+  around.starting
+    .withPermits(1)(Process.open(config, around.maxMessage, target.log))
+    .pipe(
+      Effect.map((transport): Opened => ({ transport, pid: transport.pid })),
+      Effect.mapError((error) =>
+        Errors.unavailable(target.name, `"${config.command}" could not be started: ${error.message}`, error)
+      )
     )
-  )
 
 const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surroundings, seen: Http.Seen) =>
   Effect.gen(function* () {
@@ -215,12 +178,12 @@ const attempt = (
   Effect.gen(function* () {
     const { config, log, name } = target
     const time = config.connectTimeout ?? defaultConnectTimeout
-    const calls = new Set<Open>()
+    const calls = new Set<Call.Open>()
     const { changed, client } = makeClient(sdk, target, around, calls)
     const lost = Deferred.makeUnsafe<McpError>()
     const giveUp = (error: McpError): void => void Deferred.doneUnsafe(lost, Effect.succeed(error))
     const opened: Opened = yield* config.type === "stdio"
-      ? openProcess(sdk, target, config, around)
+      ? openProcess(target, config, around)
       : openHttp(sdk, target, config, around, seen)
     const { leave, pid, transport } = opened
     client.onclose = () => giveUp(Errors.lost(name, "the connection ended"))
@@ -236,81 +199,20 @@ const attempt = (
       try: (signal) => client.connect(transport, { timeout: time, signal }),
       catch: (error) => Errors.ofConnect(name, error, seen, log.read())
     })
+    const failure = (cause: unknown): McpError => {
+      const error = Errors.ofRequest(name, cause, seen)
+      if (error.reason === "Lost") giveUp(error)
+      return error
+    }
     const request: Session["request"] = (ask) =>
-      Effect.tryPromise({
-        try: (signal) => ask(client, signal),
-        catch: (error) => Errors.ofRequest(name, error, seen)
-      }).pipe(Effect.tapError((error) => Effect.sync(() => error.reason === "Lost" && giveUp(error))))
+      Effect.tryPromise({ try: (signal) => ask(client, signal), catch: failure })
     const listTools = request(async (asked, signal) => {
       if (asked.getServerCapabilities()?.tools === undefined) return []
       return (await asked.listTools({}, { cacheMode: "refresh", signal, timeout: time })).tools
     })
-    return { client, pid, lost, changed, listTools, request, call: caller(target, calls, request) }
+    const call = yield* Call.make({ server: name, callTimeout: config.callTimeout, client, open: calls, failure })
+    return { client, pid, lost, changed, listTools, request, call }
   })
-
-const isWord = ({ _tag }: Inbound): boolean => _tag === "Progress" || _tag === "Log"
-
-/**
- * Makes calls, and serves what the server asks and says in the middle of them, in the fiber of the call: words in their
- * order, questions beside each other.
- */
-const caller =
-  ({ config, name: server }: Target, calls: Set<Open>, request: Session["request"]): Session["call"] =>
-  <E, R>(
-    name: string,
-    args: { readonly [key: string]: unknown },
-    owner: string,
-    serve: (inbound: Inbound) => Effect.Effect<void, E, R>
-  ) =>
-    Effect.gen(function* () {
-      const inbox = yield* Queue.unbounded<Inbound>()
-      const failed = yield* Deferred.make<never, E>()
-      const scope = yield* Effect.scope
-      const call: Open = { owner, inbox, words: mostWords }
-      let signs = 0
-      let busy = 0
-      const answer = (inbound: Inbound) =>
-        Effect.suspend(() => {
-          busy++
-          return serve(inbound)
-        }).pipe(
-          Effect.onError((cause) => Deferred.failCause(failed, cause)),
-          Effect.ensuring(Effect.sync(() => busy--)),
-          Effect.forkIn(scope)
-        )
-      // What was taken is served, though the result may be there by then.
-      const serveNext = Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(restore(Queue.take(inbox)), (inbound) => {
-          signs++
-          return isWord(inbound) ? serve(inbound) : restore(answer(inbound))
-        })
-      )
-      const limit = config.callTimeout ?? defaultCallTimeout
-      const watching = Effect.gen(function* () {
-        for (let before = -1; before !== signs || busy > 0;) {
-          before = signs
-          yield* Effect.sleep(limit)
-        }
-        return yield* Errors.tooSlow(server, limit, `a call of "${name}" without a sign of life`)
-      })
-      const asking = request((client, signal) =>
-        client.callTool(
-          { name, arguments: { ...args } },
-          { signal, timeout: never, onprogress: (progress) => note(call, { _tag: "Progress", progress }) }
-        )
-      )
-      calls.add(call)
-      const result = yield* Effect.raceAllFirst([
-        asking,
-        Effect.forever(serveNext),
-        watching,
-        Deferred.await(failed)
-      ]).pipe(Effect.ensuring(Effect.sync(() => calls.delete(call))))
-      // What it said before it was done.
-      const rest = yield* Queue.clear(inbox)
-      yield* Effect.forEach(rest.filter(isWord), serve, { discard: true })
-      return result
-    }).pipe(Effect.scoped)
 
 /** Closes what was opened in vain. */
 const contained = <A, E, R>(effect: Effect.Effect<A, E, R | Scope.Scope>): Effect.Effect<A, E, R | Scope.Scope> =>

@@ -123,14 +123,18 @@ export const make = (target: Session.Target): Effect.Effect<Supervised> =>
       Stream.runHead,
       Effect.timeoutOption(waiting)
     )
-    const session = Effect.gen(function* () {
-      if (standing(yield* SubscriptionRef.get(state)) === undefined) yield* wait
+    const waited = Effect.gen(function* () {
+      yield* wait
       const last = yield* SubscriptionRef.get(state)
       const now = standing(last)
       if (now !== undefined) return now
       return yield* last._tag === "Broken"
         ? last.error
         : Errors.unavailable(target.name, "it is not connected yet", undefined)
+    })
+    const session = Effect.suspend(() => {
+      const now = standing(SubscriptionRef.getUnsafe(state))
+      return now === undefined ? waited : Effect.succeed(now)
     })
     return {
       target,
