@@ -89,14 +89,29 @@ export const follow = Effect.fnUntraced(function* (file: FileSystem.File, log: L
   return { lines: linesOf(log, bytes.subarray(0, whole)), rest: bytes.subarray(whole, read) }
 })
 
-/** Appends a line to a file that is open for it, and gives how many bytes were written. The log does not take it. */
+const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return bytes
+}
+
+/** Appends a line (or its bytes, in parts) to a file that is open for it, and gives how many bytes were written. The log does not take it. */
 export const append = Effect.fnUntraced(function* (
   file: FileSystem.File,
   log: Log<unknown>,
-  line: string,
+  line: string | ReadonlyArray<Uint8Array>,
   fsync: boolean
 ) {
-  const bytes = new TextEncoder().encode(`${log.tail > 0 ? `${tornMark}\n` : ""}${line}\n`)
+  const before = log.tail > 0 ? `${tornMark}\n` : ""
+  const encoder = new TextEncoder()
+  const bytes =
+    typeof line === "string"
+      ? encoder.encode(`${before}${line}\n`)
+      : joined([encoder.encode(before), ...line, encoder.encode("\n")])
   yield* file.writeAll(bytes)
   if (fsync) yield* file.sync
   return bytes.length

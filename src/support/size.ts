@@ -41,14 +41,16 @@ const weigh = (value: unknown, character: number, item: number): number => {
 /** At least as much as a value has in bytes. */
 export const boundOf = (value: unknown): number => weigh(value, widest, plain)
 
-/** The bytes of a JSON value. */
-export const exactSizeOf = (value: unknown): number => encoder.encode(JSON.stringify(value)).length
+/** At most as much as a value has in bytes. */
+export const leastOf = (value: unknown): number => weigh(value, 1, 0)
+
+const exactSizeOf = (value: unknown): number => encoder.encode(JSON.stringify(value)).length
 
 /** The bytes of a JSON value; or at least as many where these are few enough, and at most where they are far too many. */
 export const sizeOf = (value: unknown, few: number = limit): number => {
   const bound = boundOf(value)
   if (bound <= few) return bound
-  const least = weigh(value, 1, 0)
+  const least = leastOf(value)
   return least > 2 * few ? least : exactSizeOf(value)
 }
 

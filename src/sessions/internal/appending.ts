@@ -7,7 +7,8 @@ import * as Result from "effect/Result"
 import { canonical, type Json } from "../../core/Json.ts"
 import { make as failure } from "../../core/SessionError.ts"
 import type { Leaf, NewEntry, Service } from "../../core/SessionStore.ts"
-import { batchLimit, exactSizeOf, limit, sizeOf } from "../../support/size.ts"
+import { measure } from "../../support/jsonPieces.ts"
+import { batchLimit, boundOf, leastOf, limit } from "../../support/size.ts"
 import { span } from "../../support/span.ts"
 import * as codec from "./codec.ts"
 import { entryIdProblem } from "./ids.ts"
@@ -44,6 +45,14 @@ const already = Effect.fnUntraced(function* (
 /** After what is larger, others get their turn of the event loop. */
 const heavy = 1024 * 1024
 
+/** The bytes of an entry; or at least as many where these are few enough, and at most where they are far too many. */
+const sizeOf = (entry: unknown): Effect.Effect<number> => {
+  const bound = boundOf(entry)
+  if (bound <= limit) return Effect.succeed(bound)
+  const least = leastOf(entry)
+  return least > 2 * limit ? Effect.succeed(least) : measure(entry)
+}
+
 /** Checks entries that are to be appended, and says about how many bytes they have. */
 const checked = Effect.fnUntraced(function* (threadId: string, entries: ReadonlyArray<NewEntry>) {
   const ids = new Set<string>()
@@ -58,7 +67,7 @@ const checked = Effect.fnUntraced(function* (threadId: string, entries: Readonly
       const reason = { _tag: "InvalidEntry", entry: id, problem: problem ?? "" } as const
       return yield* failure("append", threadId, reason)
     }
-    const bytes = sizeOf(result.success)
+    const bytes = yield* sizeOf(result.success)
     if (bytes > limit) {
       return yield* failure("append", threadId, { _tag: "TooLarge", what: `entry ${id}`, bytes, limit })
     }
@@ -70,8 +79,7 @@ const checked = Effect.fnUntraced(function* (threadId: string, entries: Readonly
   if (total > batchLimit) {
     total = 0
     for (const one of valid) {
-      total += exactSizeOf(one)
-      yield* Effect.yieldNow
+      total += yield* measure(one)
     }
   }
   if (total <= batchLimit) return { valid, bytes: total }

@@ -1,11 +1,13 @@
 /**
  * Encodes and decodes the entries of threads.
  */
+import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Journal from "../../core/Journal.ts"
 import { isObject, JsonObject } from "../../core/Json.ts"
 import type { Entry } from "../../core/SessionStore.ts"
+import { stringify } from "../../support/jsonPieces.ts"
 import { version, versionProblem } from "../../support/version.ts"
 
 /** Schema of a label. */
@@ -38,6 +40,9 @@ export const decode = (value: unknown): Result.Result<Entry, string> =>
 
 /** Writes an entry for tables. */
 export const encode = (entry: Entry): string => JSON.stringify({ v: version, ...entry })
+
+/** Writes an entry that may be large for tables, piece by piece. */
+export const encodeSlowly = (entry: Entry): Effect.Effect<string> => stringify({ v: version, ...entry })
 
 /** Parses JSON. */
 export const parse = (text: string): Result.Result<unknown, string> =>

@@ -12,7 +12,7 @@ import * as AppendLog from "../../../support/appendLog.ts"
 import { problemOf } from "../../../support/disk.ts"
 import * as Memory from "../memory.ts"
 import type { Fault } from "../tables.ts"
-import { apply, type Change, type Create, decode, type Effected, encode, mayBegin } from "./record.ts"
+import { apply, type Change, type Create, decode, type Effected, encode, encodeSlowly, mayBegin } from "./record.ts"
 
 /** The log of a thread as far as it was read. */
 export interface Log extends AppendLog.Log<Effected> {
@@ -99,6 +99,9 @@ const take = Effect.fnUntraced(function* (log: Log, line: string, bytes: number,
   if (log.outcomes.has(change.by)) log.outcomes.set(change.by, outcome)
 })
 
+/** A record of more would stop the process for milliseconds. */
+const large = 1024 * 1024
+
 /** Reads and writes logs in a folder. */
 export const make = (place: Place, resolve: Resolve) => {
   const { folder, fs, fsync, path } = place
@@ -128,11 +131,12 @@ export const make = (place: Place, resolve: Resolve) => {
   /** Reads what came since; all of it, if it is another file. `false`: there is none. */
   const refresh = (log: Log): Effect.Effect<boolean, Fault> => faulty(Effect.scoped(readOn(log)))
 
-  /** Writes a record, and says what it did. */
+  /** Writes a record, of about so many bytes, and says what it did. */
   const write = Effect.fnUntraced(
-    function* (log: Log, change: Change) {
+    function* (log: Log, change: Change, about = 0) {
+      const line = about > large ? yield* encodeSlowly(change) : encode(change)
       const file = yield* fs.open(path.join(folder, log.file), { flag: "a", mode: 0o600 })
-      const bytes = yield* AppendLog.append(file, log, encode(change), fsync)
+      const bytes = yield* AppendLog.append(file, log, line, fsync)
       const info = yield* file.stat
       const { memory } = log
       const isAlone = log.tail === 0 && AppendLog.isSame(log, info) && Number(info.size) === log.size + bytes

@@ -1,11 +1,13 @@
 /**
  * The lines of a JSONL file: decoded, and applied to a thread.
  */
+import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Journal from "../../../core/Journal.ts"
 import { JsonObject } from "../../../core/Json.ts"
 import { tornMark } from "../../../support/appendLog.ts"
+import { encode as encodePieces } from "../../../support/jsonPieces.ts"
 import { version } from "../../../support/version.ts"
 import * as codec from "../codec.ts"
 import * as Memory from "../memory.ts"
@@ -75,6 +77,10 @@ export const mayBegin = (bytes: Uint8Array): boolean => {
 }
 
 export const encode = (change: Change): string => JSON.stringify({ v: version, ...change })
+
+/** A line that may be large, piece by piece. */
+export const encodeSlowly = (change: Change): Effect.Effect<ReadonlyArray<Uint8Array>> =>
+  encodePieces({ v: version, ...change })
 
 /**
  * The effect of a record on the thread: none, when somebody else was first. `Broken`: it builds on what is not there.

@@ -119,9 +119,10 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
   const changed = (
     log: Open,
     change: Change,
-    done: (memory: Memory.Memory) => number
+    done: (memory: Memory.Memory) => number,
+    bytes?: number
   ): Effect.Effect<Appended, Fault> =>
-    Effect.map(write(log, change), (outcome): Appended => {
+    Effect.map(write(log, change, bytes), (outcome): Appended => {
       if (log.memory === undefined) return gone
       if (outcome === "Done") return { _tag: "Done", step: done(log.memory) }
       return { _tag: "Refused", thread: Memory.info(log.memory) }
@@ -200,14 +201,14 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
         return (yield* create({ ...thread, ...content })) ? "Done" : "Exists"
       }).pipe(structure.withPermits(1)),
 
-    append: (threadId, leaf, entries, at, behind) =>
+    append: (threadId, leaf, entries, at, behind, bytes) =>
       within(threadId, gone, (log) => {
         const refused = Memory.refusal(log.memory, leaf, entries)
         if (refused !== undefined) return Effect.succeed(refused)
         const last = entries.at(-1)?.id ?? ""
         const elsewhere = behind === leaf ? {} : { behind }
         const change: Change = { _tag: "Append", by: makeId(), at, leaf, entries, ...elsewhere }
-        return changed(log, change, (memory) => Memory.find(memory, last)?.step ?? 0)
+        return changed(log, change, (memory) => Memory.find(memory, last)?.step ?? 0, bytes)
       }),
 
     addLabel: (threadId, id, label, at) =>

@@ -7,7 +7,8 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Row } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import type { NewEntry } from "../../../core/SessionStore.ts"
-import { encode } from "../codec.ts"
+import { stringify } from "../../../support/jsonPieces.ts"
+import { encode, encodeSlowly } from "../codec.ts"
 import { key } from "../ids.ts"
 import type { Fault, NewThread } from "../tables.ts"
 import { first, rows, toFault, transaction } from "./client.ts"
@@ -22,7 +23,12 @@ export interface Batch {
   readonly behind: string | null
   readonly entries: ReadonlyArray<NewEntry>
   readonly at: number
+  /** About as many as the entries have. */
+  readonly bytes: number
 }
+
+/** An append of about so many bytes would stop the process for milliseconds: it is written entry by entry. */
+export const large = 1024 * 1024
 
 /**
  * The new step of the thread, or the reason why nothing was stored: an id that is taken, or (`undefined`) another
@@ -62,9 +68,12 @@ const outcomeOf = (row: Row | undefined): Outcome => {
 /** One statement, which is one round trip. */
 const appendOne =
   (sql: SqlClient) =>
-  ([thread, leaf, at, added, isElsewhere, behind]: Arguments): Effect.Effect<Outcome, Fault> => {
+  (
+    [thread, leaf, at, added, isElsewhere, behind]: Arguments,
+    text = JSON.stringify(added)
+  ): Effect.Effect<Outcome, Fault> => {
     const statement = sql`SELECT reached, clash FROM session_append(${thread}::text, ${leaf}::text, ${at}::bigint,
-      ${JSON.stringify(added)}::text::jsonb, ${isElsewhere}::boolean, ${behind}::text)`
+      ${text}::text::jsonb, ${isElsewhere}::boolean, ${behind}::text)`
     return Effect.matchEffect(statement.withoutTransform, {
       onFailure: refusal,
       onSuccess: ([row]) => Effect.succeed(outcomeOf(row))
@@ -75,7 +84,7 @@ const appendOne =
 const most = 100
 
 /** An append of more characters goes alone. */
-const large = 100_000
+const lonely = 100_000
 
 /** The connections that groups use at once: while one is committed, the next is written. */
 const lanes = 2
@@ -109,17 +118,43 @@ export const appendPostgres = (sql: SqlClient): OwnWrites["append"] => {
     })
   }
 
+  /** Each entry by a statement of its own, all of them or none. */
+  const several = Effect.fnUntraced(function* (batch: Batch) {
+    let { behind, leaf } = batch
+    let outcome: Outcome = other
+    for (const { entry, id } of batch.entries) {
+      const text = yield* stringify([[id, entry._tag, yield* encodeSlowly(entry)]])
+      outcome = yield* one(argumentsOf({ ...batch, behind, leaf, entries: [] }), text)
+      if (typeof outcome !== "number") return yield* Effect.fail(outcome)
+      behind = leaf = id
+    }
+    return outcome
+  })
+
   const submit = group({ lanes, most, sourceOf: ([thread]) => thread, write })
   return (batch) => {
+    if (batch.bytes > large) return atOnce(sql, several(batch))
     const item = argumentsOf(batch)
-    const isLarge = item[3].reduce((sum, [, , body]) => sum + body.length, 0) > large
+    const isLarge = item[3].reduce((sum, [, , body]) => sum + body.length, 0) > lonely
     return isLarge ? one(item) : inTransaction(sql, one(item), submit(item))
   }
 }
 
+/** Does all of a write or, if it is refused, nothing. */
+const atOnce = <E>(sql: SqlClient, write: Effect.Effect<Outcome, E | Exclude<Outcome, number>>) =>
+  Effect.catchIf(
+    transaction(sql)(write),
+    (failure): failure is Exclude<Outcome, number> =>
+      typeof failure === "object" && failure !== null && "taken" in failure,
+    (refused) => Effect.succeed<Outcome>(refused)
+  )
+
 /** A transaction of SQLite, whoever's client it is. */
 export const appendSqlite = (sql: SqlClient, { visible }: Pick<Entries, "visible">): Append => {
-  const write = Effect.fnUntraced(function* ({ at, behind, entries, leaf, threadId }: Batch) {
+  const write = Effect.fnUntraced(function* (
+    { at, behind, entries, leaf, threadId }: Batch,
+    bodies: ReadonlyArray<string>
+  ) {
     // It writes first: nobody else does from here on.
     const thread = yield* first(sql`UPDATE session_threads SET updated_at = ${at}
       WHERE id = ${key(threadId)} AND archived = 0 AND leaf_id IS ${leaf === null ? null : key(leaf)}
@@ -134,21 +169,23 @@ export const appendSqlite = (sql: SqlClient, { visible }: Pick<Entries, "visible
     const last = row === undefined ? 0 : number(row, "last")
     const { pk, step } = place
     for (const [n, { entry, id }] of entries.entries()) {
-      const body = encode(entry)
-      if (body.length > large) yield* Effect.yieldNow
+      const body = bodies[n] ?? ""
+      if (body.length > lonely) yield* Effect.yieldNow
       yield* rows(sql`INSERT INTO session_entries (pk, thread, id, parent, step, at, kind, body) VALUES (${last + 1 + n},
         ${number(thread, "key")}, ${id}, ${n === 0 ? pk : last + n}, ${step + 1 + n}, ${at}, ${entry._tag}, ${body})`)
-      if (body.length > large) yield* Effect.yieldNow
+      if (body.length > lonely) yield* Effect.yieldNow
     }
     yield* rows(sql`UPDATE session_threads SET leaf = ${last + entries.length}, leaf_id = ${entries.at(-1)?.id ?? null},
       step = ${step + entries.length} WHERE key = ${number(thread, "key")}`)
     return step + entries.length
   })
   return (batch) =>
-    Effect.catchIf(
-      transaction(sql)(write(batch)),
-      (failure) => "taken" in failure,
-      (refused) => Effect.succeed(refused)
+    Effect.flatMap(
+      // Nobody waits for the file meanwhile.
+      Effect.forEach(batch.entries, ({ entry }) =>
+        batch.bytes > large ? encodeSlowly(entry) : Effect.succeed(encode(entry))
+      ),
+      (bodies) => atOnce(sql, write(batch, bodies))
     )
 }
 

@@ -8,16 +8,13 @@ import type { NewEntry, Stored } from "../../../core/SessionStore.ts"
 import { encode, toJson } from "../codec.ts"
 import { key } from "../ids.ts"
 import type { Appended, Fault, NewThread, Tables } from "../tables.ts"
-import { appendPostgres, appendSqlite, inTransaction, type Outcome, ownWrites } from "./append.ts"
+import { appendPostgres, appendSqlite, inTransaction, large, type Outcome, ownWrites } from "./append.ts"
 import { decoded, first, insertAll, rows, transaction } from "./client.ts"
 import { kindColumn, makeEntries } from "./entries.ts"
 import { makeList } from "./list.ts"
 import { nullable, number, threadColumns, toStored, toThread } from "./rows.ts"
 import { searchPostgres } from "./searchPostgres.ts"
 import { searchSqlite } from "./searchSqlite.ts"
-
-/** An append of about so many bytes would take a connection for milliseconds. */
-const large = 1024 * 1024
 
 /** Tables in a database that has been migrated. */
 export const make = (sql: SqlClient): Tables => {
@@ -182,7 +179,7 @@ export const make = (sql: SqlClient): Tables => {
       ),
 
     append: (threadId, leaf, entries, at, behind, bytes) => {
-      const batch = { threadId, leaf, entries, at, behind }
+      const batch = { threadId, leaf, entries, at, behind, bytes }
       const general = append(batch)
       // What is large is written entry by entry, so that others get their turn of the event loop.
       return Effect.flatMap(
