@@ -19,7 +19,7 @@ const isHighSurrogate = (code: number): boolean => code >= 0xd800 && code < 0xdc
 
 /** The parts of a long text, cut between characters. */
 const slices = function* (text: string): Generator<string> {
-  for (let start = 0; start < text.length; ) {
+  for (let start = 0; start < text.length;) {
     let end = Math.min(text.length, start + most)
     if (end < text.length && isHighSurrogate(text.charCodeAt(end - 1))) end--
     yield text.slice(start, end)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type Cause, Clock, Effect, Layer, Queue, Schedule, Stream } from "effect"
-import { Agent, ChatModel, Message, Middleware, ModelError } from "effect-deepagents"
+import { Agent, ChatModel, Message, Middleware, ModelError, Tool } from "effect-deepagents"
 import { ModelTimeout } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
@@ -309,10 +309,11 @@ describe("ModelTimeout", () => {
     })
   )
 
-  it.effect("nothing goes on when the turn is over", () =>
+  it.effect("one timer serves all turns of a run, and ends with it", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       let sleeping = 0
+      let begun = 0
       const counting: Clock.Clock = {
         currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe(),
         currentTimeMillis: clock.currentTimeMillis,
@@ -323,6 +324,7 @@ describe("ModelTimeout", () => {
         sleep: (duration) =>
           Effect.suspend(() => {
             sleeping++
+            begun++
             return Effect.ensuring(
               clock.sleep(duration),
               Effect.sync(() => void sleeping--)
@@ -331,16 +333,18 @@ describe("ModelTimeout", () => {
       }
       const seen: Array<number> = []
       const look = Effect.sync(() => void seen.push(sleeping))
-      const looking = Middleware.make({
-        name: "looking",
-        wrapModelCall: (request, next) => Stream.onEnd(next(request), look)
-      })
-      const turn = Stream.fromEffect(Effect.as(Effect.andThen(Effect.yieldNow, look), done("a")))
-      yield* Agent.run(agentWith(looking, ModelTimeout.make()), prompt).pipe(
-        Effect.provide(model(turn)),
-        Effect.provideService(Clock.Clock, counting)
+      const tool = Tool.make("look", { description: "", parameters: {}, execute: () => Effect.as(look, "ok") })
+      const calling = Message.ai("", { toolCalls: [{ id: "1", name: "look", arguments: {} }] })
+      const turns: Array<ChatModel.TurnPart> = [{ _tag: "TurnDone", message: calling }, done("a")]
+      // It takes the event loop some turns to say something.
+      const turn = Stream.suspend(() =>
+        Stream.fromEffect(Effect.as(Effect.replicateEffect(Effect.yieldNow, 20), turns.shift() ?? done("")))
       )
-      assert.deepStrictEqual(seen, [1, 0])
+      const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [ModelTimeout.make()] })
+      yield* Agent.run(agent, prompt).pipe(Effect.provide(model(turn)), Effect.provideService(Clock.Clock, counting))
+      assert.deepStrictEqual(seen, [1])
+      assert.strictEqual(begun, 1)
+      assert.strictEqual(sleeping, 0)
     })
   )
 })

@@ -1,8 +1,8 @@
+import * as NodeServices from "@effect/platform-node/NodeServices"
 /**
  * Appends of tens of megabytes: others get their turn of the event loop meanwhile, and what is stored is whole.
  */
 import { assert, describe, it, layer } from "@effect/vitest"
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { Message } from "effect-deepagents"
 import { JsonlSessions, MemorySessions, SessionStore } from "effect-deepagents/sessions"
