@@ -61,6 +61,23 @@ const graphemes = {
   }
 }
 
+/** Programs that are run in threads, as files of their own beside the program. */
+const threads = {
+  "web-reader": "src/tools/internal/web/worker.ts",
+  "pdf-reader": "src/tools/internal/documents/pdfWorker.ts"
+}
+
+const inThreads = {
+  name: "threads",
+  transform(code, id) {
+    if (!/[/]src[/]tools[/]Node\w+\.ts$/.test(id)) return undefined
+    return Object.entries(threads).reduce(
+      (changed, [name, file]) => changed.replaceAll(`"./${file.slice("src/tools/".length)}"`, `"./${name}.js"`),
+      code
+    )
+  }
+}
+
 rmSync(`${dist}/cli/program`, { recursive: true, force: true })
 
 const output = {
@@ -79,8 +96,8 @@ const noCommands = {
 
 export default defineConfig([
   {
-    plugins: [undici, graphemes, assets],
-    input: { deepagents: "src/cli/bin.ts" },
+    plugins: [undici, graphemes, assets, inThreads],
+    input: { deepagents: "src/cli/bin.ts", ...threads },
     external: [
       /[/]cli[/]internal[/]about\.ts$/,
       // Hundreds of megabytes of binaries, or the credentials of a cloud: who wants them installs them.

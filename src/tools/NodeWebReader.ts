@@ -18,9 +18,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
+import { Opener } from "./internal/documents/pdf.ts"
+import { opener } from "./internal/documents/pdfThread.ts"
 import * as threads from "./internal/threads.ts"
 import type { Answer, Ask } from "./internal/web/messages.ts"
-import * as NodeDocuments from "./NodeDocuments.ts"
 import { type Article, Unreadable, WebReader } from "./WebReader.ts"
 
 /**
@@ -38,6 +39,7 @@ const unreadable = (message: string) => new Unreadable({ message })
 
 /** Apart from `new Worker`: a bundler that follows workers would want packages that may not be installed. */
 const program = () => new URL("./internal/web/worker.ts", import.meta.url)
+const pdfProgram = () => new URL("./internal/documents/pdfWorker.ts", import.meta.url)
 
 const troubled = ({ message, missing }: threads.Trouble): Unreadable =>
   unreadable(
@@ -107,4 +109,4 @@ const reader = (options: Options) =>
  * @since 0.1.0
  */
 export const layer = (options: Options = {}): Layer.Layer<WebReader> =>
-  Layer.merge(NodeDocuments.layer(options), reader(options))
+  Layer.merge(Layer.succeed(Opener, opener(pdfProgram, { maxMemory: options.maxMemory })), reader(options))

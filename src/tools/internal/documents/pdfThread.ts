@@ -1,0 +1,63 @@
+/** PDFs in threads of Node, each with bounds on time and memory. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { DocumentError } from "../../../core/Document.ts"
+import * as threads from "../threads.ts"
+import { fail, failureOf, type Open } from "./pdf.ts"
+import type { Answer, Ask } from "./pdfWorker.ts"
+
+interface Options {
+  readonly timeout?: Duration.Input | undefined
+  readonly maxMemory?: number | undefined
+}
+
+const unavailable = 'the package "unpdf" could not be loaded; install it: npm install unpdf'
+
+const megabyte = 1_000_000
+
+/** What a small document may unpack to; a larger one to ten times its size. */
+const always = 64 * megabyte
+
+const tooMuch = (bytes: number): DocumentError =>
+  fail("TooLarge", `it takes more than ${Math.round(bytes / megabyte)} MB of memory to read`)
+
+/** Opens documents in threads; `program` is where the program of one is. */
+export const opener = (program: () => URL, { maxMemory = 512, timeout = "20 seconds" }: Options): Open => {
+  const patience = Duration.fromInputUnsafe(timeout)
+  const troubled = ({ isMemory, message, missing }: threads.Trouble): DocumentError =>
+    isMemory
+      ? tooMuch(maxMemory * megabyte)
+      : missing === "unpdf"
+        ? fail("Unavailable", unavailable)
+        : fail("Damaged", message)
+  return (bytes, password) =>
+    Effect.gen(function* () {
+      const most = Math.min(maxMemory * megabyte, Math.max(always, 10 * bytes.length))
+      const worker = yield* Effect.acquireRelease(
+        Effect.mapError(threads.start(program(), maxMemory), troubled),
+        threads.end
+      )
+      const asked = (question: Ask, what: string) =>
+        threads.ask<Answer>(worker, question).pipe(
+          Effect.mapError(troubled),
+          Effect.raceFirst(Effect.flatMap(threads.isOver(worker, most), () => Effect.fail(tooMuch(most)))),
+          Effect.timeoutOrElse({
+            duration: patience,
+            orElse: () => Effect.fail(fail("TimedOut", `${what} took longer than ${Duration.format(patience)}`))
+          }),
+          Effect.flatMap((answer) =>
+            "problem" in answer
+              ? Effect.fail(
+                  answer.isMissing ? fail("Unavailable", unavailable) : failureOf(answer.name, answer.problem)
+                )
+              : Effect.succeed(answer)
+          )
+        )
+      const opened = yield* asked({ id: 0, bytes, password }, "its beginning")
+      return {
+        count: "count" in opened ? opened.count : 0,
+        text: (page) =>
+          Effect.map(asked({ id: page, page }, `page ${page}`), (answer) => ("text" in answer ? answer.text : ""))
+      }
+    })
+}
