@@ -32,7 +32,7 @@ import type * as Persistence from "effect/persistence/Persistence"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import * as body from "./internal/network/body.ts"
-import { type CacheOptions, cached } from "./internal/network/cache.ts"
+import { type Ask, type CacheOptions, cached } from "./internal/network/cache.ts"
 import * as describing from "./internal/network/describe.ts"
 import * as hops from "./internal/network/hops.ts"
 import { hostLimits } from "./internal/network/limits.ts"
@@ -113,18 +113,10 @@ const defaults = { maxBytes: 50_000_000, maxRedirects: 10, timeout: 120_000 }
 const isStream = (response: HttpClientResponse.HttpClientResponse): boolean =>
   /^text\/event-stream\b/i.test(response.headers["content-type"] ?? "")
 
-/**
- * Puts the rules around a client: a transformer of whichever `HttpClient` it is provided with. It sends no request whose
- * URL is refused, and follows redirects itself, hop by hop under the same rules: other headers than harmless ones stay
- * with their origin, and no body goes to another one. Answers are unpacked here, and given up once they are too long or
- * last too long. Connections that stay open (upgrades) are refused.
- *
- * A request fails with `HttpClientError`; {@link refusalOf} says if a rule was the reason.
- *
- * @category layers
- * @since 0.1.0
- */
-export const layer = (given: Rules): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient> =>
+const around = <R>(
+  given: Rules,
+  wrap: (ask: Ask) => Effect.Effect<Ask, never, R>
+): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient | Exclude<R, Scope.Scope>> =>
   Layer.effect(
     HttpClient.HttpClient,
     Effect.gen(function* () {
@@ -137,6 +129,8 @@ export const layer = (given: Rules): Layer.Layer<HttpClient.HttpClient, never, H
       const late = (request: HttpClientRequest.HttpClientRequest) =>
         failed(request, rules.refused("time", `there was no answer within ${timeout} ms`))
 
+      const ask = yield* wrap((request, url) => limits(request, url.host, manual(outside.execute(request))))
+
       /** One hop: the answer, and the end of its connection. */
       const send = (request: HttpClientRequest.HttpClientRequest, url: URL, signal: AbortSignal) =>
         Effect.gen(function* () {
@@ -144,11 +138,7 @@ export const layer = (given: Rules): Layer.Layer<HttpClient.HttpClient, never, H
           const close = Scope.close(scope, Exit.void)
           const onAbort = () => void Effect.runFork(close)
           signal.addEventListener("abort", onAbort, { once: true })
-          const response = yield* limits(
-            request,
-            url.host,
-            Scope.provide(manual(outside.execute(request)), scope)
-          ).pipe(
+          const response = yield* Scope.provide(ask(request, url), scope).pipe(
             Effect.mapError(explained),
             Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : close))
           )
@@ -209,21 +199,38 @@ export const layer = (given: Rules): Layer.Layer<HttpClient.HttpClient, never, H
   )
 
 /**
- * Keeps answers that say how long they are good for, or how to ask whether they still are (`ETag`, `Last-Modified`), in
- * a `Persistence`: an answer that is fresh is given again, a stale one is asked for anew (a 304 costs no body). Only
- * GET requests without credentials are kept, and only answers of at most `maxBytes` (5,000,000), for `timeToLive` (a
- * day) at most. Provide it with the client of {@link layer}, so that what comes anew keeps the rules.
+ * Puts the rules around a client: a transformer of whichever `HttpClient` it is provided with. It sends no request whose
+ * URL is refused, and follows redirects itself, hop by hop under the same rules: other headers than harmless ones stay
+ * with their origin, and no body goes to another one. Answers are unpacked here, and given up once they are too long or
+ * last too long. Connections that stay open (upgrades) are refused.
+ *
+ * A request fails with `HttpClientError`; {@link refusalOf} says if a rule was the reason.
  *
  * @category layers
  * @since 0.1.0
  */
-export const cache: (
-  options?: CacheOptions
-) => Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient | Persistence.Persistence> = (options) =>
-  Layer.effect(
-    HttpClient.HttpClient,
-    Effect.flatMap(HttpClient.HttpClient, (client) => cached(client, options))
-  )
+export const layer = (given: Rules): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient> =>
+  around(given, Effect.succeed)
+
+/** Rules that say what may be reached: what was fetched under some is not shown under others. */
+const realmOf = ({ allow, allowPrivate, deny, ports, schemes }: Rules): string =>
+  JSON.stringify([schemes, allow, deny, ports, allowPrivate])
+
+/**
+ * The rules of {@link layer}, and below them a cache, in a `Persistence`: answers that say how long they are good for, or
+ * how to ask whether they still are (`ETag`, `Last-Modified`). One that is fresh is given again, a stale one is asked for
+ * anew (a 304 costs no body). Every request and every hop is judged first, and what was fetched under other rules on what
+ * may be reached is not found. Only GET requests without credentials are kept, and only answers of at most `maxBytes` as
+ * they come (5,000,000), for `timeToLive` (a day) at most.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerCached = (
+  given: Rules,
+  options: CacheOptions = {}
+): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient | Persistence.Persistence> =>
+  around(given, (ask) => cached(ask, realmOf(given), options))
 
 /**
  * Says why a request failed, for a person or a model: what a rule had against it, or what became of the connection.

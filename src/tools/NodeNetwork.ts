@@ -18,6 +18,7 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import Undici, { type buildConnector } from "@effect/platform-node/Undici"
 import type { HttpClient } from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
+import type { Persistence } from "effect/persistence/Persistence"
 import { guardedLookup, type Resolve } from "./internal/network/connect.ts"
 import * as rules from "./internal/network/rules.ts"
 import * as Network from "./Network.ts"
@@ -26,6 +27,16 @@ export type { Resolve }
 
 /** The time that a connection may take to come about, in milliseconds. */
 const patience = 10_000
+
+const client = (given: Network.Rules, resolve: Resolve | undefined): Layer.Layer<HttpClient> => {
+  const judge = rules.judge(given)
+  const connect: buildConnector.connector = (to, callback) => {
+    const port = Number(to.port === "" ? (to.protocol === "https:" ? 443 : 80) : to.port)
+    const lookup = guardedLookup(judge, port, resolve)
+    Undici.buildConnector({ timeout: patience, lookup })(to, callback)
+  }
+  return NodeHttpClient.layerUndiciOptions({ connect })
+}
 
 /**
  * An `HttpClient` that keeps the rules. The address is judged that a connection is made to, so that a name which leads to
@@ -40,12 +51,16 @@ const patience = 10_000
 export const layer = (
   given: Network.Rules,
   options: { readonly resolve?: Resolve | undefined } = {}
-): Layer.Layer<HttpClient> => {
-  const judge = rules.judge(given)
-  const connect: buildConnector.connector = (to, callback) => {
-    const port = Number(to.port === "" ? (to.protocol === "https:" ? 443 : 80) : to.port)
-    const lookup = guardedLookup(judge, port, options.resolve)
-    Undici.buildConnector({ timeout: patience, lookup })(to, callback)
-  }
-  return Network.layer(given).pipe(Layer.provide(NodeHttpClient.layerUndiciOptions({ connect })))
-}
+): Layer.Layer<HttpClient> => Layer.provide(Network.layer(given), client(given, options.resolve))
+
+/**
+ * The same with a cache, as `Network.layerCached` has it.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerCached = (
+  given: Network.Rules,
+  options: Network.CacheOptions & { readonly resolve?: Resolve | undefined } = {}
+): Layer.Layer<HttpClient, never, Persistence> =>
+  Layer.provide(Network.layerCached(given, options), client(given, options.resolve))

@@ -37,8 +37,10 @@ const ruleOf = <A>(effect: Effect.Effect<A, unknown, HttpClient.HttpClient>) =>
 const text = (url: string, headers: Record<string, string> = {}) =>
   Effect.flatMap(HttpClient.get(url, { headers }), (response) => response.text)
 
+const here: Network.Rules = { allowPrivate: ["127.0.0.1"] }
+
 /** The network that may reach the servers of a test. */
-const local = (rules: Network.Rules = {}) => NodeNetwork.layer({ allowPrivate: ["127.0.0.1"], ...rules })
+const local = (rules: Network.Rules = {}) => NodeNetwork.layer({ ...here, ...rules })
 
 /** A resolver that gives one answer after the other. */
 const resolving = (answers: ReadonlyArray<string>) => {
@@ -417,7 +419,7 @@ describe("cache", () => {
         if (request.url === "/tagged") response.setHeader("etag", '"1"')
         response.end(`answer ${server.seen.length}`)
       })
-      const network = Network.cache().pipe(Layer.provide(local()), Layer.provide(Persistence.layerMemory))
+      const network = NodeNetwork.layerCached(here).pipe(Layer.provide(Persistence.layerMemory))
       yield* Effect.gen(function* () {
         assert.strictEqual(yield* text(`${server.url}/fresh`), "answer 1")
         assert.strictEqual(yield* text(`${server.url}/fresh`), "answer 1")
@@ -432,6 +434,52 @@ describe("cache", () => {
         assert.strictEqual(yield* text(`${server.url}/plain`), "answer 6")
         // What somebody in particular gets is for nobody else.
         assert.strictEqual(yield* text(`${server.url}/tagged`, { authorization: "Bearer s" }), "answer 7")
+      }).pipe(Effect.provide(network))
+    })
+  )
+
+  it.effect("gives nothing that the rules refuse, whoever fetched it, by a redirect neither", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((request, response) => {
+        if (request.url === "/away") response.writeHead(302, { location: `http://site.test:${server.port}/` })
+        else response.setHeader("cache-control", "max-age=3600")
+        response.end(`answer ${server.seen.length}`)
+      })
+      const other = `http://site.test:${server.port}/`
+      const { resolve } = resolving(["127.0.0.1"])
+      const under = (rules: Network.Rules) =>
+        Effect.provide(
+          NodeNetwork.layerCached(rules, { resolve }).pipe(Layer.provide(Layer.succeed(Persistence.Persistence, store)))
+        )
+      const store = yield* Effect.provide(Persistence.Persistence, Persistence.layerMemory)
+      const open = { allowPrivate: ["127.0.0.0/8"] }
+      const url = `${server.url}/a`
+      assert.deepStrictEqual(yield* under(open)(Effect.all([text(url), text(other)])), ["answer 1", "answer 2"])
+      assert.deepStrictEqual(yield* under(open)(Effect.all([text(url), text(other)])), ["answer 1", "answer 2"])
+      assert.strictEqual(server.seen.length, 2)
+      assert.strictEqual(yield* under({ ...open, deny: ["127.0.0.1"] })(ruleOf(text(url))), "host")
+      assert.strictEqual(yield* under({})(ruleOf(text(url))), "address")
+      // The name says nothing: it is the address behind it that may not be reached.
+      assert.strictEqual(yield* under({})(ruleOf(text(other))), "address")
+      assert.strictEqual(server.seen.length, 2)
+      const denied = under({ ...open, deny: ["site.test"] })
+      assert.strictEqual(yield* denied(ruleOf(text(`${server.url}/away`))), "host")
+      assert.strictEqual(server.seen.length, 3)
+    })
+  )
+
+  it.effect("keeps what is packed", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((request, response) => {
+        const isKnown = request.headers["if-none-match"] === '"1"'
+        response.writeHead(isKnown ? 304 : 200, { etag: '"1"', "content-encoding": "gzip" })
+        response.end(isKnown ? undefined : gzipSync("x".repeat(10_000)))
+      })
+      const network = NodeNetwork.layerCached(here).pipe(Layer.provide(Persistence.layerMemory))
+      yield* Effect.gen(function* () {
+        const again = Effect.map(text(server.url), (found) => found.length)
+        assert.deepStrictEqual(yield* Effect.all([again, again]), [10_000, 10_000])
+        assert.strictEqual(server.seen[1]?.headers["if-none-match"], '"1"')
       }).pipe(Effect.provide(network))
     })
   )

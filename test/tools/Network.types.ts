@@ -10,8 +10,9 @@ import { expectTypeOf } from "vitest"
 type Client = HttpClient.HttpClient
 
 expectTypeOf(Network.layer({})).toEqualTypeOf<Layer.Layer<Client, never, Client>>()
-expectTypeOf(Network.cache()).toEqualTypeOf<Layer.Layer<Client, never, Client | Persistence.Persistence>>()
+expectTypeOf(Network.layerCached({})).toEqualTypeOf<Layer.Layer<Client, never, Client | Persistence.Persistence>>()
 expectTypeOf(NodeNetwork.layer({})).toEqualTypeOf<Layer.Layer<Client>>()
+expectTypeOf(NodeNetwork.layerCached({})).toEqualTypeOf<Layer.Layer<Client, never, Persistence.Persistence>>()
 expectTypeOf(WebSearch.duckDuckGo()).toEqualTypeOf<Layer.Layer<WebSearch.WebSearch, never, Client>>()
 expectTypeOf(NodeBrowser.layer({ rules: {} })).not.toBeAny()
 

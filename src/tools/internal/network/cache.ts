@@ -6,7 +6,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Headers from "effect/http/Headers"
-import * as HttpClient from "effect/http/HttpClient"
+import type { HttpClientError } from "effect/http/HttpClientError"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Option from "effect/Option"
@@ -77,11 +77,20 @@ const isCommon = (request: HttpClientRequest.HttpClientRequest): boolean =>
   request.body._tag === "Empty" &&
   Object.keys(request.headers).every((name) => common.has(name))
 
-/** A client that keeps answers, and asks for them anew when they are stale. */
+/** Sends one request to where its URL leads, which was judged. */
+export type Ask = (
+  request: HttpClientRequest.HttpClientRequest,
+  url: URL
+) => Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError, Scope.Scope>
+
+/**
+ * Keeps answers, and asks for them anew when they are stale. What was kept under one `realm` is not found under another.
+ */
 export const cached = (
-  client: HttpClient.HttpClient,
-  options: CacheOptions = {}
-): Effect.Effect<HttpClient.HttpClient, never, Persistence.Persistence | Scope.Scope> =>
+  ask: Ask,
+  realm: string,
+  options: CacheOptions
+): Effect.Effect<Ask, never, Persistence.Persistence | Scope.Scope> =>
   Effect.gen(function* () {
     const maxBytes = options.maxBytes ?? 5_000_000
     const timeToLive = Duration.fromInputUnsafe(options.timeToLive ?? "1 day")
@@ -149,28 +158,28 @@ export const cached = (
       return withStream(response, response.headers, tapped)
     }
 
-    return HttpClient.make((request, url) =>
+    return (request, url) =>
       Effect.gen(function* () {
-        if (!isCommon(request)) return yield* client.execute(request)
+        if (!isCommon(request)) return yield* ask(request, url)
         const now = yield* Clock.currentTimeMillis
         const key = yield* sha256(
-          `${url.href.split("#")[0] ?? ""}\n${request.headers["accept"] ?? ""}\n${request.headers["accept-language"] ?? ""}`
+          [realm, url.href.split("#")[0], request.headers["accept"], request.headers["accept-language"]].join("\n")
         )
         const kept = Option.getOrUndefined(yield* find(key))
-        if (kept === undefined) return keeping(key, yield* client.execute(request), now)
+        if (kept === undefined) return keeping(key, yield* ask(request, url), now)
         if (kept.freshUntil > now) return again(request, kept)
         const { etag, "last-modified": modified } = kept.headers
-        const response = yield* client.execute(
+        const response = yield* ask(
           etag !== undefined
             ? HttpClientRequest.setHeader(request, "if-none-match", etag)
             : modified !== undefined
               ? HttpClientRequest.setHeader(request, "if-modified-since", modified)
-              : request
+              : request,
+          url
         )
         if (response.status !== 304) return keeping(key, response, now)
         yield* Effect.ignore(Stream.runDrain(response.stream))
         yield* keep(key, { ...kept, freshUntil: now + (freshness(response.headers) ?? 0) })
         return again(request, kept)
       })
-    )
   })
