@@ -18,7 +18,7 @@ import {
   Slack
 } from "effect-deepagents/tools"
 import { TestClock } from "effect/testing"
-import { json, layer } from "./web.ts"
+import { json, layer, loopback } from "./web.ts"
 
 const nobody = Layer.succeed(Approval.Approvals, { decide: () => Effect.die("nobody is asked") })
 
@@ -48,7 +48,7 @@ const service = (routes: { readonly [route: string]: (asked: Asked) => unknown }
     if (answer === undefined) return json({ message: `no such thing: ${asked.path}` }, { status: 404 })
     return answer instanceof Response ? answer : json(answer)
   }
-  return { seen, http: layer(handler) }
+  return { seen, http: loopback(handler) }
 }
 
 const options = (name: string) => ({ connection: Connection.fixed(name, Redacted.make("t0ken")) })

@@ -2,7 +2,7 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect, Layer } from "effect"
-import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
+import { FetchHttpClient, HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 
 export type Handler = (request: Request) => Response | Promise<Response>
 
@@ -20,6 +20,19 @@ export const layer = (handler: Handler): Layer.Layer<HttpClient.HttpClient> =>
       })
     )
   )
+
+/** A client whose requests all go to a server on loopback, over the wire, whatever host they are for. */
+export const loopback = (handler: Handler): Layer.Layer<HttpClient.HttpClient> =>
+  Layer.effect(
+    HttpClient.HttpClient,
+    Effect.gen(function* () {
+      const origin = yield* serve(handler)
+      const client = yield* HttpClient.HttpClient
+      return HttpClient.mapRequest(client, (request) =>
+        HttpClientRequest.setUrl(request, request.url.replace(/^https?:\/\/[^/]+/, origin))
+      )
+    })
+  ).pipe(Layer.provide(FetchHttpClient.layer))
 
 /** Serves a handler on loopback: for clients of vendors, and for requests as they are on a wire. */
 export const serve = (handler: Handler) =>
