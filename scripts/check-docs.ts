@@ -130,6 +130,16 @@ if (texts.length === 0 || unknown.length > 0) {
   throw new Error(`docs/troubleshooting.md has texts that no source has:\n${unknown.join("\n")}`)
 }
 
+/** The codes of warnings, which the page on events lists. */
+const codes = new Set(
+  [...sources.matchAll(/(?:\.warn\(|makeWarner\(|_tag: "Warning", code: )\s*"([a-z-]+)"/g)].map(([, code = ""]) => code)
+)
+const events = readFileSync("docs/events.md", "utf8")
+const unlisted = [...codes].filter((code) => !events.includes(`| \`${code}\``))
+if (codes.size === 0 || unlisted.length > 0) {
+  throw new Error(`docs/events.md lacks the codes of warnings ${unlisted.join(", ")}`)
+}
+
 console.log(
   `docs: ${count} code blocks of ${pages.length} pages type-check, ${programs.length} of them run, all links lead somewhere`
 )

