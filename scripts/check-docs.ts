@@ -114,10 +114,31 @@ const listed = [
 })
 if (listed.length > 0) throw new Error(`These indexes lack a file:\n${listed.join("\n")}`)
 
-/** The page on security names a test for what it says. */
-const tests = [...readFileSync("docs/security.md", "utf8").matchAll(/`(test\/[^`:]+)`/g)].map(([, file = ""]) => file)
-const missing = tests.filter((file) => !existsSync(file))
-if (missing.length > 0) throw new Error(`docs/security.md names tests that are not there:\n${missing.join("\n")}`)
+/** Rows of the tables of a page, from a heading to the next one, without their head. */
+const rowsOf = (page: string, heading: string) => {
+  const [, section = ""] = readFileSync(page, "utf8").split(`\n## ${heading}\n`)
+  const rows = (section.split("\n## ")[0] ?? "").split("\n").filter((line) => line.startsWith("| "))
+  if (rows.length < 2) throw new Error(`${page} has no table under "${heading}"`)
+  return rows.slice(1).filter((row) => !row.startsWith("| --"))
+}
+const testsOf = (row: string) => [...row.matchAll(/`(test\/[^`:]+)`/g)].map(([, file = ""]) => file)
+
+/** Each guarantee on security has its test, and each invariant tests that say its number. */
+const untested = [
+  ...rowsOf("docs/security.md", "Guarantees").filter(
+    (row) => testsOf(row).length === 0 || !testsOf(row).every(existsSync)
+  ),
+  ...rowsOf("docs/invariants.md", "Invariants and their tests").filter((row) => {
+    const number = /^\| (\d+) /.exec(row)?.[1] ?? "?"
+    const says = new RegExp(`invariants? [\\d, and]*\\b${number}\\b`)
+    return (
+      testsOf(row).length === 0 ||
+      !testsOf(row).every((file) => existsSync(file) && says.test(readFileSync(file, "utf8")))
+    )
+  })
+]
+if (untested.length > 0)
+  throw new Error(`These lines name a test that is not there, or is not theirs:\n${untested.join("\n")}`)
 
 /** The texts of a table's first column in the page of errors, up to the heading of those that are not ours. */
 const sources = globSync("src/**/*.ts")

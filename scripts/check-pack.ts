@@ -198,6 +198,33 @@ const fewPackages = () => {
   assert.ok(!shipped("test"))
 }
 
+interface Bom {
+  readonly metadata: { readonly component: { readonly "bom-ref": string } }
+  readonly components: ReadonlyArray<{
+    readonly "bom-ref": string
+    readonly name: string
+    readonly licenses?: ReadonlyArray<unknown>
+    readonly hashes?: ReadonlyArray<unknown>
+  }>
+  readonly dependencies: ReadonlyArray<{ readonly ref: string }>
+}
+
+/** Writes the bill of materials of what a user installs, in CycloneDX, beside the package: it goes out with a release. */
+const billOfMaterials = () => {
+  const args = ["sbom", "--sbom-format", "cyclonedx"]
+  const bom = JSON.parse(execFileSync("npm", args, { cwd: folder, encoding: "utf8", timeout: 120_000 })) as Bom
+  const own = bom.components.find(({ name }) => name === manifest.name)
+  assert.ok(own !== undefined)
+  const components = bom.components.filter((one) => one !== own)
+  assert.deepEqual(components.map(({ name }) => name).toSorted(), ["effect", "re2js", "yaml"])
+  for (const { hashes = [], licenses = [], name } of components) {
+    assert.ok(hashes.length > 0 && licenses.length > 0, `${name} has no hash or no licence in the bill of materials`)
+  }
+  const dependencies = bom.dependencies.filter(({ ref }) => ref !== bom.metadata.component["bom-ref"])
+  const whole = { ...bom, metadata: { ...bom.metadata, component: own }, components, dependencies }
+  writeFileSync("sbom.cdx.json", `${JSON.stringify(whole, null, 2)}\n`)
+}
+
 const closed = new Set(
   Object.entries(manifest.exports).flatMap(([path, target]) =>
     target === null ? [path.replace(".", manifest.name)] : []
@@ -319,6 +346,7 @@ try {
 
   install(`./${manifest.name}-${manifest.version}.tgz`, installed("effect"))
   fewPackages()
+  billOfMaterials()
   check("example", example)
   check("subpaths", imports(subpaths))
   writeFileSync(join(folder, "lean.mjs"), lean)

@@ -28,7 +28,9 @@ const guides = [
   "oauth",
   "policy",
   "inbox",
+  "effect-ai",
   "troubleshooting",
+  "invariants",
   "runtimes",
   "security",
   "versions"
