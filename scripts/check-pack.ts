@@ -324,7 +324,10 @@ const declare = (all: Modules) => {
 
 try {
   execFileSync("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder])
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
+  writeFileSync(
+    join(folder, "package.json"),
+    JSON.stringify({ name: "user", version: "0.0.0", private: true, type: "module" })
+  )
   writeFileSync(
     join(folder, "tsconfig.json"),
     JSON.stringify({
