@@ -39,25 +39,28 @@ const undici = {
 }
 
 /**
- * The table of graphemes that the help's columns are measured with takes as long to make as a third of `--help`: what is
- * ASCII needs none.
+ * A segmenter takes as long to make as a third of `--help`, and libraries make one each when they are loaded: here it is
+ * made when it is asked first, once of a kind, and not for graphemes of printable ASCII.
  */
-const graphemes = {
-  name: "graphemes",
-  transform(code, id) {
-    if (!id.endsWith("/effect/dist/cli/CliOutput.js")) return undefined
-    const made = /new Intl\.Segmenter\(undefined, \{\s*granularity: "grapheme"\s*\}\)/
-    if (!made.test(code)) throw new Error(`${id} measures texts in another way: see scripts/program.rolldown.mjs`)
-    return code.replace(
-      made,
-      String.raw`{
-        segment(text) {
-          if (/^[\x20-\x7e]*$/.test(text)) return Array.from(text, (segment) => ({ segment }))
-          this.made ??= new Intl.Segmenter(undefined, { granularity: "grapheme" })
-          return this.made.segment(text)
-        }
-      }`
-    )
+const segmenters = {
+  name: "segmenters",
+  resolveId: (id) => (id === "lazy-segmenter" ? "\0lazy-segmenter" : undefined),
+  load: (id) =>
+    id === "\0lazy-segmenter"
+      ? String.raw`
+          const made = new Map()
+          export const segmenter = (locale, { granularity = "grapheme" } = {}) => ({
+            segment(input) {
+              if (granularity === "grapheme" && /^[\x20-\x7e]*$/.test(input))
+                return Array.from(input, (segment, index) => ({ segment, index, input }))
+              if (!made.has(granularity)) made.set(granularity, new Intl.Segmenter(locale, { granularity }))
+              return made.get(granularity).segment(input)
+            }
+          })`
+      : undefined,
+  transform(code) {
+    if (!/^(?:export )?const \w+ = (?:[/][*]#__PURE__[*][/])?\s*new Intl\.Segmenter\(/m.test(code)) return undefined
+    return `import { segmenter as lazySegmenter } from "lazy-segmenter"\n${code.replaceAll("new Intl.Segmenter(", "lazySegmenter(")}`
   }
 }
 
@@ -96,7 +99,7 @@ const noCommands = {
 
 export default defineConfig([
   {
-    plugins: [undici, graphemes, assets, inThreads],
+    plugins: [undici, segmenters, assets, inThreads],
     input: { deepagents: "src/cli/bin.ts", ...threads },
     external: [
       /[/]cli[/]internal[/]about\.ts$/,
@@ -110,5 +113,5 @@ export default defineConfig([
     output: { ...output, paths: (id) => (id.endsWith("/cli/internal/about.ts") ? "./about.js" : id) }
   },
   // One file, and nothing that only commands need: each file more, and each function more, takes time to be read.
-  { plugins: [graphemes, noCommands], input: { about: "src/cli/internal/about.ts" }, platform: "node", output }
+  { plugins: [segmenters, noCommands], input: { about: "src/cli/internal/about.ts" }, platform: "node", output }
 ])

@@ -330,16 +330,22 @@ const config = Command.make(
   Command.withSubcommands([explain])
 )
 
-/** The chat; what is piped in where there is no terminal is its lines. */
-const talking = Effect.fnUntraced(function* (context: Context, first: Option.Option<string>) {
+/** The chat; what is piped in where there is no terminal is its lines. Its prompt is there before all the rest is. */
+const talking = Effect.fnUntraced(function* (
+  context: Context,
+  options: { readonly resume: boolean; readonly id?: string | undefined; readonly first?: string | undefined }
+) {
+  const Early = yield* load(() => import("./early.ts"))
+  const terminal = yield* Early.promptOf(context)
   const Talk = yield* load(() => import("./talk.ts"))
-  return yield* Talk.talk(context, { resume: false, first: Option.getOrUndefined(first) })
-})
+  return yield* Talk.talk(context, { ...options, terminal })
+}, Effect.scoped)
 
 const chat = Command.make(
   "chat",
   { prompt: Argument.String("prompt").pipe(Argument.withDescription("What to begin with"), Argument.optional) },
-  ({ prompt }) => Effect.flatMap(running, (context) => talking(context, prompt))
+  ({ prompt }) =>
+    Effect.flatMap(running, (context) => talking(context, { resume: false, first: Option.getOrUndefined(prompt) }))
 ).pipe(Command.withDescription("Talks with the agent; the same as deepagents alone"))
 
 const resume = Command.make(
@@ -347,8 +353,7 @@ const resume = Command.make(
   { session: session.pipe(Argument.optional) },
   Effect.fnUntraced(function* (options) {
     const context = yield* running
-    const Talk = yield* load(() => import("./talk.ts"))
-    return yield* Talk.talk(context, { resume: true, id: Option.getOrUndefined(options.session) })
+    return yield* talking(context, { resume: true, id: Option.getOrUndefined(options.session) })
   })
 ).pipe(
   Command.withDescription("Goes on with a session where it was: the last one of this folder, or the one that is named")
@@ -401,7 +406,9 @@ const init = Command.make(
 )
 
 export const command = root.pipe(
-  Command.withHandler((flags) => Effect.flatMap(contextFor(flags, true), (context) => talking(context, Option.none()))),
+  Command.withHandler((flags) =>
+    Effect.flatMap(contextFor(flags, true), (context) => talking(context, { resume: false }))
+  ),
   Command.withDescription(
     "A deep agent in this folder: it plans, reads and changes files, runs commands, does research"
   ),

@@ -13,6 +13,7 @@ import { hold } from "./hold.ts"
 import { mcpInChat } from "./mcpInChat.ts"
 import { tell } from "./output.ts"
 import { keyed, ollama } from "./providers.ts"
+import type { Terminal } from "./screen/terminal.ts"
 import { choose } from "./settings.ts"
 import { login } from "./setupCommands.ts"
 import { setupInChat } from "./setupInChat.ts"
@@ -26,8 +27,11 @@ type Chosen =
 
 type Choice = Prompt.SelectChoice<Chosen>
 
+/** Has the terminal for itself meanwhile. */
+type Aside = Terminal["lend"]
+
 /** A first run at a terminal: which provider, and its key, once. */
-const firstRun = Effect.fnUntraced(function* (context: Context) {
+const firstRun = Effect.fnUntraced(function* (context: Context, aside: Aside) {
   const { isDemo, places, settings } = context
   const stdio = yield* Stdio.Stdio
   const canAsk = (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
@@ -43,12 +47,12 @@ const firstRun = Effect.fnUntraced(function* (context: Context) {
     { title: "a demo (a scripted model, no key)", value: { _tag: "demo" } }
   ]
   const chosen = yield* Effect.catch(
-    Prompt.run(Prompt.Select<Chosen>({ message: "Nothing is set up yet. Which model shall answer?", choices })),
+    aside(Prompt.run(Prompt.Select<Chosen>({ message: "Nothing is set up yet. Which model shall answer?", choices }))),
     () => fail("interrupted", "Nothing was set up.")
   )
   if (chosen._tag === "demo") return { ...context, isDemo: true }
   if (chosen._tag === "local") return { ...context, settings: choose(settings, "model", `ollama:${chosen.name}`) }
-  yield* login(context, chosen.name)
+  yield* aside(login(context, chosen.name))
   return context
 })
 
@@ -62,9 +66,16 @@ const setupOf = Effect.fnUntraced(function* ({ agent, chatModel, model, name }: 
 export const talk = Effect.fnUntraced(
   function* (
     given: Context,
-    options: { readonly resume: boolean; readonly id?: string | undefined; readonly first?: string | undefined }
+    options: {
+      readonly resume: boolean
+      readonly id?: string | undefined
+      readonly first?: string | undefined
+      /** The terminal, if it has a prompt already. */
+      readonly terminal?: Terminal | undefined
+    }
   ) {
-    const context = yield* connected(yield* firstRun(given))
+    const aside: Aside = (work) => (options.terminal === undefined ? work : options.terminal.lend(work))
+    const context = yield* connected(yield* firstRun(given, aside))
     const { places, settings } = context
     const store = yield* SessionStore
     const thread = options.resume
@@ -80,7 +91,7 @@ export const talk = Effect.fnUntraced(
       const metadata = Threads.metadataOf({ places, title, agent: app.name, model: app.model })
       yield* orFail("failed")(store.create({ threadId, metadata }))
     }
-    for (const problem of app.servers.problems) yield* tell(`! ${visible(problem)}`)
+    for (const problem of app.servers.problems) yield* aside(tell(`! ${visible(problem)}`))
     const setup = Effect.fnUntraced(function* (chosen: { readonly agent?: string; readonly model?: string }) {
       const named = chosen.agent === undefined ? settings : choose(settings, "agent", chosen.agent)
       const other = chosen.model === undefined ? named : choose(named, "model", chosen.model)
@@ -98,6 +109,7 @@ export const talk = Effect.fnUntraced(
     const ofServers = yield* mcpInChat(context)
     const all = yield* keyed(places)
     yield* chat({
+      terminal: options.terminal,
       threadId,
       setup: yield* setupOf(app),
       choose: (chosen) => Effect.provideContext(setup(chosen), node),

@@ -18,6 +18,7 @@ import { makeScreen } from "../screen/screen.ts"
 import type { Terminal } from "../screen/terminal.ts"
 import { makeAsking } from "./asking.ts"
 import { makeCompletion } from "./completion.ts"
+import { idleHints } from "./facts.ts"
 import { makeMemory, type Memory, note } from "./memory.ts"
 import { type Item, type Menu, menuLines } from "./menu.ts"
 
@@ -117,7 +118,7 @@ export const makeUi = (options: {
     if (asking.isOpen()) return ""
     if (isWorking()) return "Esc interrupts · Enter tells it now · Tab queues"
     if (queue.length > 0) return "Enter sends what is queued · Ctrl+U drops it"
-    return "/ commands · @ files · ! shell"
+    return idleHints
   }
   const frame = (columns: number, rows: number): Frame => {
     const { caret, lines } = input.render(columns)

@@ -16,6 +16,8 @@ export interface Listener {
 export interface Terminal extends Output, Pick<Writer, "isBusy" | "onTaken"> {
   /** Takes the terminal over, until the scope is closed. */
   readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
+  /** Waits until everything is taken; not for a terminal that takes nothing. */
+  readonly taken: Effect.Effect<void>
   /** Runs something that has the terminal for itself. */
   readonly lend: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
@@ -71,6 +73,7 @@ export const processTerminal = (): Terminal => {
     write: writer.write,
     isBusy: writer.isBusy,
     onTaken: writer.onTaken,
+    taken,
     columns: () => stdout.columns ?? 80,
     rows: () => stdout.rows ?? 24,
     listen: ({ onFocus, onKey, onPaste, onResize }) =>

@@ -1,0 +1,23 @@
+/** What the terminal is that the process was started in. */
+
+/** Facts about the terminal that the process was started in. */
+interface Facts {
+  readonly isTerminal: boolean
+  readonly colours: boolean
+  readonly isPlain: boolean
+}
+
+export const facts = (): Facts => {
+  const { env, stdin, stdout } = process
+  const isTerminal = stdin.isTTY === true && stdout.isTTY === true
+  const isDumb = env["TERM"] === "dumb"
+  const isOff = (env["NO_COLOR"] ?? "") !== "" || env["FORCE_COLOR"] === "0" || isDumb
+  return {
+    isTerminal,
+    colours: stdout.isTTY === true ? !isOff : (env["FORCE_COLOR"] ?? "0") !== "0",
+    isPlain: isDumb || (env["ACCESSIBLE"] ?? "") !== ""
+  }
+}
+
+/** What is said of keys while a person is waited for. */
+export const idleHints = "/ commands · @ files · ! shell"
