@@ -14,17 +14,22 @@
  * ```
  */
 import type * as Config from "effect/Config"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import type { LlamaContext } from "node-llama-cpp"
 import { ChatModel, type Service } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import { makeCallWatch } from "./internal/llama/callWatch.ts"
 import { choose, type CodecChoice } from "./internal/llama/codecs/detect.ts"
 import { makeCodecTurns } from "./internal/llama/codecTurn.ts"
-import { load, nameOf, type Source } from "./internal/llama/engine.ts"
+import { type Engine, load, nameOf, type Source, trainedFor } from "./internal/llama/engine.ts"
 import { loadError } from "./internal/llama/errors.ts"
+import * as Lazy from "./internal/llama/lazy.ts"
 import * as Pool from "./internal/llama/pool.ts"
+import * as Prefixes from "./internal/llama/prefixes.ts"
 import { open } from "./internal/llama/session.ts"
 import type { Settings } from "./internal/llama/settings.ts"
 import { makeWrapperTurns } from "./internal/llama/wrapperTurn.ts"
@@ -36,6 +41,11 @@ import { makeWrapperTurns } from "./internal/llama/wrapperTurn.ts"
  *   most 32,768
  * - `sequences`: how many turns are generated at the same time, each with memory for a whole context; 1 by default.
  *   Others wait. With as many as agents that take turns, none has to read its conversation again
+ * - `idle`: with it, the model is loaded by the first turn, not with the layer, and given back when there was no turn
+ *   for so long. A file that is not there fails the layer all the same; what else is wrong with it fails the turn
+ * - `cacheDirectory`: a folder in which the beginnings of prompts are kept (system prompt and tools, computed: some
+ *   kB a token), so that the first turn of a process does not read them anew. Files of 6 beginnings a model and 4 GiB are
+ *   kept. Nobody else may write there: such a file is as trusted as a program
  * - `structuredOutput`: an answer in a schema is held to it by a grammar (`native`, the default: an agent with tools is
  *   asked for it once more, without them), or comes by a call of a tool
  * - `codec`: how the model is spoken to. By default the chat template in its file decides
@@ -49,6 +59,8 @@ import { makeWrapperTurns } from "./internal/llama/wrapperTurn.ts"
 export interface Options extends Source, Settings {
   readonly contextSize?: number | undefined
   readonly sequences?: number | undefined
+  readonly idle?: Duration.Input | undefined
+  readonly cacheDirectory?: string | undefined
   readonly codec?: CodecChoice | undefined
   readonly structuredOutput?: "native" | "tool" | undefined
 }
@@ -56,6 +68,26 @@ export interface Options extends Source, Settings {
 const provider = "llama"
 
 const contextLimit = 32_768
+
+const factsOf = (options: Options, contextWindowTokens: number) => ({
+  modelId: nameOf(options.model),
+  provider,
+  supportsVision: false,
+  contextWindowTokens,
+  structuredOutput: options.structuredOutput ?? "native"
+})
+
+/** The folder of beginnings, for a model as it is loaded. Without it everything works, and is read anew. */
+const prefixesIn = (directory: string, { library, llama, path }: Engine, context: LlamaContext) =>
+  Effect.tryPromise(async () => {
+    const { contextSize, flashAttention } = context
+    const terms = [await library.getModuleVersion(), llama.llamaCppRelease.release, String(llama.gpu)]
+    return Prefixes.make(directory, path, [...terms, contextSize, String(flashAttention)])
+  }).pipe(
+    Effect.catch(({ cause }) =>
+      Effect.as(Effect.logWarning(`"${directory}" can't keep the beginnings of prompts`, cause), undefined)
+    )
+  )
 
 /**
  * Loads the model and makes the service. Fails with `Unsupported` when the package or a binary for this machine is not
@@ -67,6 +99,17 @@ const contextLimit = 32_768
 export const make = Effect.fn("LlamaChatModel.make")(function* (
   options: Options
 ): Effect.fn.Return<Service, ModelError, Scope.Scope> {
+  const { contextSize, idle } = options
+  if (idle === undefined) return yield* loaded(options)
+  const trained = yield* trainedFor({ provider, model: nameOf(options.model) }, options)
+  return yield* Lazy.make(
+    loaded(options),
+    idle,
+    factsOf(options, contextSize ?? Math.min(contextLimit, trained ?? contextLimit))
+  )
+})
+
+const loaded = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError, Scope.Scope> {
   const origin = { provider, model: nameOf(options.model) }
   const engine = yield* load(origin, options)
   const { library, model, threads } = engine
@@ -94,13 +137,20 @@ export const make = Effect.fn("LlamaChatModel.make")(function* (
     codec !== undefined
       ? makeCodecTurns(engine, codec, template)
       : makeWrapperTurns(engine, wrapper ?? new library.GeneralChatWrapper())
+  const restore =
+    options.cacheDirectory === undefined ? undefined : yield* prefixesIn(options.cacheDirectory, engine, context)
   return {
-    modelId: origin.model,
-    provider,
-    supportsVision: false,
-    contextWindowTokens: context.contextSize,
-    structuredOutput: options.structuredOutput ?? "native",
-    makeSession: open({ origin, engine, context, pool, settings: options, makePrepare })
+    ...factsOf(options, context.contextSize),
+    makeSession: open({
+      origin,
+      engine,
+      context,
+      pool,
+      settings: options,
+      callWatch: makeCallWatch(origin, template),
+      restore,
+      makePrepare
+    })
   }
 })
 

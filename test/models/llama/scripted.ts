@@ -102,6 +102,8 @@ export const layer = (codec: Codec, scenarios: ReadonlyArray<Scenario>): Layer.L
         context,
         pool: Pool.make(context),
         settings: { maxTokens },
+        callWatch: () => undefined,
+        restore: undefined,
         makePrepare: () => makeCodecTurns(engine, codec, "")
       })
     )

@@ -39,6 +39,7 @@ export interface Engine {
   readonly library: Library
   readonly llama: Llama
   readonly model: LlamaModel
+  readonly path: string
   readonly threads: number
 }
 
@@ -58,6 +59,21 @@ const logged = (progress: Progress): Effect.Effect<void> =>
   progress._tag === "Download"
     ? Effect.logDebug(`model download: ${progress.receivedBytes} of ${progress.totalBytes} bytes`)
     : Effect.logDebug(`model loading: ${Math.round(progress.fraction * 100)} %`)
+
+/** Reads the context that a model was made for from its file, without loading it; unknown of one that is elsewhere. */
+export const trainedFor = Effect.fnUntraced(function* (
+  origin: Origin,
+  source: Source
+): Effect.fn.Return<number | undefined, ModelError> {
+  if (isRemote(source.model)) return undefined
+  const path = source.directory === undefined ? source.model : resolve(source.directory, source.model)
+  const loaded = yield* loadPeer(origin, "node-llama-cpp", () => import("node-llama-cpp"))
+  const { architectureMetadata } = yield* Effect.tryPromise({
+    try: (signal) => loaded.readGgufFileInfo(resolve(path), { readTensorInfo: false, logWarnings: false, signal }),
+    catch: loadError(origin, "file")
+  })
+  return architectureMetadata.context_length
+})
 
 /** Loads a model. What it holds is given back when the scope closes. */
 export const load = Effect.fnUntraced(function* (
@@ -116,5 +132,11 @@ export const load = Effect.fnUntraced(function* (
     (held) => Effect.promise(() => held.dispose()),
     { interruptible: true }
   )
-  return { library: loaded, llama, model, threads: Math.max(1, Math.min(threads, llama.cpuMathCores || threads)) }
+  return {
+    library: loaded,
+    llama,
+    model,
+    path,
+    threads: Math.max(1, Math.min(threads, llama.cpuMathCores || threads))
+  }
 })

@@ -5,8 +5,9 @@ import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { LlamaContext, LlamaGrammar } from "node-llama-cpp"
+import type { LlamaContext, LlamaGrammar, Token } from "node-llama-cpp"
 import type { ModelRequest, ModelSession, ToolDefinition, TurnPart } from "../../../core/ChatModel.ts"
+import * as Content from "../../../core/Content.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
@@ -18,10 +19,12 @@ import { toolSchema } from "../toolSchema.ts"
 import { makeSchemaWarner } from "../warned.ts"
 import { wellFormed } from "../wellFormed.ts"
 import { makeAssembler } from "./assemble.ts"
+import type { CallWatch } from "./callWatch.ts"
 import type { Engine } from "./engine.ts"
 import { errorOf, type Origin, turnError } from "./errors.ts"
 import { adapt, unheldIn } from "./grammarSchema.ts"
-import type { Pool } from "./pool.ts"
+import type { Pool, Seat } from "./pool.ts"
+import { type Restore, shared as sharedBy } from "./prefixes.ts"
 import { type Settings, settingsFor } from "./settings.ts"
 import type { Asked, Prepared } from "./turn.ts"
 
@@ -32,6 +35,9 @@ export interface Shared {
   readonly context: LlamaContext
   readonly pool: Pool
   readonly settings: Settings
+  readonly callWatch: CallWatch
+  /** Puts the beginning of a prompt into a sequence, from the disk if it is there. */
+  readonly restore: Restore | undefined
   /** Prepares turns by the model's codec or its chat wrapper. */
   readonly makePrepare: () => (asked: Asked, grammar: LlamaGrammar | undefined) => Prepared
 }
@@ -118,7 +124,29 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
       }
       const grammar = yield* grammarFor(asked.outputSchema)
       const turn = yield* Effect.try({ try: () => prepare(asked, grammar), catch: turnError(origin) })
-      return { turn, limit: yield* limitOf(shared, turn, settings.maxTokens ?? defaultMaxTokens) }
+      return { asked, turn, limit: yield* limitOf(shared, turn, settings.maxTokens ?? defaultMaxTokens) }
+    })
+
+    /** What all conversations with this system prompt and these tools begin with: as two others do. */
+    const beginningOf = ({ tokens }: Prepared, asked: Asked): ReadonlyArray<Token> => {
+      const [one = [], other = []] = ["0", "Z"].map((text) => {
+        const human = { role: "human" as const, content: [Content.text(text)], index: 0 }
+        return prepare({ ...asked, turns: [human] }, undefined).tokens
+      })
+      return sharedBy(sharedBy(one, other), tokens)
+    }
+
+    /** A beginning that can't be kept is read, as it would be without a folder. */
+    const restored = Effect.fnUntraced(function* (seat: Seat, turn: Prepared, asked: Asked) {
+      const { restore } = shared
+      if (restore === undefined) return
+      const known = seat.sequence.compareContextTokens([...turn.tokens]).firstDifferentIndex
+      if (known > turn.tokens.length / 2) return
+      const beginning = beginningOf(turn, asked)
+      yield* Effect.catch(
+        Effect.tryPromise((signal) => seat.work(signal, (stop) => restore(seat.sequence, beginning, stop))),
+        ({ cause }) => Effect.logWarning("The beginning of a prompt could not be kept on disk", cause)
+      )
     })
 
     const nextTurn = (request: ModelRequest): Stream.Stream<TurnPart, ModelError> =>
@@ -129,10 +157,11 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
           const assembler = makeAssembler(origin, yield* IdGenerator, names)
           const warning = warn(request.outputSchema === undefined ? [] : unheldIn(request.outputSchema))
           if (warning !== undefined) Queue.offerUnsafe(queue, warning)
-          const { limit, turn } = yield* prepared(request, names)
+          const { asked, limit, turn } = yield* prepared(request, names)
           const seat = yield* pool.lease(owner, turn.tokens)
           const meter = seat.sequence.tokenMeter
           const before = meter.getState()
+          yield* restored(seat, turn, asked)
           const finish = yield* Effect.tryPromise({
             try: (signal) =>
               seat.work(signal, (stop) =>
@@ -152,7 +181,12 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
             outputTokens: usedOutputTokens,
             reasoningTokens: finish.reasoningTokens
           })
-          Queue.offerUnsafe(queue, { _tag: "TurnDone", message: assembler.message(finish, usage) })
+          const message = assembler.message(finish, usage)
+          // Behind a result, and where it may not, a model has reason to call nothing.
+          const isOffered = request.tools.length > 0 && request.toolChoice === "auto"
+          const uncalled = shared.callWatch(isOffered && request.messages.at(-1)?.role === "human", message)
+          if (uncalled !== undefined) Queue.offerUnsafe(queue, uncalled)
+          Queue.offerUnsafe(queue, { _tag: "TurnDone", message })
           Queue.endUnsafe(queue)
         })
       )
