@@ -1,7 +1,8 @@
 /**
  * Meets the package as a newcomer does: in an empty folder with the packed tarball, it runs the programs of
  * `scripts/first/` (each within its number of lines) against servers that speak as providers do, compiles each mistake of
- * `scripts/first/mistakes.ts` and looks for the sentence that answers it, and runs one program on Bun and on Deno.
+ * `scripts/first/mistakes.ts` and looks for the sentence that answers it, and runs one program on Bun and on Deno, and
+ * one, bundled, in Chromium.
  */
 import assert from "node:assert/strict"
 import { execFileSync, spawn, spawnSync } from "node:child_process"
@@ -12,7 +13,10 @@ import { createServer as createSocket } from "node:net"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { text } from "node:stream/consumers"
+import chromium from "@sparticuz/chromium"
 import { Effect } from "effect"
+import { buildSync } from "esbuild"
+import { chromium as playwright } from "playwright-core"
 import manifest from "../package.json" with { type: "json" }
 import { answer, error, type Reply, say, type Recorded, serve, stream } from "../test/models/servers/anthropic.ts"
 import * as OpenAi from "../test/models/servers/openai.ts"
@@ -265,6 +269,33 @@ const mistakes = () => {
   return told.length
 }
 
+/** Bundles a program for browsers and runs it in one. */
+const inBrowser = async () => {
+  console.log("$ esbuild --platform=browser browser.ts, in Chromium")
+  const { outputFiles } = buildSync({
+    absWorkingDir: folder,
+    entryPoints: ["browser.ts"],
+    bundle: true,
+    format: "esm",
+    platform: "browser",
+    write: false,
+    logLevel: "warning"
+  })
+  const executablePath = await chromium.executablePath()
+  const browser = await playwright.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] })
+  const page = await browser.newPage()
+  const failures: Array<string> = []
+  page.on("pageerror", (failure) => failures.push(failure.message))
+  // A page of this machine, since `crypto.randomUUID` is for secure contexts alone.
+  await page.route("http://localhost/", (route) => route.fulfill({ contentType: "text/html", body: "<title></title>" }))
+  await page.goto("http://localhost/")
+  await page.addScriptTag({ type: "module", content: outputFiles[0]?.text ?? "" })
+  await page.waitForFunction("document.title !== ''", undefined, { timeout: 30_000 }).catch(() => undefined)
+  const title = await page.title()
+  await browser.close()
+  assert.deepEqual([title, ...failures], ["It says hello."])
+}
+
 try {
   execFileSync("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder])
   write("package.json", JSON.stringify({ private: true, type: "module" }))
@@ -311,7 +342,8 @@ try {
     assert.ok(count <= most, `${name} has ${count} lines, and may have ${most}`)
     cpSync(join("scripts/first", name), join(folder, name))
   }
-  for (const name of ["runtimes.ts", "mistakes-at-run.ts"]) cpSync(join("scripts/first", name), join(folder, name))
+  for (const name of ["runtimes.ts", "browser.ts", "mistakes-at-run.ts"])
+    cpSync(join("scripts/first", name), join(folder, name))
   cpSync("scripts/first/mistakes.ts", join(folder, "mistakes/mistakes.ts"))
   run(process.execPath, "node_modules/typescript/bin/tsc", "-p", ".")
   const count = mistakes()
@@ -323,8 +355,9 @@ try {
   )
   run(bun, "runtimes.ts")
   run(deno, "run", "--allow-all", "--node-modules-dir=manual", "--no-lock", "runtimes.ts")
+  await inBrowser()
   console.log(
-    `programs: ${Object.keys(lines).length} run as the docs say, ${count} mistakes are answered; Bun and Deno run`
+    `programs: ${Object.keys(lines).length} run as the docs say, ${count} mistakes are answered; Bun, Deno and Chromium run`
   )
 } finally {
   rmSync(folder, { recursive: true, force: true })
