@@ -6,7 +6,7 @@ import assert from "node:assert/strict"
 import { createServer } from "node:http"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Layer } from "effect"
-import { Agent, Sources } from "effect-deepagents"
+import { Agent } from "effect-deepagents"
 import { TestChatModel } from "effect-deepagents/testing"
 import { ResearchBrief, WebSearch } from "effect-deepagents/tools"
 import * as NodeNetwork from "effect-deepagents/tools/NodeNetwork"
@@ -69,7 +69,7 @@ const program = Effect.gen(function* () {
     Effect.provide([network, NodeWebReader.layer(), search])
   )
   yield* Console.log(result.output.brief)
-  yield* Console.log(Sources.render(Sources.of(result)))
+  for (const { number, title, url } of result.output.sources) yield* Console.log(`[${number}] ${title ?? ""}, ${url}`)
   assert.deepEqual(
     result.output.sources.map(({ number, title }) => `${number} ${title ?? ""}`),
     ["1 Ulm Minster", "2 High churches"]

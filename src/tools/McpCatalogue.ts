@@ -8,8 +8,8 @@
  * // { name: "linear", url: "https://mcp.linear.app/mcp", auth: "oauth", … }
  * ```
  *
- * Addresses are those that the vendors publish; they are not asked when the catalogue is built, and change without
- * notice.
+ * Each address was looked up in what is published of it in November 2026; none was asked, and they change without notice.
+ * Where the service registers no clients by itself (Asana, HubSpot), the application brings a client of its own.
  */
 import { normaliseName } from "../support/names.ts"
 
@@ -65,7 +65,7 @@ export const servers: ReadonlyArray<Server> = [
   {
     name: "github",
     url: "https://api.githubcopilot.com/mcp/",
-    auth: "oauth",
+    auth: "token",
     gives: "repositories, issues, pull requests, actions"
   },
   { name: "hubspot", url: "https://mcp.hubspot.com", auth: "oauth", gives: "contacts, companies, deals, tickets" },

@@ -170,11 +170,6 @@ export const make = (
           )
         )
       }
-      // Only what was read is a source of the brief, in the order of the search.
-      yield* state.set(
-        Sources.slot,
-        useful.map(({ source }) => source)
-      )
       const known = yield* state.get(Sources.slot)
       const read: ReadonlyArray<Read> = useful.flatMap(({ notes, source, url }) =>
         Sources.numbered(known, [source]).map(({ number }) => ({ number, title: source.title, url, notes }))

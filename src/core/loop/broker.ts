@@ -22,6 +22,7 @@ import { isRepeatable } from "./gatekeepers.ts"
 import * as Inside from "./inside.ts"
 import { type Attempt, type Doors, emit, type Live, note, save, waitingIn } from "./live.ts"
 import type { DoneOf } from "./records.ts"
+import { register } from "./sources.ts"
 
 const rejected = (message: string): ToolError => new ToolError({ reason: "Rejected", message })
 
@@ -94,6 +95,10 @@ const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Too
   if (one.suspended !== undefined) {
     yield* kept("waiting", before)
     return yield* Inside.park(attempt, one.suspended)
+  }
+  // A tool that calls others has what they rest on: it is known to the run before their outputs are handed on.
+  if (one.outcome !== undefined && "output" in one.outcome && one.outcome.output.sources !== undefined) {
+    yield* register(live, one.outcome.output.sources, id)
   }
   yield* kept("done", before)
   return yield* resultOf(one)

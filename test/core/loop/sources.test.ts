@@ -1,6 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { Agent, AgentEvent, type ChatModel, Content, Message, Sources, Tool, ToolOutput } from "effect-deepagents"
+import {
+  Agent,
+  AgentEvent,
+  type ChatModel,
+  Content,
+  Message,
+  Sources,
+  Tool,
+  ToolContext,
+  ToolOutput
+} from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
 import * as TestJournal from "../journal.ts"
@@ -84,6 +94,49 @@ describe("sources", () => {
     TestChatModel.calls([{ name: "search", arguments: { topic: "rivers" } }]),
     "Ulm [1] is on the Danube."
   ]
+
+  it.effect("of tools that a tool calls are numbered as those calls end, and once", () =>
+    Effect.gen(function* () {
+      const find = search(pages)
+      const twice = Tool.make("twice", {
+        description: "Searches twice",
+        parameters: {},
+        execute: () =>
+          Effect.gen(function* () {
+            const { call, state } = yield* ToolContext.ToolContext
+            yield* call(find, { topic: "towns" })
+            const { sources = [] } = yield* call(find, { topic: "rivers" })
+            const numbers = Sources.numbered(yield* state.get(Sources.slot), sources).map(({ number }) => number)
+            return `rivers are ${numbers.join(" and ")}`
+          })
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [find, twice] })
+      const calls = [TestChatModel.calls([{ name: "twice", arguments: {} }]), "done"]
+      const { events, result } = yield* both(agent, calls)
+      assert.deepStrictEqual(
+        Sources.of(result).map(({ number, source }) => [number, source.title]),
+        [
+          [1, "ulm"],
+          [2, "köln"],
+          [3, "rhein"]
+        ]
+      )
+      assert.deepStrictEqual(toolTexts(result.messages), ["rivers are 3 and 1"])
+      const found = events.flatMap((event) => (event._tag === "SourcesFound" ? [event] : []))
+      assert.deepStrictEqual(
+        found.map(({ sources }) => sources.map(({ number }) => number)),
+        [
+          [1, 2],
+          [3, 1]
+        ]
+      )
+      const called = events.flatMap((event) => (event._tag === "ToolCalled" ? [event.callId] : []))
+      assert.deepStrictEqual(
+        found.map(({ callId }) => callId),
+        called.slice(1)
+      )
+    })
+  )
 
   it.effect("are numbered once over the run, listed for the model, told as events and given with the result", () =>
     Effect.gen(function* () {

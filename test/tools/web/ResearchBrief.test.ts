@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Agent } from "effect-deepagents"
+import { Agent, Sources } from "effect-deepagents"
 import { TestChatModel } from "effect-deepagents/testing"
 import { ResearchBrief, WebReader, WebSearch } from "effect-deepagents/tools"
 import * as NodeNetwork from "effect-deepagents/tools/NodeNetwork"
@@ -37,7 +37,9 @@ const model = TestChatModel.reactive((request) => {
     })
   }
   if (prompt.includes("You compare notes")) return JSON.stringify({ confirmed: ["it is 161 m"], disputed: [] })
-  return asked.includes("it is 161 m") || asked.includes("- nothing") ? "It is 161 m [1] [2], or not [77]." : "no notes"
+  return asked.includes("it is 161 m") || asked.includes("- nothing")
+    ? "It is 161 m [1] [3], not 162 m [2], or not [77]."
+    : "no notes"
 })
 
 const program = ResearchBrief.make()
@@ -53,15 +55,24 @@ describe("research_brief", () => {
       const { seen, url } = yield* site
       const asked: Array<string> = []
       const urls = ["one", "broken", "two", "boring", "five", "six"].map((name) => `${url}/${name}`)
-      const { output } = yield* run(urls, { query: "How tall?", max_sources: 4, deep: true }, asked)
+      const result = yield* run(urls, { query: "How tall?", max_sources: 4, deep: true }, asked)
+      const { output } = result
       assert.deepStrictEqual(asked, ["How tall?", "other words"])
       assert.deepStrictEqual(seen.map((one) => one.url).toSorted(), ["/boring", "/broken", "/one", "/two"])
       assert.notInclude(output.brief, "[77]")
       assert.deepStrictEqual(
-        output.sources.map((source) => source.url),
-        [`${url}/one`, `${url}/two`]
+        output.sources.map(({ number, url }) => [number, url]),
+        [
+          [1, `${url}/one`],
+          [3, `${url}/two`]
+        ]
       )
-      assert.include(output.brief, "It is 161 m [1] [2], or not.")
+      // What was found and could not be read has its number in the run, and is not cited.
+      assert.include(output.brief, "It is 161 m [1] [3], not 162 m, or not.")
+      assert.deepStrictEqual(
+        Sources.of(result).map(({ number, source }) => [number, source.url]),
+        urls.map((one, index) => [index + 1, one])
+      )
     })
   )
 
