@@ -16,7 +16,7 @@
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
@@ -24,7 +24,7 @@ import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/defined.ts"
 import { type Connection, secretsOf } from "./internal/anthropic/connection.ts"
 import { requestError } from "./internal/anthropic/failure.ts"
-import { profileOf } from "./internal/anthropic/models.ts"
+import { bedrockFactor, profileOf } from "./internal/anthropic/models.ts"
 import { type Encoding, makeEncoder } from "./internal/anthropic/request.ts"
 import { makeService } from "./internal/anthropic/service.ts"
 import { saidIn } from "./internal/anthropic/session.ts"
@@ -36,6 +36,7 @@ import { keyFrom } from "./internal/keys.ts"
 import type { Overrides } from "./internal/overrides.ts"
 import { silent } from "./internal/patience.ts"
 import { numberOf, objectOf } from "./internal/read.ts"
+import type { Vertex } from "./internal/vertex.ts"
 
 /**
  * Options of a layer. Only `model` is needed.
@@ -47,6 +48,7 @@ import { numberOf, objectOf } from "./internal/read.ts"
  * - `fetch`: how HTTP requests are made. Node's own goes through `HTTPS_PROXY` when `NODE_USE_ENV_PROXY=1` is set
  * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default; the
  *   `ModelTimeout` middleware limits a turn
+ * - `vertex`: a project of Google Cloud in the place of Anthropic's own API; `accessToken` gives a token for each request
  * - `serviceTier`: whether priority capacity may be used
  *
  * @category models
@@ -55,10 +57,15 @@ import { numberOf, objectOf } from "./internal/read.ts"
 export interface Options extends Connection, Settings, Overrides {
   readonly model: string
   readonly apiKey?: Redacted.Redacted | undefined
+  readonly vertex?: Vertex | undefined
   readonly serviceTier?: "auto" | "standard_only" | undefined
 }
 
-const provider = "anthropic"
+const providerOf = ({ vertex }: Pick<Options, "vertex">): string => (vertex === undefined ? "anthropic" : "vertex")
+
+/** To be asked in one region costs a tenth more than to be asked wherever there is room. */
+const vertexFactor = ({ model, vertex }: Options): number =>
+  vertex === undefined || (vertex.location ?? "global") === "global" ? 1 : bedrockFactor(model)
 
 const variable = "ANTHROPIC_API_KEY"
 
@@ -66,11 +73,12 @@ const encodingOf = (options: Options): Encoding => ({
   model: options.model,
   profile: profileOf(options.model),
   settings: options,
-  remote: true,
+  remote: options.vertex === undefined,
   fields: options.serviceTier === undefined ? {} : { service_tier: options.serviceTier }
 })
 
 const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
+  const provider = providerOf(options)
   const secrets = secretsOf(options, [options.apiKey])
   const { send } = yield* transport.make(options, { provider, model: options.model, secrets })
   return makeService({
@@ -80,7 +88,8 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
     send,
     secrets,
     idle: timeoutOf(options.timeout),
-    priceFactor: 1
+    priceFactor: vertexFactor(options),
+    accessToken: options.vertex?.accessToken
   })
 })
 
@@ -104,7 +113,9 @@ export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel
     ChatModel,
     Effect.gen(function* () {
       const own = yield* fromConfigured<Options>(options)
-      return yield* make({ ...own, apiKey: own.apiKey ?? (yield* keyFrom(variable, { provider, model: own.model })) })
+      if (own.vertex !== undefined) return yield* make(own)
+      const origin = { provider: providerOf(own), model: own.model }
+      return yield* make({ ...own, apiKey: own.apiKey ?? (yield* keyFrom(variable, origin)) })
     })
   )
 
@@ -128,10 +139,11 @@ export const countTokens = Effect.fn("AnthropicChatModel.countTokens")(function*
   options: Options,
   request: Countable
 ): Effect.fn.Return<number, ModelError> {
+  const token = options.vertex === undefined ? undefined : yield* options.vertex.accessToken
   const origin: Origin = {
-    provider,
+    provider: providerOf(options),
     model: options.model,
-    secrets: secretsOf(options, [options.apiKey]),
+    secrets: secretsOf(options, [options.apiKey, token]),
     said: () => saidIn({ systemPrompt: "", ...request })
   }
   const client = yield* transport.make(options, origin)
@@ -144,13 +156,13 @@ export const countTokens = Effect.fn("AnthropicChatModel.countTokens")(function*
     purpose: "count",
     ...request
   })
-  if (Result.isFailure(encoded)) return yield* reservedParameter(provider, options.model, encoded.failure)
+  if (Result.isFailure(encoded)) return yield* reservedParameter(origin.provider, options.model, encoded.failure)
   const { betas, body } = encoded.success
   const { messages, model, output_config, system, thinking, tool_choice, tools } = body
   const prompt = defined({ model, messages, system, tools, tool_choice, thinking, output_config })
   const idle = timeoutOf(options.timeout)
   const counted = yield* Effect.tryPromise({
-    try: (signal) => client.countTokens(prompt, betas, signal),
+    try: (signal) => client.countTokens(prompt, betas, signal, token === undefined ? undefined : Redacted.value(token)),
     catch: (cause) => requestError(origin, cause)
   }).pipe(Effect.timeoutOrElse({ duration: idle, orElse: () => Effect.fail(silent(origin, idle)) }))
   const count = numberOf(objectOf(counted)?.["input_tokens"])

@@ -38,7 +38,7 @@ import { type Origin, reservedParameter } from "./internal/errors.ts"
 import { makeMediaWarner } from "./internal/media.ts"
 import type { Overrides } from "./internal/overrides.ts"
 import type { ThinkingLevel } from "./internal/thinking.ts"
-import { warned } from "./internal/warned.ts"
+import { makeThinkingWarner, warned } from "./internal/warned.ts"
 
 /**
  * Options of a layer. Only `model` is needed: a model id (`amazon.nova-pro-v1:0`), a cross-region inference profile
@@ -86,6 +86,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   const parameters = defined({ maxOutputTokens, stop, temperature, thinking, topP })
   const unknown = new Set<string>()
   const warnOfMedia = makeMediaWarner()
+  const warnOfThinking = makeThinkingWarner({ provider, model })
   return {
     modelId: model,
     provider,
@@ -106,11 +107,11 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
         const makeId = yield* IdGenerator
         const written = write(request)
         if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
-        const { body, damaged, names } = written.success
+        const { body, damaged, names, unheard } = written.success
         const said = () => saidIn(request)
         const origin: Origin = { provider, model, secrets, said }
         const parts = decodeTurn(ask(body, said), () => makeDecoder({ origin, names, makeId }), unknown)
-        return warned(warnOfMedia(damaged), parts)
+        return warned(warnOfThinking(unheard), warned(warnOfMedia(damaged), parts))
       })
       return { nextTurn: (request) => Stream.unwrap(turn(request)) }
     })

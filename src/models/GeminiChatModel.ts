@@ -40,7 +40,7 @@ import { keyFrom } from "./internal/keys.ts"
 import { makeMediaWarner } from "./internal/media.ts"
 import type { Overrides } from "./internal/overrides.ts"
 import type { ThinkingLevel } from "./internal/thinking.ts"
-import { makeSchemaWarner, warned } from "./internal/warned.ts"
+import { makeSchemaWarner, makeThinkingWarner, warned } from "./internal/warned.ts"
 
 /**
  * Options of a layer. Only `model` is needed.
@@ -82,6 +82,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   const unknown = new Set<string>()
   const warnOfSchema = makeSchemaWarner({ provider, model })
   const warnOfMedia = makeMediaWarner()
+  const warnOfThinking = makeThinkingWarner({ provider, model })
   return {
     modelId: model,
     provider,
@@ -100,10 +101,10 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
         const makeId = yield* IdGenerator
         const written = write(request)
         if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
-        const { body, damaged, lost, names, restore } = written.success
+        const { body, damaged, lost, names, restore, unheard } = written.success
         const context = { origin: client.originOf(body), names, restore, makeId }
         const parts = decodeTurn(yield* client.stream(body), () => makeDecoder(context), unknown)
-        return warned(warnOfSchema(lost), warned(warnOfMedia(damaged), parts))
+        return warned(warnOfThinking(unheard), warned(warnOfSchema(lost), warned(warnOfMedia(damaged), parts)))
       })
       return { nextTurn: (request) => Stream.unwrap(turn(request)) }
     })

@@ -17,7 +17,7 @@
  * first turn says why.
  */
 import type * as Config from "effect/Config"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
@@ -26,7 +26,7 @@ import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/defined.ts"
-import { makeClient } from "./internal/ollama/client.ts"
+import { makeClient, secondsOf } from "./internal/ollama/client.ts"
 import { makeSessions } from "./internal/ollama/session.ts"
 import type { Overrides } from "./internal/overrides.ts"
 import type { ThinkingLevel } from "./internal/thinking.ts"
@@ -71,11 +71,6 @@ export interface Options extends Overrides {
 const provider = "ollama"
 
 const contextLimit = 32_768
-
-const secondsOf = (keepAlive: Duration.Input): number => {
-  const seconds = Duration.toSeconds(keepAlive)
-  return Number.isFinite(seconds) ? Math.round(seconds) : -1
-}
 
 const parametersOf = (options: Options): JsonObject => {
   const { keepAlive, maxOutputTokens, seed, stop, temperature, thinking, topK, topP } = options

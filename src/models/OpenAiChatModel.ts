@@ -19,10 +19,12 @@
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import { ChatModel } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import * as Tool from "../core/Tool.ts"
 import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
 import { findModel, isReasoning } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
@@ -57,10 +59,13 @@ export interface Options extends Connection, Overrides, Parameters {
   readonly store?: boolean | undefined
   /**
    * Tools that OpenAI runs itself, as its API describes them: `[{ type: "web_search" }]`, `file_search`,
-   * `code_interpreter`, `image_generation`, `mcp`. An `mcp` server must not ask for approvals (`require_approval:
-   * "never"`): give its tools to the agent where somebody is to be asked.
+   * `code_interpreter`, `image_generation`, `mcp`. Where one asks for something, the agent's own tool does it, and its
+   * gates decide: `shell` (`{ type: "shell", environment: { type: "local" } }`) is a call of its tool `shell`,
+   * `apply_patch` of its tool `apply_patch`, an approval of an MCP server of {@link mcpApproval}.
    */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
+  /** Holds arguments to the schemas of their tools, where strict mode takes them. */
+  readonly strictTools?: boolean | undefined
   /** Parameters of the API that have no option here, by the API's names. */
   readonly parameters?: JsonObject | undefined
 }
@@ -76,7 +81,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     parameters: [jsonOf({ ...options, store }), parameters],
     reasons: reasoning !== undefined || isReasoning(model),
     efforts: known?.efforts,
-    serverTools: options.serverTools
+    serverTools: options.serverTools,
+    strictTools: options.strictTools
   }
   return ChatModel.of({
     modelId: model,
@@ -93,6 +99,22 @@ const make = Effect.fnUntraced(function* (options: Options) {
       makeDecoder: makeResponsesDecoder
     })
   })
+})
+
+/**
+ * Answers approvals that an MCP server of `serverTools` asks for: a tool for the agent, which model and API don't see. Each
+ * of its calls (server, tool, arguments) waits for a decision, as those of every tool with `needsApproval`; what is
+ * refused is refused to OpenAI, with the reason.
+ *
+ * @category tools
+ * @since 0.1.0
+ */
+export const mcpApproval = Tool.make("mcp_approval", {
+  description: "Approves a call that an MCP server waits with.",
+  parameters: { server: Schema.String, tool: Schema.String, arguments: Schema.Json },
+  needsApproval: true,
+  annotations: { openWorld: true },
+  execute: () => Effect.succeed("approved")
 })
 
 /**

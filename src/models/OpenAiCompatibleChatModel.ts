@@ -60,6 +60,8 @@ export interface Options extends Connection, Overrides, Parameters {
    * template that writes the opening tag itself; `off` leaves the text alone.
    */
   readonly thinkTags?: "auto" | "prefilled" | "off" | undefined
+  /** Holds arguments to the schemas of their tools, for servers that have a strict mode. */
+  readonly strictTools?: boolean | undefined
   /** Parameters of the API or the server that have no option here, by its names: `{ top_k: 20 }`. */
   readonly parameters?: JsonObject | undefined
 }
@@ -84,7 +86,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     model,
     parameters: [jsonOf(options), parameters],
     ways: { ...ways, audio: ways.audio && (!isOpenAi || model.includes("audio")) },
-    efforts: known?.efforts
+    efforts: known?.efforts,
+    strictTools: options.strictTools
   }
   const assumed = known ?? server?.assumed
   return ChatModel.of({

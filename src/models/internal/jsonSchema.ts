@@ -187,3 +187,20 @@ const withoutNulls = (given: Json | undefined, value: Json, root: JsonObject): J
     })
   )
 }
+
+/** Reports whether a schema, at its root or below, takes properties of any name. */
+const isOpen = (value: Json): boolean => {
+  if (Array.isArray(value)) return value.some(isOpen)
+  if (!isObject(value)) return false
+  const { additionalProperties: more, patternProperties, properties, type } = value
+  const isBare = type === "object" && properties === undefined && more !== false
+  const isMap = more === true || isObject(more) || isObject(patternProperties)
+  return isBare || isMap || Object.values(value).some(isOpen)
+}
+
+/**
+ * The parameters of a tool as a provider can hold a model to them. Nothing where no such schema means the same, or where
+ * the tool takes properties of any name.
+ */
+export const adaptParameters = (schema: JsonObject, rules: SchemaRules): AdaptedSchema | undefined =>
+  isOpen(schema) ? undefined : adaptSchema(schema, rules)

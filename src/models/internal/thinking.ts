@@ -62,3 +62,12 @@ export const withThinking = (
     return index === last ? [fieldsOf(level), rest] : [rest]
   })
 }
+
+/** Reports whether the layers ask for thinking of a model that can't be told of it. */
+export const isUnheard = (
+  layers: ReadonlyArray<JsonObject>,
+  fieldsOf: (level: ThinkingLevel) => JsonObject
+): boolean => {
+  const level = thinkingFrom(layers.findLast(({ thinking }) => thinking !== undefined)?.["thinking"])
+  return level !== undefined && budgetOf(level) > 0 && Object.keys(fieldsOf(level)).length === 0
+}

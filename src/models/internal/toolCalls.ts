@@ -1,6 +1,7 @@
 /**
  * The arguments of a tool call, from the text that a model wrote.
  */
+import { identity } from "effect/Function"
 import * as Result from "effect/Result"
 import { isObject, type JsonObject } from "../../core/Json.ts"
 import type { MalformedToolCall, ToolCall } from "../../core/ToolCall.ts"
@@ -68,9 +69,10 @@ export const makeCallReader = () => {
   }
 }
 
-/** Sorts calls into those that can be executed and those that can't. */
+/** Sorts calls into those that can be executed (`settle` has the last word on them) and those that can't. */
 export const sortCalls = (
-  calls: ReadonlyArray<StreamedCall>
+  calls: ReadonlyArray<StreamedCall>,
+  settle: (call: ToolCall) => ToolCall = identity
 ): { readonly toolCalls: ReadonlyArray<ToolCall>; readonly malformedToolCalls: ReadonlyArray<MalformedToolCall> } => {
   const toolCalls: Array<ToolCall> = []
   const malformedToolCalls: Array<MalformedToolCall> = []
@@ -79,7 +81,7 @@ export const sortCalls = (
     const one = read(call)
     if (one === undefined) continue
     Result.match(one, {
-      onSuccess: (good) => toolCalls.push(good),
+      onSuccess: (good) => toolCalls.push(settle(good)),
       onFailure: (bad) => malformedToolCalls.push(bad)
     })
   }

@@ -22,6 +22,15 @@ export const makeSchemaWarner = (origin: { readonly provider: string; readonly m
       `${origin.provider}/${origin.model} is not held to all of the answer's schema; what it breaks is found when the answer is decoded: ${names}`
   )
 
+/** Thinking that was asked for, of a model that does not reason or can't be told how much. */
+export const makeThinkingWarner = ({ model, provider }: { readonly provider: string; readonly model: string }) => {
+  const warn = makeWarner(
+    "thinking",
+    (name) => `${name} does not reason, or can't be told how much: it was asked without \`thinking\``
+  )
+  return (isUnheard: boolean): TurnPart | undefined => warn(isUnheard ? [`${provider}/${model}`] : [])
+}
+
 /** A turn that begins with a warning. */
 export const warned = <E, R>(
   warning: TurnPart | undefined,

@@ -377,7 +377,7 @@ describe("OpenAiChatModel", () => {
       assert.notInclude(again, "AAAA")
       const asked = yield* ask(model, request(hi))
       assert.strictEqual(asked.error?.reason._tag, "Unsupported")
-      assert.include(asked.error?.message, "the MCP server deep wiki asks for an approval")
+      assert.include(asked.error?.message, "mcpApproval")
     })
   )
 

@@ -3,7 +3,7 @@
  */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { targetOf } from "../../../support/jsonSchema.ts"
-import { adaptSchema, type SchemaRules } from "../jsonSchema.ts"
+import { adaptParameters, adaptSchema, type SchemaRules } from "../jsonSchema.ts"
 import { wellFormedObject } from "../wellFormed.ts"
 
 /** Keywords that Claude's constrained output enforces. */
@@ -37,6 +37,12 @@ const isRecursive = (root: JsonObject): boolean => {
   }
   const { $defs: _definitions, ...used } = root
   return visit(used)
+}
+
+/** The parameters of a tool as the API can hold a model to them; `undefined` where it can't. */
+export const strictSchema = (schema: JsonObject): JsonObject | undefined => {
+  const adapted = adaptParameters(schema, rules)
+  return adapted === undefined || isRecursive(adapted.schema) ? undefined : adapted.schema
 }
 
 const make = (given: JsonObject): OutputRequest => {

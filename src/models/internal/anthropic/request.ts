@@ -14,7 +14,7 @@ import { withBreakpoints } from "./cache.ts"
 import { dialect } from "./content.ts"
 import { makeHistoryEncoder } from "./history.ts"
 import type { Profile } from "./models.ts"
-import { makeOutputRequests, type OutputRequest } from "./output.ts"
+import { makeOutputRequests, type OutputRequest, strictSchema } from "./output.ts"
 import { overlay } from "./parameters.ts"
 import { cacheTtl, type Settings } from "./settings.ts"
 import type { Body, Message, Part, Prompt, TextPart, Thinking, Tool, ToolChoice } from "./wire.ts"
@@ -95,11 +95,20 @@ const canThink = (thinking: Thinking | undefined, messages: ReadonlyArray<Messag
   return first === "thinking" || first === "redacted_thinking" || !said.some(({ type }) => type === "tool_use")
 }
 
-const toolOf = (tool: ToolDefinition, names: ToolNames): Tool => ({
-  name: names.wire(tool.name),
-  description: wellFormed(tool.description),
-  input_schema: toolSchema(tool.parameters, "anthropic")
-})
+const toolOf = (tool: ToolDefinition, names: ToolNames, isStrict: boolean): Tool => {
+  const schema = toolSchema(tool.parameters, "anthropic")
+  const strict = isStrict ? strictSchema(schema) : undefined
+  return {
+    name: names.wire(tool.name),
+    description: wellFormed(tool.description),
+    input_schema: strict ?? schema,
+    ...(strict === undefined ? {} : { strict: true })
+  }
+}
+
+/** The choice that lets the model ask for one tool at a time. */
+const oneByOne = (choice: ToolChoice | undefined): ToolChoice =>
+  choice?.type === "none" ? choice : { ...(choice ?? { type: "auto" }), disable_parallel_tool_use: true }
 
 /**
  * The container of a turn that goes on: what runs in it called a tool, and waits for the result.
@@ -173,15 +182,18 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
   const ttl = cacheTtl(encoding.settings)
   let offered: ReadonlyArray<ToolDefinition> = []
   let names = makeToolNames([], nameLength)
+  let written: ReadonlyArray<Tool> = []
+  const isStrict = encoding.settings.strictTools === true && encoding.profile.structuredOutput === "native"
 
   return (request) => {
     const { damaged, system: folded, turns } = normalize(request.messages)
     if (request.tools.length > 0 && request.tools !== offered) {
       offered = request.tools
       names = makeToolNames(offered, nameLength)
+      written = offered.map((tool) => toolOf(tool, names, isStrict))
     }
-    const tools =
-      request.tools.length > 0 || turns.some((turn) => turn.role === "ai" && turn.calls.length > 0) ? offered : []
+    const isUsed = request.tools.length > 0 || turns.some((turn) => turn.role === "ai" && turn.calls.length > 0)
+    const [tools, own] = isUsed ? [offered, written] : [[], []]
     const hints = ttl === undefined ? [] : request.cacheHints
     const { messages, places } = encodeHistory(turns, names, new Set(hints))
     // A level may stand among the raw parameters, where anything else of that name is the API's own.
@@ -191,7 +203,9 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
       undefined
     )
     const settings = level === undefined ? encoding.settings : { ...encoding.settings, thinking: level }
-    const parameters = withThinking(raw, () => ({}))
+    const parameters = withThinking(raw, () => ({})).map(({ parallelToolCalls: _, ...layer }) => layer)
+    const parallel = raw.findLast((layer) => layer["parallelToolCalls"] !== undefined)?.["parallelToolCalls"]
+    const isParallel = (parallel ?? settings.parallelToolCalls) !== false
     const wished = thinkingOf({ ...encoding, settings })
     const thinking = canThink(wished.thinking, messages) ? wished.thinking : undefined
     const { choice, plea } = choiceOf(encoding, request, thinking, tools, names)
@@ -199,13 +213,13 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
     const system = [request.systemPrompt, ...folded, output?.plea ?? ""]
       .filter((text) => text.trim() !== "")
       .map((text): TextPart => ({ type: "text", text: wellFormed(text) }))
-    const wire = [...(settings.serverTools ?? []), ...tools.map((tool) => toolOf(tool, names))]
+    const wire = [...(settings.serverTools ?? []), ...own]
     const prompt: Prompt = defined({
       model,
       system: system.length === 0 ? undefined : system,
       messages,
       tools: wire.length === 0 ? undefined : wire,
-      tool_choice: wire.length === 0 ? undefined : choice,
+      tool_choice: wire.length === 0 ? undefined : isParallel || own.length === 0 ? choice : oneByOne(choice),
       thinking,
       output_config: outputConfig(wished.effort, output)
     })

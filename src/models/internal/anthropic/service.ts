@@ -6,7 +6,7 @@ import type { Service } from "../../../core/ChatModel.ts"
 import type { Overrides } from "../overrides.ts"
 import { pricing } from "./models.ts"
 import type { Encoding } from "./request.ts"
-import { makeSession, type Send } from "./session.ts"
+import { makeSession, type Send, type Setup } from "./session.ts"
 import { cacheTtl } from "./settings.ts"
 
 /**
@@ -21,10 +21,20 @@ export interface Platform {
   readonly secrets: ReadonlyArray<string>
   readonly idle: number
   readonly priceFactor: number
+  readonly accessToken?: Setup["accessToken"]
 }
 
 /** Makes the service. */
-export const makeService = ({ encoding, idle, overrides, priceFactor, provider, secrets, send }: Platform): Service => {
+export const makeService = ({
+  accessToken,
+  encoding,
+  idle,
+  overrides,
+  priceFactor,
+  provider,
+  secrets,
+  send
+}: Platform): Service => {
   const { model, profile, settings } = encoding
   const own = overrides.prices === undefined ? pricing(profile, cacheTtl(settings) ?? "5m", priceFactor) : undefined
   const priced = own?.cost ?? ((usage) => usage)
@@ -35,6 +45,6 @@ export const makeService = ({ encoding, idle, overrides, priceFactor, provider, 
     contextWindowTokens: overrides.contextWindowTokens ?? profile.contextWindowTokens,
     structuredOutput: overrides.structuredOutput ?? profile.structuredOutput,
     prices: overrides.prices ?? own?.prices,
-    makeSession: Effect.sync(() => makeSession({ provider, encoding, send, secrets, idle, priced }))
+    makeSession: Effect.sync(() => makeSession({ provider, encoding, send, secrets, idle, priced, accessToken }))
   }
 }

@@ -2,6 +2,7 @@
  * One run's line to a Claude model, over whatever transport.
  */
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { fromAsyncIterable, type ModelRequest, type ModelSession, type TurnPart } from "../../../core/ChatModel.ts"
@@ -21,7 +22,12 @@ import { makeEncoder, type Encoding } from "./request.ts"
 import type { Body } from "./wire.ts"
 
 /** Sends a request and gives the events of the answer, parsed as JSON and not checked. */
-export type Send = (body: Body, betas: ReadonlyArray<string>, signal: AbortSignal) => Promise<AsyncIterable<unknown>>
+export type Send = (
+  body: Body,
+  betas: ReadonlyArray<string>,
+  signal: AbortSignal,
+  token?: string
+) => Promise<AsyncIterable<unknown>>
 
 /** The parts of a session. `secrets` must not be in any error; `idle` is how long to wait for
  * an event (milliseconds); `priced` puts a price on usage. */
@@ -32,6 +38,8 @@ export interface Setup {
   readonly secrets: ReadonlyArray<string>
   readonly idle: number
   readonly priced: (usage: Usage) => Usage
+  /** The token of a request, where each has one. */
+  readonly accessToken?: Effect.Effect<Redacted.Redacted, ModelError> | undefined
 }
 
 /** Time that is given to the end of the HTTP response behind the end of the answer, so that the connection is kept. */
@@ -110,7 +118,7 @@ const dropMovedThinking = (body: Body): Body => {
 }
 
 /** Opens a session. */
-export const makeSession = ({ encoding, idle, priced, provider, secrets, send }: Setup): ModelSession => {
+export const makeSession = ({ accessToken, encoding, idle, priced, provider, secrets, send }: Setup): ModelSession => {
   const encode = makeEncoder(encoding)
   const known = new Set<string>()
   const warn = makeSchemaWarner({ provider, model: encoding.model })
@@ -122,14 +130,17 @@ export const makeSession = ({ encoding, idle, priced, provider, secrets, send }:
     const encoded = encode(request)
     if (Result.isFailure(encoded)) return yield* reservedParameter(provider, encoding.model, encoded.failure)
     const { betas, body, damaged, names, removed } = encoded.success
+    const token = accessToken === undefined ? undefined : Redacted.value(yield* accessToken)
     const origin: Origin = {
       provider,
       model: encoding.model,
-      secrets,
+      secrets: token === undefined ? secrets : [...secrets, token],
       said: () => saidIn(request)
     }
     const attempt = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
-      dropping ? send(dropMovedThinking(body), [...betas, bindingBeta], signal) : send(body, betas, signal)
+      dropping
+        ? send(dropMovedThinking(body), [...betas, bindingBeta], signal, token)
+        : send(body, betas, signal, token)
     const open = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
       attempt(signal).catch((cause: unknown) => {
         if (dropping || !isMovedThinking(cause)) return Promise.reject(cause)

@@ -23,6 +23,9 @@ export type Thinking =
  * - `effort`: how much work goes into an answer
  * - `cache`: where prompts are cached and for how long; on by default, for five minutes
  * - `serverTools`: tools that Anthropic runs itself (web search …), as its API describes them
+ * - `parallelToolCalls`: whether the model may ask for several tools in one turn; it may, unless this is false
+ * - `strictTools`: whether arguments are held to the schemas of their tools, as far as the API takes them (models from
+ *   4.5 on)
  * - `metadata.userId`: an opaque id of the end user
  * - `parameters`: fields of a request that have no option here, by the API's names. Those of a single request win over
  *   all of these; a `null` there takes one out
@@ -37,6 +40,8 @@ export interface Settings {
   readonly showThinking?: boolean | undefined
   readonly effort?: "low" | "medium" | "high" | "xhigh" | "max" | undefined
   readonly cache?: "off" | { readonly ttl: "5m" | "1h" } | undefined
+  readonly parallelToolCalls?: boolean | undefined
+  readonly strictTools?: boolean | undefined
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
   readonly metadata?: { readonly userId: string } | undefined
   readonly parameters?: JsonObject | undefined

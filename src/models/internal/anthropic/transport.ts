@@ -6,6 +6,7 @@ import * as Redacted from "effect/Redacted"
 import type { ModelError } from "../../../core/ModelError.ts"
 import type { Origin } from "../errors.ts"
 import { loadPeer } from "../peer.ts"
+import type { Vertex } from "../vertex.ts"
 import { betaHeader, clientOptions, type Connection } from "./connection.ts"
 import { requestError } from "./failure.ts"
 import type { Send } from "./session.ts"
@@ -13,7 +14,12 @@ import type { Prompt } from "./wire.ts"
 
 export interface Transport {
   readonly send: Send
-  readonly countTokens: (prompt: Prompt, betas: ReadonlyArray<string>, signal: AbortSignal) => Promise<unknown>
+  readonly countTokens: (
+    prompt: Prompt,
+    betas: ReadonlyArray<string>,
+    signal: AbortSignal,
+    token?: string
+  ) => Promise<unknown>
 }
 
 const sampling = ["temperature", "top_p", "top_k"]
@@ -24,21 +30,64 @@ const samplingVersion = "2023-06-01"
 const versionHeader = (body: Prompt): Record<string, string> =>
   sampling.some((name) => name in body) ? { "anthropic-version": samplingVersion } : {}
 
+const vertexVersion = "vertex-2023-10-16"
+
+const locationOf = ({ location = "global" }: Pick<Vertex, "location">): string => encodeURIComponent(location)
+
+/** The address of Vertex AI: those of `us` and `eu` have a form of their own. */
+const vertexRoot = (vertex: Pick<Vertex, "location">, baseURL: string | undefined): string => {
+  if (baseURL !== undefined) return baseURL
+  const location = locationOf(vertex)
+  if (location === "global") return "https://aiplatform.googleapis.com/v1"
+  return location === "us" || location === "eu"
+    ? `https://aiplatform.${location}.rep.googleapis.com/v1`
+    : `https://${location}-aiplatform.googleapis.com/v1`
+}
+
 /** Loads the SDK and makes a client. */
 export const make = Effect.fnUntraced(function* (
-  connection: Connection & { readonly apiKey?: Redacted.Redacted | undefined },
+  connection: Connection & {
+    readonly apiKey?: Redacted.Redacted | undefined
+    readonly vertex?: Pick<Vertex, "project" | "location"> | undefined
+  },
   origin: Origin
 ): Effect.fn.Return<Transport, ModelError> {
   const { Anthropic } = yield* loadPeer(origin, "@anthropic-ai/sdk", () => import("@anthropic-ai/sdk"))
-  const { apiKey } = connection
+  const { apiKey, vertex } = connection
   const client = yield* Effect.try({
     try: () =>
       new Anthropic({
         ...clientOptions(connection, origin),
-        apiKey: apiKey === undefined ? undefined : Redacted.value(apiKey)
+        ...(vertex === undefined
+          ? { apiKey: apiKey === undefined ? undefined : Redacted.value(apiKey) }
+          : // Each request has a token of its own.
+            { apiKey: null, authToken: null, baseURL: vertexRoot(vertex, connection.baseURL) })
       }),
     catch: (cause) => requestError(origin, cause)
   })
+  if (vertex !== undefined) {
+    const at = (model: string) =>
+      `/projects/${encodeURIComponent(vertex.project)}/locations/${locationOf(vertex)}/publishers/anthropic/models/${encodeURIComponent(model)}`
+    const headersOf = (betas: ReadonlyArray<string>, token: string | undefined): Record<string, string> => ({
+      ...betaHeader(connection, betas),
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` })
+    })
+    return {
+      send: async ({ model, ...body }, betas, signal, token) =>
+        client.post<AsyncIterable<unknown>>(`${at(model)}:streamRawPredict`, {
+          body: { anthropic_version: vertexVersion, ...body },
+          signal,
+          stream: true,
+          headers: headersOf(betas, token)
+        }),
+      countTokens: async (prompt, betas, signal, token) =>
+        client.post<unknown>(`${at("count-tokens")}:rawPredict`, {
+          body: { anthropic_version: vertexVersion, ...prompt },
+          signal,
+          headers: headersOf(betas, token)
+        })
+    }
+  }
   return {
     // `messages.create` warns on the console about models and thinking, and knows no sampling parameters any more.
     send: async (body, betas, signal) =>

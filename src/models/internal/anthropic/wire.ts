@@ -98,13 +98,18 @@ export interface Tool extends Cacheable {
   readonly name: string
   readonly description: string
   readonly input_schema: JsonObject
+  readonly strict?: true
+}
+
+interface OneByOne {
+  readonly disable_parallel_tool_use?: true
 }
 
 export type ToolChoice =
-  | { readonly type: "auto" }
+  | ({ readonly type: "auto" } & OneByOne)
   | { readonly type: "none" }
-  | { readonly type: "any" }
-  | { readonly type: "tool"; readonly name: string }
+  | ({ readonly type: "any" } & OneByOne)
+  | ({ readonly type: "tool"; readonly name: string } & OneByOne)
 
 export type Thinking = (
   | { readonly type: "enabled"; readonly budget_tokens: number; readonly display?: "summarized" | "omitted" }

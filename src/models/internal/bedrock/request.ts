@@ -14,7 +14,7 @@ import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Tur
 import { overlay, type WireNames } from "../openai/parameters.ts"
 import { merge, stringOf } from "../read.ts"
 import { textOfFile } from "../textFile.ts"
-import { budgetOf, type Effort, effortOf, type ThinkingLevel, withThinking } from "../thinking.ts"
+import { budgetOf, type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../thinking.ts"
 import { makeToolNames, type ToolNames } from "../toolNames.ts"
 import { toolSchema } from "../toolSchema.ts"
 import { wellFormed, wellFormedObject } from "../wellFormed.ts"
@@ -37,6 +37,8 @@ export interface Written {
   readonly body: Body
   readonly names: ToolNames
   readonly damaged: ReadonlyArray<string>
+  /** True if thinking was asked for, and the model can't be told. */
+  readonly unheard: boolean
 }
 
 /** The key of `providerData` under which what these models want back is. */
@@ -277,6 +279,7 @@ export const makeWriter = (settings: Settings) => {
   const { cache, family, model, serverTools } = settings
   const normalize = makeNormalizer(dialectOf(family))
   const write = rememberTurns(makeTurnWriter(settings))
+  const thinking = (level: ThinkingLevel): JsonObject => thinkingOf(settings, level)
   const caches = cache !== "off" && family.caches !== "none"
   let offered: ReadonlyArray<ToolDefinition> = []
   let names = makeToolNames([], nameLength)
@@ -299,7 +302,8 @@ export const makeWriter = (settings: Settings) => {
     const prompt = [request.systemPrompt, ...system].flatMap((text): ReadonlyArray<Part> =>
       text.trim() === "" ? [] : [{ text: wellFormed(text) }]
     )
-    const told = withThinking([...settings.parameters, request.parameters], (level) => thinkingOf(settings, level))
+    const layers = [...settings.parameters, request.parameters]
+    const told = withThinking(layers, thinking)
     const asked: JsonObject =
       request.outputSchema === undefined
         ? {}
@@ -315,8 +319,8 @@ export const makeWriter = (settings: Settings) => {
           }
     return Result.map(overlay([...told.map(sorted), asked], wireNames, reserved), (parameters) => {
       const extra = parameters["additionalModelRequestFields"]
-      const thinking = isObject(extra) ? extra["thinking"] : undefined
-      const isThinking = isObject(thinking) && thinking["type"] === "enabled"
+      const thought = isObject(extra) ? extra["thinking"] : undefined
+      const isThinking = isObject(thought) && thought["type"] === "enabled"
       const { choice, plea } = own.length === 0 ? {} : choiceOf(request, names, family, isThinking)
       if (caches) pointed(messages, settings)
       if (plea !== undefined) withPlea(messages, plea)
@@ -334,7 +338,7 @@ export const makeWriter = (settings: Settings) => {
               }
             })
       }
-      return { body, names, damaged }
+      return { body, names, damaged, unheard: isUnheard(layers, thinking) }
     })
   }
 }

@@ -15,14 +15,7 @@ import { failureOf } from "../openai/failure.ts"
 import { patiently } from "../patience.ts"
 import { objectOf, objectsOf, parse, stringOf } from "../read.ts"
 import { textsOf } from "../secrets.ts"
-
-/** A project of Google Cloud. `accessToken` is asked for each request: tokens live for an hour. */
-export interface Vertex {
-  readonly project: string
-  /** A region, or `global` (the default). */
-  readonly location?: string | undefined
-  readonly accessToken: Effect.Effect<Redacted.Redacted, ModelError>
-}
+import type { Vertex } from "../vertex.ts"
 
 /** Settings of the connection. */
 export interface Connection {

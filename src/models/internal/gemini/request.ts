@@ -12,7 +12,7 @@ import { overlay, type WireNames } from "../openai/parameters.ts"
 import { makeOutputFormat, makeToolbox } from "../openai/schemas.ts"
 import { stringOf } from "../read.ts"
 import { textOfFile } from "../textFile.ts"
-import { budgetOf, type Effort, effortOf, type ThinkingLevel, withThinking } from "../thinking.ts"
+import { budgetOf, type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../thinking.ts"
 import type { ToolNames } from "../toolNames.ts"
 import { wellFormed } from "../wellFormed.ts"
 
@@ -31,6 +31,8 @@ export interface Written {
   readonly restore: ((answer: Json) => Json) | undefined
   readonly lost: ReadonlyArray<string>
   readonly damaged: ReadonlyArray<string>
+  /** True if thinking was asked for, and the model can't be told. */
+  readonly unheard: boolean
 }
 
 /** The key of `providerData` under which what Gemini wants back is: the same on Vertex AI. */
@@ -152,6 +154,7 @@ const wireNames: WireNames = {
 const reserved = new Set(["model", "contents", "systemInstruction", "tools"])
 
 const thinkingOf = ({ efforts, model }: Settings, level: ThinkingLevel): JsonObject => {
+  if (efforts?.length === 0) return {}
   const own = isBefore3(model)
     ? { thinkingBudget: budgetOf(level) }
     : { thinkingLevel: effortOf(level, efforts ?? ["low", "medium", "high"]) ?? "low" }
@@ -177,6 +180,7 @@ export const makeWriter = (settings: Settings) => {
   const toolbox = makeToolbox("openai")
   const outputFormat = makeOutputFormat()
   const write = rememberTurns((turn, names: ToolNames) => contentsOf(turn, names, model))
+  const thinking = (level: ThinkingLevel): JsonObject => thinkingOf(settings, level)
   const thinks = efforts?.length === 0 ? {} : { generationConfig: { thinkingConfig: { includeThoughts: true } } }
 
   return (request: ModelRequest): Result.Result<Written, string> => {
@@ -196,7 +200,8 @@ export const makeWriter = (settings: Settings) => {
       ...(declared.length === 0 ? [] : [{ functionDeclarations: declared }]),
       ...(request.purpose === "turn" ? serverTools : [])
     ]
-    const told = withThinking([...settings.parameters, request.parameters], (level) => thinkingOf(settings, level))
+    const layers = [...settings.parameters, request.parameters]
+    const told = withThinking(layers, thinking)
     const config = declared.length === 0 ? {} : configOf(request, names)
     const text = [wellFormed(request.systemPrompt), ...system].filter((part) => part !== "").join("\n\n")
     return Result.map(overlay([thinks, ...told, asked, config], wireNames, reserved), (parameters) => ({
@@ -209,7 +214,8 @@ export const makeWriter = (settings: Settings) => {
       names,
       restore,
       lost,
-      damaged
+      damaged,
+      unheard: isUnheard(layers, thinking)
     }))
   }
 }

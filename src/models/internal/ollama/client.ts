@@ -1,7 +1,7 @@
 /**
  * The two requests that a model makes of an Ollama server: what a model can, and a turn as lines of JSON.
  */
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -41,10 +41,19 @@ const home = "http://localhost:11434"
 /** Time in which a server says what a model can: it looks into a file. */
 const patience = "5 seconds"
 
-/** An address as people write it: with the version of the API that others speak, without a scheme. */
-const rootOf = (baseURL: string): URL | null => {
+/**
+ * An address as people write it: with the version of the API that others speak, without a scheme. `undefined` where it
+ * is none.
+ */
+export const addressOf = (baseURL: string = home): string | undefined => {
   const address = /^https?:\/\//i.test(baseURL) ? baseURL : `http://${baseURL}`
-  return URL.parse(address.replace(/\/+$/, "").replace(/\/(?:v1|api)$/, ""))
+  return URL.parse(address.replace(/\/+$/, "").replace(/\/(?:v1|api)$/, ""))?.href.replace(/\/$/, "")
+}
+
+/** The time that a model stays in memory, in the API's seconds: less than none is for ever. */
+export const secondsOf = (keepAlive: Duration.Input): number => {
+  const seconds = Duration.toSeconds(keepAlive)
+  return Number.isFinite(seconds) ? Math.round(seconds) : -1
 }
 
 /** The lines of a body. A line may be as long as it likes: only what is new is searched. */
@@ -77,7 +86,8 @@ const shownOf = (text: string): Shown => {
   }
 }
 
-const messageOf = (text: string): string => {
+/** What the server says of a failure. */
+export const messageOf = (text: string): string => {
   const parsed = parse(text)
   const error = Result.isSuccess(parsed) ? objectOf(parsed.success)?.["error"] : undefined
   return stringOf(error) ?? stringOf(objectOf(error)?.["message"]) ?? (text.trimStart().startsWith("<") ? "" : text)
@@ -88,9 +98,9 @@ export const makeClient = Effect.fnUntraced(function* (
   connection: Connection,
   { model, provider }: Pick<Origin, "provider" | "model">
 ): Effect.fn.Return<Client, ModelError> {
-  const { apiKey, baseURL = home, timeout } = connection
-  const root = rootOf(baseURL)
-  if (root === null) {
+  const { apiKey, baseURL, timeout } = connection
+  const root = addressOf(baseURL)
+  if (root === undefined) {
     return yield* new ModelError({
       provider,
       model,
@@ -109,7 +119,7 @@ export const makeClient = Effect.fnUntraced(function* (
   const origin: Origin = { provider, model, secrets }
   const fetch = guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout })
   const post = (path: string, body: object, signal: AbortSignal): Promise<Response> =>
-    fetch(`${root.href.replace(/\/$/, "")}/api/${path}`, {
+    fetch(`${root}/api/${path}`, {
       method: "POST",
       headers,
       body: JSON.stringify(body),

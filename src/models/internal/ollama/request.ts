@@ -11,7 +11,7 @@ import { overlay } from "../openai/parameters.ts"
 import { makeToolbox } from "../openai/schemas.ts"
 import { merge } from "../read.ts"
 import { textOfFile } from "../textFile.ts"
-import { budgetOf, effortOf, type ThinkingLevel, withThinking } from "../thinking.ts"
+import { budgetOf, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../thinking.ts"
 import type { ToolNames } from "../toolNames.ts"
 import { wellFormed, wellFormedObject } from "../wellFormed.ts"
 
@@ -30,6 +30,8 @@ export interface Written {
   readonly names: ToolNames
   readonly forced: string | undefined
   readonly damaged: ReadonlyArray<string>
+  /** True if thinking was asked for, and the model can't be told. */
+  readonly unheard: boolean
 }
 
 const reserved = new Set(["model", "messages", "stream", "tools"])
@@ -148,6 +150,7 @@ const thinkOf = ({ abilities, model }: Settings, level: ThinkingLevel): JsonObje
 export const makeWriter = (settings: Settings) => {
   const normalize = makeNormalizer(dialectOf(settings.provider))
   const toolbox = makeToolbox("openai")
+  const think = (level: ThinkingLevel): JsonObject => thinkOf(settings, level)
   const write = rememberTurns((turn, toolNames: ToolNames) => messagesOf(turn, settings, toolNames))
 
   return (request: ModelRequest): Result.Result<Written, string> => {
@@ -166,7 +169,8 @@ export const makeWriter = (settings: Settings) => {
       conversation.push({ role: "user", content: `Give the arguments of ${toolNames.wire(forced.name)} now, as JSON.` })
     }
     const format = forced?.parameters ?? (tools.length === 0 ? request.outputSchema : undefined)
-    const told = withThinking([...settings.parameters, request.parameters], (level) => thinkOf(settings, level))
+    const layers = [...settings.parameters, request.parameters]
+    const told = withThinking(layers, think)
     const base: JsonObject = { options: { num_ctx: settings.window }, truncate: false, shift: false }
     const asked: JsonObject = format === undefined ? {} : { format: wellFormedObject(format) }
     return Result.map(overlay([base, ...told.map(sorted), asked], {}, reserved), (parameters) => ({
@@ -179,7 +183,8 @@ export const makeWriter = (settings: Settings) => {
       },
       names: toolNames,
       forced: forced === undefined ? undefined : toolNames.wire(forced.name),
-      damaged
+      damaged,
+      unheard: isUnheard(layers, think)
     }))
   }
 }

@@ -9,7 +9,7 @@ import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { decodeTurn } from "../decodeTurn.ts"
 import { reservedParameter } from "../errors.ts"
 import { makeMediaWarner } from "../media.ts"
-import { makeWarner, warned } from "../warned.ts"
+import { makeThinkingWarner, makeWarner, warned } from "../warned.ts"
 import type { Client } from "./client.ts"
 import { makeDecoder } from "./decode.ts"
 import { makeWriter, type Settings } from "./request.ts"
@@ -19,6 +19,7 @@ export const makeSessions = (client: Client, settings: Settings): Effect.Effect<
   const { abilities, model, provider } = settings
   const unknown = new Set<string>()
   const warnOfMedia = makeMediaWarner()
+  const warnOfThinking = makeThinkingWarner({ provider, model })
   const warnOfTools = makeWarner("tools", (name) => `${name} can't call tools: its server says so`)
 
   return Effect.sync(() => {
@@ -27,11 +28,12 @@ export const makeSessions = (client: Client, settings: Settings): Effect.Effect<
       const makeId = yield* IdGenerator
       const written = write(request)
       if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
-      const { body, damaged, forced, names } = written.success
+      const { body, damaged, forced, names, unheard } = written.success
       const context = { origin: client.originOf(body), names, forced, makeId }
       const turn = decodeTurn(client.chat(body), () => makeDecoder(context), unknown)
       const isUnable = abilities !== undefined && !abilities.has("tools") && "tools" in body
-      return warned(warnOfTools(isUnable ? [`${provider}/${model}`] : []), warned(warnOfMedia(damaged), turn))
+      const parts = warned(warnOfThinking(unheard), warned(warnOfMedia(damaged), turn))
+      return warned(warnOfTools(isUnable ? [`${provider}/${model}`] : []), parts)
     })
     return { nextTurn: (request) => Stream.unwrap(turn(request)) }
   })

@@ -20,7 +20,7 @@ import { type AiTurn, type AnsweredCall, makeNormalizer, mergeTurns, rememberTur
 import { listOf, objectOf, stringOf } from "../read.ts"
 import type { Ways } from "../servers/Server.ts"
 import { textOfFile } from "../textFile.ts"
-import { type Effort, withThinking } from "../thinking.ts"
+import { type Effort, isUnheard, type ThinkingLevel, withThinking } from "../thinking.ts"
 import type { ToolNames } from "../toolNames.ts"
 import { wellFormed } from "../wellFormed.ts"
 import { inContent } from "./chatDecode.ts"
@@ -39,6 +39,8 @@ export interface ChatSettings {
   readonly ways: Ways
   /** The efforts that the model takes, where they are known. */
   readonly efforts: ReadonlyArray<Effort> | undefined
+  /** Holds arguments to the schemas of their tools, where those can be. */
+  readonly strictTools?: boolean | undefined
 }
 
 const reserved = new Set(["model", "messages", "stream", "tools", "tool_choice", "n"])
@@ -209,7 +211,7 @@ const filler: AiTurn = {
 export const makeChatWriter = (settings: ChatSettings) => {
   const { efforts, ways } = settings
   const normalize = makeNormalizer(dialectOf(settings))
-  const toolbox = makeToolbox(ways.schemas)
+  const toolbox = makeToolbox(ways.schemas, settings.strictTools)
   const outputFormat = makeOutputFormat()
   const wireNames: WireNames = {
     ...commonNames,
@@ -217,9 +219,10 @@ export const makeChatWriter = (settings: ChatSettings) => {
     reasoningEffort: "reasoning_effort"
   }
   const write = rememberTurns((turn, names: ToolNames) => messagesOf(turn, settings, names))
+  const thinking = (level: ThinkingLevel): JsonObject => thinkingFields(ways.thinking, level, efforts)
 
   return (request: ModelRequest): Result.Result<Written<ChatCompletionCreateParamsStreaming>, string> => {
-    const { definitions, names } = toolbox(request.tools)
+    const { definitions, names, restoreCall } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)
     const spoken = mergeTurns(turns.filter(isSaid))
     const conversation = (ways.humanAfterTools ? spoken : answeredFirst(spoken)).flatMap((turn) => write(turn, names))
@@ -230,9 +233,8 @@ export const makeChatWriter = (settings: ChatSettings) => {
     const { format, lost, restore } = outputFormat(request.outputSchema)
     const asked = format === undefined ? [] : [{ response_format: { type: "json_schema", json_schema: { ...format } } }]
     const usage = ways.streamOptions ? [{ stream_options: { include_usage: true } }] : []
-    const told = withThinking([...settings.parameters, ...asked, request.parameters], (level) =>
-      thinkingFields(ways.thinking, level, efforts)
-    )
+    const layers = [...settings.parameters, ...asked, request.parameters]
+    const told = withThinking(layers, thinking)
     return Result.map(overlay([...usage, ...told], wireNames, reserved), (parameters) => {
       const tools = definitions.map((definition): ChatCompletionFunctionTool => ({
         type: "function",
@@ -244,7 +246,7 @@ export const makeChatWriter = (settings: ChatSettings) => {
         ...(tools.length === 0 ? {} : { tools, ...(plea === undefined ? choice(request, names) : {}) }),
         stream: true as const
       })
-      return { body, names, restore, lost, damaged }
+      return { body, names, restore, restoreCall, lost, damaged, unheard: isUnheard(layers, thinking) }
     })
   }
 }

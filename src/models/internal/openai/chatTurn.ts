@@ -106,7 +106,10 @@ const distinct = (calls: ReadonlyArray<CallSlot>): ReadonlyArray<CallSlot> => {
 }
 
 /** The message of a turn that ended in good order. */
-export const turnOf = (turn: ChatTurn, { makeId, names, origin, restore }: DecodeContext): Message.AiMessage => {
+export const turnOf = (
+  turn: ChatTurn,
+  { makeId, names, origin, restore, restoreCall }: DecodeContext
+): Message.AiMessage => {
   const own = (data: JsonObject) => ({ [origin.provider]: data })
   const stopReason = stopReasonOf(turn)
   let details = turn.details
@@ -134,7 +137,8 @@ export const turnOf = (turn: ChatTurn, { makeId, names, origin, restore }: Decod
       raw,
       cut: stopReason === "length" && index === last,
       providerData: extra === undefined ? undefined : own({ extra })
-    }))
+    })),
+    restoreCall
   )
   return Message.ai(restored([...sealed, ...content], stopReason, restore), {
     id: makeId(),

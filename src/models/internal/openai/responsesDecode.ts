@@ -3,12 +3,12 @@
  */
 import type { JsonObject } from "../../../core/Json.ts"
 import { ModelError } from "../../../core/ModelError.ts"
-import { oneLine } from "../../../support/untrusted.ts"
 import type { Sink, TurnDecoder } from "../decodeTurn.ts"
 import { badResponse, type Origin, providerError } from "../errors.ts"
 import { isTooDeep, tooDeep } from "../nesting.ts"
 import { objectOf, objectsOf, placeOf, stringOf } from "../read.ts"
 import { failureOf } from "./failure.ts"
+import { toolFor } from "./hosted.ts"
 import { makeSlots, type Slot } from "./responsesSlots.ts"
 import { type DecodeContext, parting, reasoningKey, reasoningText, turnOf } from "./responsesTurn.ts"
 
@@ -18,7 +18,7 @@ const silent =
 
 /** Makes the decoder of one turn. */
 export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknown> => {
-  const { names, origin } = context
+  const { hosted, names, origin } = context
   const slots = makeSlots()
   let done = false
 
@@ -27,9 +27,15 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
   /** Says that a call begins, once its item is known. */
   const start = (slot: Slot, sink: Sink): void => {
     const type = stringOf(slot.item["type"])
-    if (slot.started || type === undefined || !type.endsWith("_call")) return
-    slot.started = true
+    if (slot.started || type === undefined) return
     const id = callId(slot.item)
+    const own = hosted?.get(type)
+    if (own !== undefined) {
+      slot.started = true
+      return sink.emit({ _tag: "ToolCallStart", id, name: own })
+    }
+    if (!type.endsWith("_call")) return
+    slot.started = true
     if (type === "function_call") {
       sink.emit({ _tag: "ToolCallStart", id, name: names.own(stringOf(slot.item["name"]) ?? "") })
     } else sink.emit({ _tag: "ToolCallStart", id, name: type.replace(/_call$/, ""), providerExecuted: true })
@@ -91,6 +97,12 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     sink.emit({ _tag: "ToolCallDelta", id: callId(slot.item), delta })
   }
 
+  /** What the client is asked for, and the agent has no tool for, nobody can do: no gate would be passed. */
+  const unasked = (type: string): ModelError | undefined => {
+    const isAsked = hosted?.has(type) === true || type === "mcp_approval_request"
+    return isAsked && hosted?.get(type) === undefined ? waitsInVain(origin, type) : undefined
+  }
+
   const finish = (response: JsonObject, sink: Sink): void => {
     done = true
     // The last word: Azure gives the encrypted reasoning only here, some servers give items only here.
@@ -112,7 +124,7 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
         const slot = slots.of(it)
         slots.learn(slot, objectOf(it["item"]) ?? {})
         start(slot, sink)
-        return slot.item["type"] === "mcp_approval_request" ? asksForApproval(origin, slot.item) : undefined
+        return unasked(stringOf(slot.item["type"]) ?? "")
       }
       case "response.output_text.delta":
       case "response.refusal.delta":
@@ -158,13 +170,12 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
   }
 }
 
-/** Nobody can be asked about a call that OpenAI would make: it passes no gate. */
-const asksForApproval = ({ model, provider }: Origin, item: JsonObject): ModelError =>
+const waitsInVain = ({ model, provider }: Origin, type: string): ModelError =>
   new ModelError({
     provider,
     model,
     reason: { _tag: "Unsupported" },
-    detail: `the MCP server ${oneLine(stringOf(item["server_label"]) ?? "")} asks for an approval: set its require_approval to "never", or give its tools to the agent, whose gates ask`
+    detail: `a tool of OpenAI's waits for the client (${type}), and nobody answers it: give the agent a tool named ${toolFor(type)}${type === "mcp_approval_request" ? ' (OpenAiChatModel.mcpApproval), or set require_approval of the server to "never"' : ""}`
   })
 
 const failed = (origin: Origin, error: unknown): ModelError =>

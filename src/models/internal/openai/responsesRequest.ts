@@ -14,9 +14,10 @@ import type { JsonObject } from "../../../core/Json.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../dialect.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../normalize.ts"
 import { listOf, numberOf, objectOf, objectsOf, stringOf } from "../read.ts"
-import { type Effort, effortOf, type ThinkingLevel, withThinking } from "../thinking.ts"
+import { type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../thinking.ts"
 import type { ToolNames } from "../toolNames.ts"
 import { wellFormed } from "../wellFormed.ts"
+import { hostedAnswer, hostedCalls } from "./hosted.ts"
 import { fileName, hasRemoteUrl, imageUrl, isDocument, readsFileId, readsImage } from "./media.ts"
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
 import { parting } from "./responsesTurn.ts"
@@ -32,6 +33,8 @@ export interface ResponsesSettings {
   readonly reasons: boolean
   /** The efforts that the model takes, where they are known. */
   readonly efforts: ReadonlyArray<Effort> | undefined
+  /** Holds arguments to the schemas of their tools, where those can be. */
+  readonly strictTools?: boolean | undefined
   /** Tools that the provider runs itself. */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
 }
@@ -77,7 +80,13 @@ const part = (block: Shown): ResponseInputContent => {
   return { type: "input_file", filename: fileName(block), file_data: imageUrl(source) }
 }
 
-const answer = ({ answer: { content }, id }: AnsweredCall): ResponseInputItem => {
+const answer = (call: AnsweredCall, own: boolean): ResponseInputItem => {
+  const hosted = own ? hostedAnswer(call) : undefined
+  if (hosted !== undefined) return hosted as ResponseInputItem & JsonObject
+  const {
+    answer: { content },
+    id
+  } = call
   const parts = content.map((block): ResponseFunctionCallOutputItem => part(block))
   const [first] = content
   const output = content.length === 1 && first?.type === "text" ? first.text : parts
@@ -109,12 +118,16 @@ const phaseOf = (data: JsonObject | undefined): Phase => {
   return phase === "commentary" || phase === "final_answer" ? { phase } : {}
 }
 
+/** Ids and reasoning are those of one model. */
+const isOwn = (turn: AiTurn, { model }: ResponsesSettings): boolean =>
+  turn.data?.["model"] === model && turn.stopReason !== "interrupted"
+
 /**
  * Writes a turn of the model as the items that it came in, in their order: a reasoning item must stand before the item
  * that it led to. Ids and reasoning are those of one model; another one gets the words and the calls.
  */
 const said = (turn: AiTurn, { settings, stored, toolNames }: Writing): ReadonlyArray<ResponseInputItem> => {
-  const own = turn.data?.["model"] === settings.model && turn.stopReason !== "interrupted"
+  const own = isOwn(turn, settings)
   const placed: Array<Placed> = []
   const place = (data: JsonObject | undefined, item: ResponseInputItem): void => {
     placed.push({ at: (own ? numberOf(data?.["index"]) : undefined) ?? last, item })
@@ -142,6 +155,11 @@ const said = (turn: AiTurn, { settings, stored, toolNames }: Writing): ReadonlyA
   }
   for (const [id, { data, texts }] of messages) place(data, storedMessage(id, texts, phaseOf(data)))
   for (const call of turn.calls) {
+    const hosted = own ? objectOf(call.data?.["hosted"]) : undefined
+    if (hosted !== undefined) {
+      place(call.data, hosted as ResponseInputItem & JsonObject)
+      continue
+    }
     // With its id, a call is refused without the reasoning that led to it.
     const id = own && !forgot ? stringOf(call.data?.["id"]) : undefined
     place(call.data, {
@@ -184,7 +202,7 @@ const itemsOf = (turn: Turn, writing: Writing): ReadonlyArray<ResponseInputItem>
       return [{ role: "user", content: turn.content.map(part) }]
     }
     case "ai":
-      return [...said(turn, writing), ...turn.calls.map(answer)]
+      return [...said(turn, writing), ...turn.calls.map((call) => answer(call, isOwn(turn, writing.settings)))]
   }
 }
 
@@ -200,7 +218,7 @@ const didReason = (turn: Turn, settings: ResponsesSettings): boolean =>
  */
 export const makeResponsesWriter = (settings: ResponsesSettings) => {
   const normalize = makeNormalizer(dialectOf(settings.provider))
-  const toolbox = makeToolbox("openai")
+  const toolbox = makeToolbox("openai", settings.strictTools)
   const outputFormat = makeOutputFormat()
   const writeFor = (stored: boolean) =>
     rememberTurns((turn, toolNames: ToolNames) => itemsOf(turn, { settings, toolNames, stored }))
@@ -212,7 +230,11 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
   }
 
   return (request: ModelRequest): Result.Result<Written<ResponseCreateParamsStreaming>, string> => {
-    const { definitions, names: toolNames } = toolbox(request.tools)
+    const { definitions, names: toolNames, restoreCall } = toolbox(request.tools)
+    const serverTools = request.purpose === turnPurpose ? (settings.serverTools ?? []) : []
+    const hosted = hostedCalls(serverTools, request.tools)
+    // A tool of OpenAI's own stands for the agent's of that name.
+    const replaced = new Set(hosted.values())
     const { damaged, turns } = normalize(request.messages)
     const reasons = settings.reasons || turns.findLast((turn) => didReason(turn, settings)) !== undefined
     const layers = [...settings.parameters, request.parameters]
@@ -224,14 +246,11 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     const text = format === undefined ? [] : [{ text: { format: { type: "json_schema", ...format } } }]
     const told = withThinking([...settings.parameters, ...text, request.parameters], thinking)
     return Result.map(overlay(told, names, reserved), (parameters) => {
-      const own = definitions.map(({ description, name, parameters: schema }): FunctionTool => ({
-        type: "function",
-        name,
-        description,
-        parameters: schema,
-        strict: false
-      }))
-      const tools = [...(request.purpose === turnPurpose ? (settings.serverTools ?? []) : []), ...own]
+      const own = definitions.flatMap(
+        ({ description, name, parameters: schema, strict = false }): Array<FunctionTool> =>
+          replaced.has(name) ? [] : [{ type: "function", name, description, parameters: schema, strict }]
+      )
+      const tools = [...serverTools, ...own]
       const body = Object.assign({}, parameters, {
         ...(reasons && !stored
           ? { include: [...new Set([...listOf(parameters["include"]), "reasoning.encrypted_content"])] }
@@ -243,7 +262,16 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
         stream: true
       })
       // Raw parameters are the caller's own: the API says what is wrong with them.
-      return { body: body as ResponseCreateParamsStreaming, names: toolNames, restore, lost, damaged }
+      return {
+        body: body as ResponseCreateParamsStreaming,
+        names: toolNames,
+        restore,
+        restoreCall,
+        hosted,
+        lost,
+        damaged,
+        unheard: isUnheard(layers, thinking)
+      }
     })
   }
 }

@@ -4,6 +4,7 @@
 import * as Content from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
+import type { ToolCall } from "../../../core/ToolCall.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { defined } from "../../../support/defined.ts"
 import { cited } from "../citations.ts"
@@ -11,6 +12,7 @@ import type { Origin } from "../errors.ts"
 import { countOf, objectOf, objectsOf, stringOf } from "../read.ts"
 import { sortCalls, type StreamedCall } from "../toolCalls.ts"
 import type { ToolNames } from "../toolNames.ts"
+import { hostedArguments, type HostedCalls } from "./hosted.ts"
 import { isReasoning } from "./models.ts"
 import type { Slot } from "./responsesSlots.ts"
 import { restored } from "./restore.ts"
@@ -20,6 +22,8 @@ export interface DecodeContext {
   readonly origin: Origin
   readonly names: ToolNames
   readonly restore: ((answer: Json) => Json) | undefined
+  readonly restoreCall?: ((call: ToolCall) => ToolCall) | undefined
+  readonly hosted?: HostedCalls | undefined
   readonly makeId: () => string
 }
 
@@ -55,7 +59,7 @@ export const reasoningText = (slot: Slot): string => {
 export const turnOf = (
   slots: ReadonlyArray<Slot>,
   response: JsonObject,
-  { makeId, names, origin, restore }: DecodeContext
+  { hosted, makeId, names, origin, restore, restoreCall }: DecodeContext
 ): Message.AiMessage => {
   const own = (data: JsonObject) => ({ providerData: { [origin.provider]: data } })
   const incomplete = stringOf(objectOf(response["incomplete_details"])?.["reason"])
@@ -81,6 +85,14 @@ export const turnOf = (
         raw: raw === "" ? (texts.get(0) ?? "") : raw,
         cut: isCut && item["status"] !== "completed",
         ...own(defined({ ...place, namespace: stringOf(item["namespace"]), caller: objectOf(item["caller"]) }))
+      })
+    } else if (type !== undefined && hosted?.get(type) !== undefined) {
+      calls.push({
+        id: stringOf(item["call_id"]) ?? id ?? makeId(),
+        name: hosted.get(type) ?? "",
+        raw: hostedArguments(type, item),
+        cut: false,
+        ...own(defined({ index, hosted: item }))
       })
     } else if (type === "message" || (type === undefined && texts.size > 0)) {
       const parts = objectsOf(item["content"])
@@ -110,7 +122,7 @@ export const turnOf = (
       content.push({ ...Content.image({ base64: stringOf(item["result"]) ?? "", mimeType }), ...own(place) })
     } else if (type !== undefined) items.push({ index, item })
   }
-  const sorted = sortCalls(calls)
+  const sorted = sortCalls(calls, restoreCall)
   const raw = [status ?? (isCut ? "incomplete" : "completed"), ...(incomplete === undefined ? [] : [incomplete])].join(
     "."
   )

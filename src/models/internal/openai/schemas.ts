@@ -2,12 +2,14 @@
  * Tools and answer schemas as OpenAI's APIs take them, made once and kept while they stay the same.
  */
 import type { ToolDefinition } from "../../../core/ChatModel.ts"
-import type { Json, JsonObject } from "../../../core/Json.ts"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import type { ToolCall } from "../../../core/ToolCall.ts"
 import type { Dialect } from "../../ToolSchema.ts"
-import { adaptSchema, inlineRoot, type SchemaRules } from "../jsonSchema.ts"
+import { adaptParameters, adaptSchema, inlineRoot, type SchemaRules } from "../jsonSchema.ts"
 import { makeToolNames, type ToolNames } from "../toolNames.ts"
 import { toolSchema } from "../toolSchema.ts"
 import { wellFormed, wellFormedObject } from "../wellFormed.ts"
+import type { HostedCalls } from "./hosted.ts"
 
 /** A request that is ready to be sent, and what is needed to read its answer. */
 export interface Written<Body> {
@@ -19,6 +21,12 @@ export interface Written<Body> {
   readonly lost: ReadonlyArray<string>
   /** Images and files that can't be sent. */
   readonly damaged: ReadonlyArray<string>
+  /** Undoes in the arguments of a call what strict mode did to its schema. */
+  readonly restoreCall?: ((call: ToolCall) => ToolCall) | undefined
+  /** Calls of the provider's own tools that wait for the client. */
+  readonly hosted?: HostedCalls | undefined
+  /** True if thinking was asked for, and the model can't be told. */
+  readonly unheard: boolean
 }
 
 /** Keywords that strict mode enforces. */
@@ -73,27 +81,41 @@ export const makeOutputFormat = () => {
 
 const nameLength = 64
 
-interface Toolbox {
+interface Toolbox extends Pick<Written<unknown>, "restoreCall"> {
   readonly names: ToolNames
-  readonly definitions: ReadonlyArray<Pick<ToolDefinition, "name" | "description" | "parameters">>
+  readonly definitions: ReadonlyArray<
+    Pick<ToolDefinition, "name" | "description" | "parameters"> & { readonly strict?: true }
+  >
+}
+
+/** A tool as it is sent: in strict mode where its schema can be, if that is wanted. */
+const written = (tool: ToolDefinition, names: ToolNames, dialect: Dialect, isStrict: boolean) => {
+  const schema = toolSchema(tool.parameters, dialect)
+  const strict = isStrict ? adaptParameters(schema, strictRules) : undefined
+  const definition = { name: names.wire(tool.name), description: wellFormed(tool.description) }
+  return strict === undefined
+    ? { definition: { ...definition, parameters: schema } }
+    : { definition: { ...definition, parameters: strict.schema, strict: true as const }, restore: strict.restore }
 }
 
 /** Makes what gives the same toolbox for the same tools. */
-export const makeToolbox = (dialect: Dialect) => {
+export const makeToolbox = (dialect: Dialect, isStrict = false) => {
   let source: ReadonlyArray<ToolDefinition> | undefined
   let box: Toolbox | undefined
   return (tools: ReadonlyArray<ToolDefinition>): Toolbox => {
     const same = source?.length === tools.length && tools.every((tool, index) => tool === source?.[index])
     if (box !== undefined && same) return box
     const names = makeToolNames(tools, nameLength)
+    const made = tools.map((tool) => written(tool, names, dialect, isStrict))
+    const restores = new Map(tools.map(({ name }, index) => [name, made[index]?.restore]))
     source = tools
     box = {
       names,
-      definitions: tools.map(({ description, name, parameters }) => ({
-        name: names.wire(name),
-        description: wellFormed(description),
-        parameters: toolSchema(parameters, dialect)
-      }))
+      definitions: made.map(({ definition }) => definition),
+      restoreCall: (call) => {
+        const args = restores.get(call.name)?.(call.arguments)
+        return isObject(args) ? { ...call, arguments: args } : call
+      }
     }
     return box
   }

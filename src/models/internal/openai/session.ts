@@ -9,7 +9,7 @@ import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { decodeTurn, type TurnDecoder } from "../decodeTurn.ts"
 import { reservedParameter } from "../errors.ts"
 import { makeMediaWarner } from "../media.ts"
-import { makeSchemaWarner, warned } from "../warned.ts"
+import { makeSchemaWarner, makeThinkingWarner, warned } from "../warned.ts"
 import type { Client } from "./client.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 import type { Written } from "./schemas.ts"
@@ -34,6 +34,7 @@ export const makeSessions = <Body>(client: Client, api: Api<Body>): Effect.Effec
   const unknown = new Set<string>()
   const warn = makeSchemaWarner({ provider, model })
   const warnOfMedia = makeMediaWarner()
+  const warnOfThinking = makeThinkingWarner({ provider, model })
 
   return Effect.sync(() => {
     const write = api.makeWriter()
@@ -41,10 +42,10 @@ export const makeSessions = <Body>(client: Client, api: Api<Body>): Effect.Effec
       const makeId = yield* IdGenerator
       const written = write(request)
       if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
-      const { body, damaged, lost, names, restore } = written.success
-      const context: DecodeContext = { origin: client.originOf(body), names, restore, makeId }
+      const { body, damaged, hosted, lost, names, restore, restoreCall, unheard } = written.success
+      const context: DecodeContext = { origin: client.originOf(body), names, restore, restoreCall, hosted, makeId }
       const turn = decodeTurn(client.stream(body, api.send(body)), () => api.makeDecoder(context), unknown)
-      return warned(warn(lost), warned(warnOfMedia(damaged), turn))
+      return warned(warnOfThinking(unheard), warned(warn(lost), warned(warnOfMedia(damaged), turn)))
     })
     return { nextTurn: (request) => Stream.unwrap(turn(request)) }
   })

@@ -1,0 +1,112 @@
+/**
+ * Texts as vectors by Ollama's own API, which says where a text is too long: the `EmbeddingModel` of `effect/ai`.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { EmbeddingModel } from "effect/ai"
+ * import * as OllamaEmbeddingModel from "effect-deepagents/models/OllamaEmbeddingModel"
+ *
+ * const vector = Effect.gen(function* () {
+ *   const model = yield* EmbeddingModel.EmbeddingModel
+ *   return (yield* model.embed("What is Effect?")).vector
+ * }).pipe(Effect.provide(OllamaEmbeddingModel.layer({ model: "nomic-embed-text", keepAlive: "30 minutes" })))
+ * ```
+ *
+ * No package is needed.
+ */
+import type * as EmbeddingModel from "effect/ai/EmbeddingModel"
+import type * as Config from "effect/Config"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import { type Configured, fromConfigured } from "../core/Configured.ts"
+import { ModelError } from "../core/ModelError.ts"
+import { defined } from "../support/defined.ts"
+import { bearer, makeEmbedding } from "./internal/embedding.ts"
+import { providerError } from "./internal/errors.ts"
+import { addressOf, messageOf, secondsOf } from "./internal/ollama/client.ts"
+import { countOf, listOf } from "./internal/read.ts"
+
+/**
+ * Options of a layer. Only `model` is needed.
+ *
+ * - `baseURL`: `http://localhost:11434` by default
+ * - `contextWindowTokens`: the context that the model is loaded with (`num_ctx`), in tokens; by default the server's
+ * - `truncate`: cuts texts that are too long, in silence. They are refused by default
+ * - `keepAlive`: how long the model stays in memory behind a request; five minutes by default, `Infinity` for ever
+ * - `batchSize`: the most texts of one request, 96 by default
+ * - `timeout`: of one request, a minute by default
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  readonly model: string
+  readonly baseURL?: string | undefined
+  readonly apiKey?: Redacted.Redacted | undefined
+  readonly contextWindowTokens?: number | undefined
+  readonly truncate?: boolean | undefined
+  readonly keepAlive?: Duration.Input | undefined
+  readonly dimensions?: number | undefined
+  readonly batchSize?: number | undefined
+  readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
+  readonly fetch?: typeof globalThis.fetch | undefined
+  readonly timeout?: Duration.Input | undefined
+}
+
+const provider = "ollama"
+
+const make = Effect.fn("OllamaEmbeddingModel.make")(function* (options: Options) {
+  const { contextWindowTokens, dimensions, keepAlive, model, truncate = false } = options
+  const root = addressOf(options.baseURL)
+  if (root === undefined) {
+    return yield* new ModelError({
+      provider,
+      model,
+      reason: { _tag: "InvalidRequest" },
+      detail: "baseURL is no address: one looks like http://localhost:11434"
+    })
+  }
+  const more = defined({
+    dimensions,
+    keep_alive: keepAlive === undefined ? undefined : secondsOf(keepAlive),
+    options: contextWindowTokens === undefined ? undefined : { num_ctx: contextWindowTokens }
+  })
+  return yield* makeEmbedding(options, {
+    module: "OllamaEmbeddingModel",
+    provider,
+    url: `${root}/api/embed`,
+    headers: bearer(options.apiKey),
+    batchSize: 96,
+    body: (input) => ({ model, input, truncate, ...more }),
+    read: ({ embeddings, prompt_eval_count: tokens }) => ({
+      vectors: listOf(embeddings).map((vector, place) => [place, vector]),
+      tokens: countOf(tokens) ?? 0
+    }),
+    failure: (origin, text, { headers, status }) => providerError(origin, { status, message: messageOf(text), headers })
+  })
+})
+
+/**
+ * A layer of the model, with the dimensions of its vectors. Without `dimensions` the server is asked for one vector when
+ * it is built, which fails as a request does.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (
+  options: Options
+): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError> =>
+  Layer.effectContext(make(options))
+
+/**
+ * As {@link layer}, with options of which any may be a `Config`.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerConfig = (
+  options: Configured<Options>
+): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError | Config.ConfigError> =>
+  Layer.effectContext(Effect.flatMap(fromConfigured<Options>(options), make))

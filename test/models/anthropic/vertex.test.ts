@@ -1,0 +1,139 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { ChatModel, Content, Message } from "effect-deepagents"
+import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
+import { describe } from "vitest"
+import { answer, error, json, type Recorded, say, serve, serveBy, stream } from "../servers/anthropic.ts"
+import { bodyViolations } from "../servers/anthropicRules.ts"
+import { claude, done, failure, request, tool } from "./asking.ts"
+
+const token = "ya29.canary-token-0123456789"
+
+const path = /^\/projects\/my-project\/locations\/([a-z0-9-]+)\/publishers\/anthropic\/models\/([^/:]+):(\w+)$/
+
+/** What Vertex AI refuses beyond what Anthropic does. */
+const violations = ({ body, headers, url }: Recorded): ReadonlyArray<string> => {
+  const model = path.exec(url)?.[2]
+  return [
+    ...(model === undefined ? [`no such path: ${url}`] : []),
+    ...("model" in body && model !== "count-tokens" ? ["model: Extra inputs are not permitted"] : []),
+    ...(body.anthropic_version === "vertex-2023-10-16" ? [] : ["anthropic_version: Field required"]),
+    ...(headers["authorization"] === `Bearer ${token}` ? [] : ["Request had invalid authentication credentials."]),
+    ...(headers["x-api-key"] === undefined ? [] : ["x-api-key"]),
+    ...(model === "count-tokens" ? [] : bodyViolations({ ...body, anthropic_version: undefined }, false))
+  ]
+}
+
+const vertexServer = serveBy(violations)
+
+const vertex = (location?: string) => ({
+  project: "my-project",
+  location,
+  accessToken: Effect.succeed(Redacted.make(token))
+})
+
+describe("Claude on Vertex AI", () => {
+  const at = (url: string, options: Partial<AnthropicChatModel.Options> = {}) =>
+    AnthropicChatModel.layer({ model: "claude-sonnet-4-5@20250929", vertex: vertex(), baseURL: url, ...options })
+
+  it.live("is asked with a token for each request, at the path of its model, and goes on with what it thought", () =>
+    Effect.gen(function* () {
+      const first = answer([
+        { thinking: "hm", signature: "sig" },
+        { call: "search", id: "toolu_1", input: { of: "x" } }
+      ])
+      const server = yield* vertexServer(stream(first), say("ok"))
+      const layer = at(server.url, { thinking: "low" })
+      const asked = request({ tools: [tool("search")] })
+      const said = yield* done(layer, asked)
+      const result = Message.tool("found", { toolCallId: "toolu_1", toolName: "search" })
+      yield* done(layer, { ...asked, messages: [...asked.messages, said, result] })
+      expect(server.requests.map(({ url }) => path.exec(url)?.slice(1))).toEqual(
+        Array.from({ length: 2 }, () => ["global", "claude-sonnet-4-5%4020250929", "streamRawPredict"])
+      )
+      expect(server.requests[1]?.body.messages[1].content[0]).toMatchObject({ type: "thinking", signature: "sig" })
+    })
+  )
+
+  it.live("has no pictures from elsewhere, knows its model and what a region costs", () =>
+    Effect.gen(function* () {
+      const server = yield* vertexServer(say("ok"))
+      const messages = [Message.human([Content.image({ url: "https://example.com/a.png" })])]
+      yield* done(at(server.url), request({ messages }))
+      expect(server.requests[0]?.body.messages[0].content[0].type).toBe("text")
+      const known = (location?: string) =>
+        Effect.provide(ChatModel.ChatModel, at(server.url, { vertex: vertex(location) }))
+      expect(yield* known()).toMatchObject({ provider: "vertex", contextWindowTokens: 200_000, prices: { input: 3 } })
+      expect((yield* known("europe-west1")).prices?.input).toBeCloseTo(3.3)
+    })
+  )
+
+  it.live.each([
+    [undefined, "https://aiplatform.googleapis.com/v1/"],
+    ["us", "https://aiplatform.us.rep.googleapis.com/v1/"],
+    ["europe-west1", "https://europe-west1-aiplatform.googleapis.com/v1/"]
+  ])("of %s is at %s", ([location, root]) =>
+    Effect.gen(function* () {
+      const urls: Array<string> = []
+      const fetch: typeof globalThis.fetch = (input) => {
+        urls.push(new Request(input).url)
+        return Promise.resolve(new Response("{}", { status: 500 }))
+      }
+      yield* failure(AnthropicChatModel.layer({ model: "claude-opus-5-5", vertex: vertex(location), fetch }))
+      expect(urls[0]?.startsWith(`${root}projects/my-project/`)).toBe(true)
+    })
+  )
+
+  it.live("counts tokens there, and keeps the token out of errors", () =>
+    Effect.gen(function* () {
+      const server = yield* vertexServer(
+        json(200, { input_tokens: 12 }),
+        error(403, "permission_error", `no: ${token}`)
+      )
+      const options = { model: "claude-opus-5-5", vertex: vertex(), baseURL: server.url }
+      expect(yield* AnthropicChatModel.countTokens(options, request())).toBe(12)
+      const failed = yield* failure(AnthropicChatModel.layer(options))
+      expect(failed.reason._tag).toBe("Permission")
+      expect(JSON.stringify(failed)).not.toContain(token)
+    })
+  )
+})
+
+describe("calls of Claude", () => {
+  const asked = request({ tools: [tool("search")] })
+
+  it.live("come one at a time, by an option or for one request", () =>
+    Effect.gen(function* () {
+      const server = yield* serve(say("ok"))
+      const one = claude(server, { model: "claude-opus-4-6", parallelToolCalls: false })
+      yield* done(one, asked)
+      yield* done(one, { ...asked, toolChoice: "required" })
+      yield* done(one, { ...asked, toolChoice: "none" })
+      yield* done(one, request())
+      yield* done(one, { ...asked, parameters: { parallelToolCalls: true } })
+      yield* done(claude(server), { ...asked, parameters: { parallelToolCalls: false } })
+      expect(server.requests.map(({ body }) => body.tool_choice)).toEqual([
+        { type: "auto", disable_parallel_tool_use: true },
+        { type: "any", disable_parallel_tool_use: true },
+        { type: "none" },
+        undefined,
+        undefined,
+        { type: "auto", disable_parallel_tool_use: true }
+      ])
+    })
+  )
+
+  it.live("are held to the schemas of tools, where model and schema can be", () =>
+    Effect.gen(function* () {
+      const server = yield* serve(say("ok"))
+      const open = { ...tool("any"), parameters: { type: "object", additionalProperties: true } }
+      const both = request({ tools: [tool("search"), open] })
+      yield* done(claude(server, { strictTools: true }), both)
+      yield* done(claude(server, { strictTools: true, model: "claude-opus-4-1" }), both)
+      const [now, before] = server.requests.map(({ body }) => body.tools)
+      expect(now.map(({ strict }: { strict?: boolean }) => strict)).toEqual([true, undefined])
+      expect(now[0].input_schema).toMatchObject({ additionalProperties: false, properties: { of: { type: "string" } } })
+      expect(before.map(({ strict }: { strict?: boolean }) => strict)).toEqual([undefined, undefined])
+    })
+  )
+})
