@@ -8,7 +8,8 @@ import { load } from "../../src/cli/internal/markdown/highlight.ts"
 import { render } from "../../src/cli/internal/markdown/markdown.ts"
 import { frameOf } from "../../src/cli/internal/render/live.ts"
 import { partLines } from "../../src/cli/internal/render/part.ts"
-import { fit, styleOf, type Theme, themes } from "../../src/cli/internal/render/style.ts"
+import { fit, styleOf } from "../../src/cli/internal/render/style.ts"
+import { type Theme, themes } from "../../src/cli/internal/render/themes.ts"
 import { scaled } from "../scale.ts"
 
 const plain = styleOf(false)

@@ -5,8 +5,10 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { brief, problems } from "../../support/issues.ts"
 import { fail, type Failure } from "./failure.ts"
+import { actions, keyName } from "./input/bindings.ts"
 import { suggestion } from "./near.ts"
 import { type Places, projectSettings, userSettings } from "./places.ts"
+import { themes } from "./render/themes.ts"
 
 const positive = Schema.Finite.check(Schema.isGreaterThan(0))
 const whole = Schema.Int.check(Schema.isGreaterThan(0))
@@ -19,6 +21,11 @@ const Facts = Schema.Struct({
   baseURL: Schema.optionalKey(Schema.String)
 })
 
+const KeyName = Schema.String.check(Schema.isPattern(keyName, { expected: "a key such as ctrl+p" }))
+
+/** Keys of the chat, by what they do. */
+const Keys = Schema.Record(Schema.Literals(actions), Schema.optionalKey(Schema.Array(KeyName)))
+
 const schemas = {
   model: Schema.String,
   agent: Schema.String,
@@ -30,7 +37,9 @@ const schemas = {
   skills: Schema.Array(Schema.String),
   models: Schema.Record(Schema.String, Facts),
   search: Schema.Literals(["tavily", "brave", "exa", "serper", "duckduckgo"]),
-  plain: Schema.Boolean
+  plain: Schema.Boolean,
+  theme: Schema.Literals(themes),
+  keys: Keys
 } as const
 
 type Schemas = typeof schemas
@@ -50,7 +59,9 @@ export const says: { readonly [K in Key]: string } = {
   skills: "further folders of skills",
   models: "facts of models that no table knows, by provider:model",
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
-  plain: "lines instead of a screen"
+  plain: "lines instead of a screen",
+  theme: `the colours of the chat: ${themes.join(" | ")}`,
+  keys: `keys of the chat, such as {"plan": ["ctrl+p"]}: ${actions.join(", ")}`
 }
 
 export const keys = Object.keys(says).filter((key): key is Key => Object.hasOwn(schemas, key))
@@ -77,6 +88,9 @@ const defaults: Values = { agent: "deep", approvals: "ask" }
 
 const variable = (key: Key): string => `DEEPAGENTS_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 
+/** Settings that are more than a text. */
+const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys"])
+
 /** Variables of the program that are no settings. */
 const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO"]
 
@@ -91,7 +105,9 @@ const decoders: { readonly [K in Key]: (value: unknown) => Result.Result<unknown
   skills: Schema.decodeUnknownResult(schemas.skills),
   models: Schema.decodeUnknownResult(schemas.models, { onExcessProperty: "error" }),
   search: Schema.decodeUnknownResult(schemas.search),
-  plain: Schema.decodeUnknownResult(schemas.plain)
+  plain: Schema.decodeUnknownResult(schemas.plain),
+  theme: Schema.decodeUnknownResult(schemas.theme),
+  keys: Schema.decodeUnknownResult(schemas.keys, { onExcessProperty: "error" })
 }
 
 const isKey = (name: string): name is Key => Object.hasOwn(schemas, name)
@@ -151,10 +167,10 @@ const environment = Effect.fnUntraced(function* (env: { readonly [name: string]:
   const ours = Object.entries(env).filter(([name, value]) => name.startsWith("DEEPAGENTS_") && (value ?? "") !== "")
   const read: Record<string, unknown> = {}
   for (const [name, value = ""] of ours) {
-    const key = keys.find((one) => one !== "models" && variable(one) === name)
+    const key = keys.find((one) => !inFilesOnly.has(one) && variable(one) === name)
     if (key !== undefined) read[key] = parsed(key, value)
     else if (!others.includes(name)) {
-      const known = [...keys.filter((one) => one !== "models").map(variable), ...others]
+      const known = [...keys.filter((one) => !inFilesOnly.has(one)).map(variable), ...others]
       return yield* fail("usage", `The environment has ${name}, which is no variable of it. ${suggestion(name, known)}`)
     }
   }

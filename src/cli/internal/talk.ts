@@ -10,15 +10,19 @@ import { type App, connected, type Context, openApp, type Services, sessions } f
 import { chat } from "./chat/open.ts"
 import { fail, orFail } from "./failure.ts"
 import { hold } from "./hold.ts"
+import { bindingsWith } from "./input/bindings.ts"
 import { mcpInChat } from "./mcpInChat.ts"
 import { tell } from "./output.ts"
+import { userSettings } from "./places.ts"
 import { keyed, ollama } from "./providers.ts"
+import type { Theme } from "./render/themes.ts"
 import type { Terminal } from "./screen/terminal.ts"
-import { choose } from "./settings.ts"
+import { choose, readRecord } from "./settings.ts"
 import { login } from "./setupCommands.ts"
 import { setupInChat } from "./setupInChat.ts"
 import { fileCommands } from "./slash/fileCommands.ts"
 import * as Threads from "./threads.ts"
+import { writePrivate } from "./trust.ts"
 
 type Chosen =
   | { readonly _tag: "key"; readonly name: string }
@@ -60,6 +64,13 @@ const firstRun = Effect.fnUntraced(function* (context: Context, aside: Aside) {
 const setupOf = Effect.fnUntraced(function* ({ agent, chatModel, model, name }: App) {
   const made = yield* agent({ mode: "ask" })
   return { agent: Agent.provide(made, chatModel), name, model, chatModel }
+})
+
+/** Writes the colours to the user's settings, which keep all else that they have. */
+const keepTheme = Effect.fnUntraced(function* (places: Context["places"], theme: Theme) {
+  const file = userSettings(places)
+  const after = { ...(yield* readRecord(file)), theme }
+  yield* writePrivate(file, `${JSON.stringify(after, null, 2)}\n`)
 })
 
 /** Talks until the person leaves. `id` is the thread to go on with; without one, a new one begins. */
@@ -119,6 +130,9 @@ export const talk = Effect.fnUntraced(
       limits: { cost: settings.budget?.value, tokens: settings.tokens?.value },
       mode: settings.approvals?.value,
       plain: settings.plain?.value,
+      theme: settings.theme?.value,
+      onTheme: (theme) => Effect.provideContext(keepTheme(places, theme), node),
+      bindings: bindingsWith(settings.keys?.value ?? {}),
       resumes: thread !== undefined,
       first: options.first,
       folder: places.project,

@@ -16,6 +16,7 @@ import { SessionStore } from "../../../core/SessionStore.ts"
 import { makeJournal } from "../../../sessions/SessionStore.ts"
 import { cut } from "../../../support/text.ts"
 import { makeDesk } from "../approvals/desk.ts"
+import { bindings } from "../input/bindings.ts"
 import { load } from "../markdown/highlight.ts"
 import { styleOf } from "../render/style.ts"
 import { processTerminal, type Terminal } from "../screen/terminal.ts"
@@ -72,6 +73,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     prices: () => at.setup.prices,
     desk: () => desk,
     commands: () => Slash.itemsOf(options),
+    bindings: options.bindings ?? bindings,
     now: () => clock.currentTimeMillisUnsafe(),
     intend
   })

@@ -7,7 +7,8 @@ import type { Principal } from "../../../core/Approval.ts"
 import type { ChatModel } from "../../../core/ChatModel.ts"
 import type { HumanMessage } from "../../../core/Message.ts"
 import type { Prices } from "../../../core/Usage.ts"
-import type { Theme } from "../render/style.ts"
+import type { Bindings } from "../input/bindings.ts"
+import type { Theme } from "../render/themes.ts"
 
 /**
  * The treatment of calls that ask: a person is asked about all of them (`ask`), about all but changes of files
@@ -77,6 +78,9 @@ export interface Options<out E, out R> {
   /** The limits of a run: US dollars, tokens. */
   readonly limits?: { readonly cost?: number | undefined; readonly tokens?: number | undefined } | undefined
   readonly theme?: Theme | undefined
+  /** Keeps a theme for the chats to come. */
+  readonly onTheme?: ((theme: Theme) => Effect.Effect<void, Problem>) | undefined
+  readonly bindings?: Bindings | undefined
   readonly plain?: boolean | undefined
   readonly resumes?: boolean | undefined
   readonly first?: string | HumanMessage | undefined

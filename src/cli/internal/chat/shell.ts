@@ -11,6 +11,9 @@ import type { Ui } from "./ui.ts"
 /** Characters of output that the agent is told. */
 const most = 20_000
 
+/** Lines of output that are shown while it comes. */
+const shownAtOnce = 5
+
 export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
   const sandbox = yield* Effect.serviceOption(Sandbox)
   if (Option.isNone(sandbox))
@@ -22,7 +25,14 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
     Stream.runForEach(sandbox.value.executeStream(command), (event) =>
       Effect.sync(() => {
         if (event._tag === "Exited") exitCode = event.exitCode
-        else output = cutMiddle(output + event.text, most * 2, () => "\n…\n")
+        else {
+          output = cutMiddle(output + event.text, most * 2, () => "\n…\n")
+          const last = clean(output.slice(-shownAtOnce * 200))
+            .trimEnd()
+            .split("\n")
+            .slice(-shownAtOnce)
+          ui.setBusy([`!${command}`, ...last].join("\n"))
+        }
       })
     )
   )

@@ -6,6 +6,7 @@ import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { priced, type Prices } from "../../../core/Usage.ts"
 import * as View from "../../View.ts"
 import type { Desk } from "../approvals/desk.ts"
+import type { Bindings } from "../input/bindings.ts"
 import { type Input, makeInput } from "../input/input.ts"
 import { actionOf } from "../input/keys.ts"
 import type { Highlight } from "../markdown/highlight.ts"
@@ -21,6 +22,7 @@ import { makeCompletion } from "./completion.ts"
 import { idleHints } from "./facts.ts"
 import { makeMemory, type Memory, note } from "./memory.ts"
 import { type Item, type Menu, menuLines } from "./menu.ts"
+import { makeTranscripts, type Transcripts } from "./transcripts.ts"
 
 /** Wishes of a person about the chat. */
 export type Intent =
@@ -48,6 +50,7 @@ export interface Waiting extends Queued {
 export interface Ui {
   readonly input: Input
   readonly memory: Memory
+  readonly transcripts: Transcripts
   readonly view: () => View.View
   readonly event: (event: AgentEvent) => void
   readonly parts: (parts: ReadonlyArray<View.Part>) => void
@@ -86,11 +89,13 @@ export const makeUi = (options: {
   readonly prices: () => Prices | undefined
   readonly desk: () => Desk
   readonly commands: () => ReadonlyArray<Item>
+  readonly bindings: Bindings
   readonly now: () => number
   readonly intend: (intent: Intent) => void
 }): Ui => {
   const { desk, intend, now, style, terminal } = options
   const memory = makeMemory()
+  const transcripts = makeTranscripts()
   let view = View.empty
   let queue: ReadonlyArray<Waiting> = []
   let facts: ReadonlyArray<string> = []
@@ -108,7 +113,9 @@ export const makeUi = (options: {
   const panel = (): ReadonlyArray<string> => {
     if (asking.isOpen()) return asking.lines()
     const doing = [
-      ...(busy === undefined ? [] : [`${style.cyan("⋯")} ${busy}`]),
+      ...(busy ?? "")
+        .split("\n")
+        .flatMap((line, index) => (line === "" ? [] : [index === 0 ? `${style.cyan("⋯")} ${line}` : style.dim(line)])),
       ...(now() < leaveAt ? [style.yellow("Ctrl+C again leaves")] : [])
     ]
     const menu = completion.menu()
@@ -200,7 +207,7 @@ export const makeUi = (options: {
 
   /** Keys beside those of the editor; tells whether this was one. */
   const act = (data: string): boolean => {
-    const action = actionOf(data)
+    const action = actionOf(data, options.bindings)
     const isEmpty = input.text() === ""
     switch (action) {
       case "queue": {
@@ -278,8 +285,10 @@ export const makeUi = (options: {
   return {
     input,
     memory,
+    transcripts,
     view: () => view,
     event: (event) => {
+      transcripts.take(event)
       const prices = options.prices()
       const known = prices !== undefined && "usage" in event ? { ...event, usage: priced(event.usage, prices) } : event
       const was = view.status

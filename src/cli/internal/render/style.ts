@@ -1,6 +1,7 @@
 /** Colours and widths of lines for a terminal. */
 import stringWidth from "string-width"
 import wrapAnsi from "wrap-ansi"
+import type { Theme } from "./themes.ts"
 
 /** Marks of texts; every mark is the identity where there are no colours. */
 export interface Style {
@@ -37,11 +38,7 @@ const palettes = {
   bright: { red: 91, green: 92, yellow: 93, blue: 94, magenta: 95, cyan: 96 },
   mono: plain,
   none: plain
-} as const satisfies { readonly [name: string]: Palette }
-
-export type Theme = keyof typeof palettes
-
-export const themes: ReadonlyArray<Theme> = ["auto", "bright", "mono", "none"]
+} as const satisfies { readonly [T in Theme]: Palette }
 
 const same = (text: string): string => text
 

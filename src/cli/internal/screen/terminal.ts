@@ -22,12 +22,20 @@ export interface Terminal extends Output, Pick<Writer, "isBusy" | "onTaken"> {
   readonly lend: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-/** Bracketed paste, focus events, and keys that can be told apart where the terminal knows how. */
-const on = "\u001b[?2004h\u001b[?1004h\u001b[>1u\u001b[?u"
-const off = "\u001b[<u\u001b[?1004l\u001b[?2004l\u001b[?25h"
+/**
+ * Bracketed paste, focus events, and keys that can be told apart where the terminal knows how: it is asked for the
+ * protocol of kitty, then for what every terminal answers.
+ */
+const on = "\u001b[?2004h\u001b[?1004h\u001b[>1u\u001b[?u\u001b[c"
+const off = "\u001b[>4;0m\u001b[<u\u001b[?1004l\u001b[?2004l\u001b[?25h"
+
+/** The older way to tell keys apart, of xterm and tmux. */
+const otherKeys = "\u001b[>4;2m"
 
 // oxlint-disable-next-line no-control-regex
 const knowsKeys = /^\u001b\[\?\d+u$/
+// oxlint-disable-next-line no-control-regex
+const isThere = /^\u001b\[\?[\d;]*c$/
 
 /** The terminal that the process was started in. */
 export const processTerminal = (): Terminal => {
@@ -80,8 +88,13 @@ export const processTerminal = (): Terminal => {
       Effect.acquireRelease(
         Effect.sync(() => {
           const buffer = new StdinBuffer()
+          let knows = false
           buffer.on("data", (data) => {
-            if (knowsKeys.test(data)) return setKittyProtocolActive(data !== "\u001b[?0u")
+            if (knowsKeys.test(data)) {
+              knows = true
+              return setKittyProtocolActive(data !== "\u001b[?0u")
+            }
+            if (isThere.test(data)) return knows ? undefined : writer.write(otherKeys)
             if (data === "\u001b[I" || data === "\u001b[O") return onFocus(data === "\u001b[I")
             onKey(data)
           })

@@ -9,9 +9,9 @@ import { wordsOf } from "../approvals/rules.ts"
 import type { Item } from "../chat/menu.ts"
 import type { Choice, Mode } from "../chat/options.ts"
 import { choose, historyOf, problem, type Room, said } from "../chat/room.ts"
-import { bindings, others } from "../input/keys.ts"
+import { bindings, others } from "../input/bindings.ts"
 import { contextOf } from "../render/live.ts"
-import { themes } from "../render/style.ts"
+import { themes } from "../render/themes.ts"
 import { count, duration, money } from "../render/words.ts"
 import * as Files from "./files.ts"
 import * as Threads from "./threads.ts"
@@ -27,7 +27,7 @@ export interface Builtin {
 export const builtins: ReadonlyArray<Builtin> = [
   { name: "help", about: "the commands and the keys" },
   { name: "agent", argument: "[name]", about: "talk to another agent" },
-  { name: "agents", about: "sub-agents and tasks at work" },
+  { name: "agents", argument: "[n]", about: "sub-agents and tasks; all that the nth one said and did" },
   { name: "model", argument: "[name]", about: "go on with another model" },
   { name: "provider", argument: "[name]", about: "go on with another provider's model" },
   { name: "tools", about: "the tools of this agent" },
@@ -76,14 +76,14 @@ export const itemsOf = <E, R>({ commands }: Room<E, R>["options"]): ReadonlyArra
 
 const list = (lines: ReadonlyArray<string>): string => lines.map((line) => `- ${line}`).join("\n")
 
-const keys = (): string =>
+const keys = <E, R>({ options }: Room<E, R>): string =>
   list([
     ...others.map(([key, does]) => `\`${key}\`: ${does}`),
-    ...bindings.map(({ does, keys: bound }) => `\`${bound.join(", ")}\`: ${does}`)
+    ...(options.bindings ?? bindings).map(({ does, keys: bound }) => `\`${bound.join(", ")}\`: ${does}`)
   ])
 
 const help = <E, R>(room: Room<E, R>): string =>
-  `## Commands\n\n${list(itemsOf(room.options).map(({ about, label }) => `\`${label}\` ${about}`))}\n\n## Keys\n\n${keys()}\n\n\`!command\` runs a command and lets the agent know what came of it; \`@\` completes names of files.`
+  `## Commands\n\n${list(itemsOf(room.options).map(({ about, label }) => `\`${label}\` ${about}`))}\n\n## Keys\n\n${keys(room)}\n\n\`!command\` runs a command and lets the agent know what came of it; \`@\` completes names of files.`
 
 const itemsOfChoices = (choices: ReadonlyArray<Choice>): ReadonlyArray<Item> =>
   choices.map(({ description, name }) => ({ value: name, label: name, about: description ?? "", isWhole: true }))
@@ -115,7 +115,7 @@ const provider = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: 
 })
 
 const theme = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
-  const { at, ui } = room
+  const { at, options, ui } = room
   const items = themes.map((value) => ({ value, label: value, about: value === at.theme ? "now" : "", isWhole: true }))
   const name = argument.trim() === "" ? yield* choose(room, "the colours:", items) : argument.trim()
   if (name === undefined) return
@@ -124,7 +124,8 @@ const theme = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: str
     return yield* Effect.fail(problem(`There is no theme ${JSON.stringify(name)}; there are ${themes.join(", ")}.`))
   }
   at.theme = found
-  ui.note("info", `── colours: ${found}, for this chat from here on`)
+  yield* options.onTheme?.(found) ?? Effect.void
+  ui.note("info", `── colours: ${found}, from here on`)
 })
 
 const budget = <E, R>({ options, ui }: Room<E, R>): string => {
@@ -171,6 +172,15 @@ const cost = <E, R>({ ui }: Room<E, R>): string => {
   return list(facts)
 }
 
+/** All that one sub-agent said and did, by its number in the list. */
+const agent = Effect.fnUntraced(function* <E, R>({ page, ui }: Room<E, R>, number: string) {
+  const text = ui.transcripts.text(Number(number) - 1)
+  if (text !== undefined) return yield* page(text)
+  const { length } = ui.transcripts.names()
+  const known = length === 0 ? "none was at work in this chat" : `there are 1 to ${length}`
+  return yield* Effect.fail(problem(`There is no sub-agent ${JSON.stringify(number)}; ${known}.`))
+})
+
 const agents = <E, R>({ ui }: Room<E, R>): string => {
   const { lastAt, subagents, tasks } = ui.view()
   const lines = [
@@ -180,7 +190,9 @@ const agents = <E, R>({ ui }: Room<E, R>): string => {
     ),
     ...tasks.map(({ agent, id, status, task }) => `**${id}** ${agent}, ${status}: ${task}`)
   ]
-  return lines.length === 0 ? "No sub-agent is at work." : list(lines)
+  const all = ui.transcripts.names().map((name, index) => `${index + 1}. ${name}`)
+  const read = all.length === 0 ? "" : `\n\n${all.join("\n")}\n\n\`/agents 1\` shows all that it said and did.`
+  return `${lines.length === 0 ? "No sub-agent is at work." : list(lines)}${read}`
 }
 
 const transcript = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
@@ -267,7 +279,7 @@ export const run = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, name: st
     case "help":
       return ui.show(help(room))
     case "keys":
-      return ui.show(keys())
+      return ui.show(keys(room))
     case "agent":
     case "model":
       return yield* change(room, name, argument)
@@ -278,7 +290,7 @@ export const run = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, name: st
     case "budget":
       return ui.show(budget(room))
     case "agents":
-      return ui.show(agents(room))
+      return argument.trim() === "" ? ui.show(agents(room)) : yield* agent(room, argument.trim())
     case "tools":
       return ui.show(list([...Agent.toolNames(room.at.setup.agent)].toSorted().map((tool) => `\`${tool}\``)))
     case "todos": {

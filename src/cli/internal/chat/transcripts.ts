@@ -1,0 +1,55 @@
+/** All that sub-agents said and did, from their events, for whoever wants to read it. */
+import type { AgentEvent } from "../../../core/AgentEvent.ts"
+import * as View from "../../View.ts"
+import { partLines } from "../render/part.ts"
+import { styleOf } from "../render/style.ts"
+import { cleanLine } from "../view/clean.ts"
+
+interface Transcript {
+  readonly name: string
+  readonly view: View.View
+  readonly parts: ReadonlyArray<View.Part>
+}
+
+export interface Transcripts {
+  readonly take: (event: AgentEvent) => void
+  /** Their names, the oldest first. */
+  readonly names: () => ReadonlyArray<string>
+  /** One of them, by its place in the list. */
+  readonly text: (index: number) => string | undefined
+}
+
+/** Sub-agents that are kept, and parts of each: the newest. */
+const most = { agents: 50, parts: 2_000 } as const
+
+const surface = { columns: 100, style: styleOf(false), highlight: undefined }
+
+const lines = (part: View.Part): ReadonlyArray<string> =>
+  part.kind === "tool" && part.output !== "" && part.output !== part.summary
+    ? [...partLines(part, surface), part.output]
+    : partLines(part, surface)
+
+export const makeTranscripts = (): Transcripts => {
+  const all = new Map<string, Transcript>()
+  return {
+    take: (event) => {
+      if (event.path.length <= 1) return
+      const before = all.get(event.runId) ?? {
+        name: event.path.slice(1).map(cleanLine).join(" › "),
+        view: View.empty,
+        parts: []
+      }
+      const [view, parts] = View.reduce(before.view, { ...event, path: event.path.slice(-1) })
+      const kept = parts.length === 0 ? before.parts : [...before.parts, ...parts].slice(-most.parts)
+      all.set(event.runId, { ...before, view, parts: kept })
+      const [oldest] = all.keys()
+      if (all.size > most.agents && oldest !== undefined) all.delete(oldest)
+    },
+    names: () => [...all.values()].map(({ name }) => name),
+    text: (index) => {
+      const found = [...all.values()][index]
+      if (found === undefined) return undefined
+      return [...found.parts.flatMap(lines), View.openText(found.view)].join("\n").trim()
+    }
+  }
+}

@@ -1,0 +1,65 @@
+/** The keys of the chat, in one table: what they do, and when. */
+
+/** All that a key can do, beside editing. */
+export const actions = [
+  "queue",
+  "interrupt",
+  "cancel",
+  "leave",
+  "search",
+  "takeBack",
+  "external",
+  "output",
+  "plan",
+  "mode",
+  "image",
+  "repaint",
+  "suspend"
+] as const
+
+export type Action = (typeof actions)[number]
+
+interface Binding {
+  readonly action: Action
+  readonly keys: ReadonlyArray<string>
+  readonly does: string
+}
+
+export type Bindings = ReadonlyArray<Binding>
+
+/** The keys that are bound unless the settings say otherwise. */
+export const bindings: Bindings = [
+  { action: "queue", keys: ["tab", "alt+enter"], does: "while it works: say it after the answer" },
+  {
+    action: "interrupt",
+    keys: ["escape"],
+    does: "while it works: interrupt, and keep what was said; idle, twice: go back"
+  },
+  { action: "cancel", keys: ["ctrl+c"], does: "clear the draft, or interrupt; twice on an empty draft: leave" },
+  { action: "leave", keys: ["ctrl+d"], does: "leave, on an empty draft" },
+  { action: "search", keys: ["ctrl+r"], does: "search what was said before" },
+  { action: "takeBack", keys: ["alt+up"], does: "take back what was queued last" },
+  { action: "external", keys: ["ctrl+g"], does: "edit the draft in $EDITOR" },
+  { action: "output", keys: ["ctrl+o"], does: "show all of the last tool's output in a pager" },
+  { action: "plan", keys: ["ctrl+t"], does: "show the whole plan, or less of it" },
+  { action: "mode", keys: ["shift+tab"], does: "change the mode: ask, auto-edit, plan" },
+  { action: "image", keys: ["ctrl+v"], does: "attach the image that is in the clipboard" },
+  { action: "repaint", keys: ["ctrl+l"], does: "draw the screen again" },
+  { action: "suspend", keys: ["ctrl+z"], does: "suspend the program" }
+]
+
+/** A key as the settings name it: what is held with it, and itself. */
+export const keyName =
+  /^(?:(?:ctrl|shift|alt|super)\+)*(?:[a-z0-9]|escape|enter|tab|space|backspace|delete|home|end|pageup|pagedown|up|down|left|right|f(?:[1-9]|1[0-2]))$/
+
+/** The table with keys of a person's own in the place of those that were there. */
+export const bindingsWith = (own: { readonly [A in Action]?: ReadonlyArray<string> | undefined }): Bindings =>
+  bindings.map((binding) => ({ ...binding, keys: own[binding.action] ?? binding.keys }))
+
+/** Keys that are not in the table, for people. */
+export const others: ReadonlyArray<readonly [keys: string, does: string]> = [
+  ["enter", "send; while it works: tell it now"],
+  ["shift+enter, ctrl+j, alt+enter, \\ and enter", "a new line"],
+  ["up, down", "what was said before, on the first or last line"],
+  ["y, n, e, a, s", "an approval: yes, no, edit, always for the like, always for the tool"]
+]

@@ -1,0 +1,5 @@
+/** The names of the colours of the chat. */
+
+export const themes = ["auto", "bright", "mono", "none"] as const
+
+export type Theme = (typeof themes)[number]

@@ -1,0 +1,146 @@
+/** The program itself in a real pseudo-terminal. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { error, say, serve } from "../models/servers/anthropic.ts"
+import { build } from "./built.ts"
+import { loadPty, type Program, start } from "./program.ts"
+
+const pty = await loadPty()
+
+let built: ReturnType<typeof build>
+
+beforeAll(() => {
+  built = build()
+})
+afterAll(() => built.remove())
+
+/** The program in a folder of its own, with the home of a user who has never used it. */
+const opened = Effect.fnUntraced(function* (
+  args: ReadonlyArray<string>,
+  env: { readonly [name: string]: string } = {},
+  cwd = built.folder()
+) {
+  if (pty === undefined) return yield* Effect.die("no pseudo-terminal")
+  const program = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      start(pty, [built.bin, "-C", cwd, ...args], {
+        env: {
+          HOME: cwd,
+          XDG_CONFIG_HOME: join(cwd, "config"),
+          XDG_DATA_HOME: join(cwd, "data"),
+          OLLAMA_BASE_URL: "http://127.0.0.1:1",
+          PAGER: "cat",
+          ...env
+        }
+      })
+    ),
+    (one) =>
+      Effect.promise(() => {
+        one.kill("SIGKILL")
+        return one.ended
+      })
+  )
+  return { ...program, cwd }
+})
+
+const until = (program: Program, wanted: string | ((text: string) => boolean)) =>
+  Effect.promise(() => program.until(wanted))
+
+const ready = "/ commands"
+
+describe.skipIf(pty === undefined)("the program in a terminal", { timeout: 60_000 }, () => {
+  it.live("asks for provider and key once, shows and keeps nothing of it in the clear; a wrong key is told", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { requests, url } = yield* serve(say("Hello."), error(401, "authentication_error", "invalid x-api-key"))
+        const env = { ANTHROPIC_BASE_URL: url }
+        const first = yield* opened([], env)
+        yield* until(first, "Which model shall answer?")
+        first.type("\r")
+        yield* until(first, "Key of anthropic")
+        first.type("sk-ant-typed")
+        yield* Effect.sleep("300 millis")
+        first.type("\r")
+        yield* until(first, ready)
+        first.type("hi\r")
+        yield* until(first, "Hello.")
+        assert.include(JSON.stringify(requests.map(({ headers }) => headers)), "sk-ant-typed")
+        first.type("\u0004")
+        assert.equal(yield* Effect.promise(() => first.ended), 0)
+        assert.notInclude(first.raw(), "sk-ant-typed")
+        const second = yield* opened([], env, first.cwd)
+        yield* until(second, ready)
+        assert.notInclude(second.text(), "Which model")
+        second.type("hi\r")
+        yield* until(second, (text) => /check\s+the\s+key/.test(text))
+      })
+    )
+  )
+
+  it.live("leaves by Ctrl-C where it asks what to use, with 130", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const program = yield* opened([])
+        yield* until(program, "Which model shall answer?")
+        program.type("\u0003")
+        assert.equal(yield* Effect.promise(() => program.ended), 130)
+        assert.include(program.text(), "Nothing was set up.")
+      })
+    )
+  )
+
+  it.live(
+    "keeps its colours, takes keys of the settings, tells Shift+Enter, and shows output of a command as it comes",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const cwd = built.folder()
+          const file = join(cwd, "config/deepagents/config.json")
+          mkdirSync(join(cwd, "config/deepagents"), { recursive: true })
+          writeFileSync(file, JSON.stringify({ tokens: 1_000_000, keys: { mode: ["ctrl+y"] } }))
+          const program = yield* opened(["--demo"], {}, cwd)
+          yield* until(program, ready)
+          program.type("/theme mono\r")
+          yield* until(program, "colours: mono")
+          assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), {
+            tokens: 1_000_000,
+            keys: { mode: ["ctrl+y"] },
+            theme: "mono"
+          })
+          program.type("\u001b[Z")
+          program.type("\u0019")
+          yield* until(program, "auto-edit · deep")
+          // The terminal does not know kitty's protocol, so it was asked for the older one.
+          assert.include(program.raw(), "\u001b[>4;2m")
+          program.type("!echo one; sleep 2; echo two\r")
+          yield* until(program, (text) => /⋯ !echo one; sleep 2; echo two\n +one|⋯ !echo[^\n]*\none/.test(text))
+          yield* until(program, (text) => /one\ntwo/.test(text))
+          program.type("first\u001b[27;2;13~\u001b[27;2;83~econd\r")
+          yield* until(program, (text) => /first\n\s*Second/.test(text))
+          program.type("\u0004")
+          writeFileSync(file, JSON.stringify({ keys: { plan: ["hyper+p"] } }))
+          const wrong = yield* built.run(cwd, ["config"], { XDG_CONFIG_HOME: join(cwd, "config") })
+          assert.equal(wrong.code, 2)
+          assert.match(wrong.err, /keys\.plan.*hyper\+p.*ctrl\+p/)
+        })
+      )
+  )
+
+  it.live("shows all that a sub-agent said and did", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const program = yield* opened(["--demo", "--yolo", "chat", "What is here?"])
+        yield* until(program, "The report is at")
+        yield* until(program, ready)
+        program.type("/agents\r")
+        yield* until(program, "2. general-purpose")
+        program.type("/agents 1\r")
+        yield* until(program, (text) => /› Which files are[^]*✓ glob/.test(text))
+        program.type("/agents 9\r")
+        yield* until(program, "there are 1 to 2")
+      })
+    )
+  )
+})
