@@ -71,7 +71,13 @@ export interface StdioServer extends Common {
 }
 
 /**
- * The client that a server knows, as the files of other programs have it. `scopes` are asked for at first.
+ * The client that a server knows, as the files of other programs have it. `scopes` are asked for at first;
+ * `callbackPort` is the port of this machine that the client is registered with, and `authServerMetadataUrl` has the
+ * metadata of the authorisation server, in the place of those that the server names.
+ *
+ * With the `grant` `client_credentials` the client signs in for itself, and nobody sees a page. It shows that it is the
+ * client by its secret, or by a `privateKey` (PKCS#8, in PEM; `algorithm` is `ES256` if nothing else is said). `issuer`
+ * is the only authorisation server that is told a secret: without it, the MCP server names one.
  *
  * @category models
  * @since 0.1.0
@@ -79,6 +85,10 @@ export interface StdioServer extends Common {
 export interface OAuth {
   readonly clientId?: string | undefined
   readonly clientSecret?: Secret | undefined
+  readonly privateKey?: Secret | undefined
+  readonly algorithm?: string | undefined
+  readonly grant?: "authorization_code" | "client_credentials" | undefined
+  readonly issuer?: string | undefined
   readonly callbackPort?: number | undefined
   readonly authServerMetadataUrl?: string | undefined
   readonly scopes?: ReadonlyArray<string> | undefined
@@ -155,6 +165,10 @@ export const Server = Schema.Union([
       Schema.Struct({
         clientId: Schema.optionalKey(Schema.String),
         clientSecret: Schema.optionalKey(secret),
+        privateKey: Schema.optionalKey(secret),
+        algorithm: Schema.optionalKey(Schema.String),
+        grant: Schema.optionalKey(Schema.Literals(["authorization_code", "client_credentials"])),
+        issuer: Schema.optionalKey(Schema.String),
         callbackPort: Schema.optionalKey(Schema.Int),
         authServerMetadataUrl: Schema.optionalKey(Schema.String),
         scopes: Schema.optionalKey(Schema.Array(Schema.String))

@@ -211,10 +211,15 @@ const oauthOf = (fields: Fields, expand: Expand): Effect.Effect<OAuth | undefine
     const auth = fields.object("auth") ?? {}
     const secret = string(auth["CLIENT_SECRET"] ?? given["clientSecret"])
     const id = string(auth["CLIENT_ID"] ?? given["clientId"])
-    const port = given["callbackPort"]
+    const key = string(given["privateKey"])
+    const { callbackPort: port, grant } = given
     const oauth = defined({
       clientId: id === undefined ? undefined : yield* expand(id),
       clientSecret: secret === undefined ? undefined : Redacted.make(yield* expand(secret)),
+      privateKey: key === undefined ? undefined : Redacted.make(yield* expand(key)),
+      algorithm: string(given["algorithm"]),
+      grant: grant === "authorization_code" || grant === "client_credentials" ? grant : undefined,
+      issuer: string(given["issuer"]),
       callbackPort: typeof port === "number" ? port : undefined,
       authServerMetadataUrl: string(given["authServerMetadataUrl"]),
       scopes: words(auth["scopes"] ?? given["scopes"])

@@ -29,7 +29,7 @@ import { CredentialStore } from "../stores/CredentialStore.ts"
 import type { FetchLike } from "../support/fetchLike.ts"
 import { observed } from "../support/observed.ts"
 import type { Redirect } from "../support/redirect.ts"
-import { make } from "./internal/oauth.ts"
+import { isBound, make, type Token } from "./internal/oauth.ts"
 import type { Page } from "./internal/page.ts"
 import { load } from "./internal/sdk.ts"
 import { type Authorize, McpAuthorization } from "./McpAuthorization.ts"
@@ -53,6 +53,8 @@ export interface Options {
   readonly clientMetadataUrl?: string | undefined
 }
 
+const valueOf = ({ accessToken }: Token): string => Redacted.value(accessToken)
+
 /**
  * The authorisation of all servers of an `McpServers.layer` that it is provided to. Requests that find the same token
  * refused share one renewal (in all processes) or one sign-in, and go on with its result; the call in which more scopes
@@ -68,35 +70,42 @@ export const layer = (options: Options): Layer.Layer<never, never, CredentialSto
       const credentials = yield* CredentialStore
       const { clientMetadataUrl, clientName = "effect-deepagents", open, redirect, tenant } = options
       const around = { credentials, tenant, redirect, open, clientName, clientMetadataUrl }
-      const made = new Map<string, ReturnType<typeof make>>()
+      const made = new Map<string, Effect.Success<ReturnType<typeof make>>>()
       const authorize: Authorize = Effect.fnUntraced(function* (server, fetch) {
         const sdk = yield* load(server.name)
         const key = JSON.stringify([server.name, server.config.url])
-        const known = made.get(key) ?? make(sdk, around, server)
+        const known = made.get(key) ?? (yield* make(sdk, around, server))
         made.set(key, known)
         const context = yield* Effect.context()
         const run = <A, E>(effect: Effect.Effect<A, E>): Promise<A> => observed(Effect.runPromiseWith(context)(effect))
         const send = async (
           input: Parameters<FetchLike>[0],
           init: RequestInit | undefined,
-          used: string | undefined
+          token: Token | undefined
         ) => {
+          if (token === undefined) return fetch(input, init)
+          const used = valueOf(token)
+          if (isBound(token)) {
+            const session = await run(known.dpop)
+            return sdk.withDpop(session, () => used)((to, more) => fetch(to, more))(
+              input instanceof Request ? input.url : input,
+              init
+            )
+          }
           const headers = new Headers(init?.headers)
-          if (used !== undefined) headers.set("authorization", `Bearer ${used}`)
+          headers.set("authorization", `Bearer ${used}`)
           return fetch(input, { ...init, headers })
         }
-        const current = Effect.map(known.tokens, (found) =>
-          found === undefined ? undefined : Redacted.value(found.accessToken)
-        )
         const authorised: FetchLike = async (input, init) => {
-          const used = await run(current)
-          const response = await send(input, init, used)
+          const token = await run(known.tokens)
+          const used = token === undefined ? undefined : valueOf(token)
+          const response = await send(input, init, token)
           if (response.status !== 401 && response.status !== 403) return response
           const { error, resourceMetadataUrl, scope } = sdk.extractWWWAuthenticateParams(response)
           if (response.status === 403 && error !== "insufficient_scope") return response
           await response.body?.cancel()
           await run(known.authorised({ status: response.status, used, scope, resourceMetadataUrl }, fetch))
-          return send(input, init, await run(current))
+          return send(input, init, await run(known.tokens))
         }
         return authorised
       })

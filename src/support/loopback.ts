@@ -1,5 +1,5 @@
 /**
- * A listener on this machine for one redirect of an OAuth server: on 127.0.0.1 only, on a port of the moment.
+ * A listener on this machine for one redirect of an OAuth server: on 127.0.0.1 only.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import * as Effect from "effect/Effect"
@@ -32,10 +32,10 @@ const answer = (response: ServerResponse, status: number, text: string): void =>
   response.end(page(text))
 }
 
-const listen = (server: Server): Effect.Effect<number, string> =>
+const listen = (server: Server, port: number): Effect.Effect<number, string> =>
   Effect.callback((resume) => {
     server.once("error", (error) => resume(Effect.fail(`no port of 127.0.0.1 could be opened: ${error.message}`)))
-    server.listen(0, "127.0.0.1", () => {
+    server.listen(port, "127.0.0.1", () => {
       const address = server.address()
       resume(
         typeof address === "object" && address !== null ? Effect.succeed(address.port) : Effect.fail("there is no port")
@@ -45,7 +45,7 @@ const listen = (server: Server): Effect.Effect<number, string> =>
 
 /** Takes one request, and is closed after 300 seconds, or with its scope. */
 export const loopback: Redirect = {
-  open: Effect.fnUntraced(function* (receive) {
+  open: Effect.fnUntraced(function* (receive, port = 0) {
     const context = yield* Effect.context()
     let host = ""
     let answering: ServerResponse | undefined
@@ -65,7 +65,7 @@ export const loopback: Redirect = {
       Effect.sync(() => createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, handle)),
       (opened) => close(opened, () => answering)
     )
-    host = `127.0.0.1:${yield* listen(server)}`
+    host = `127.0.0.1:${yield* listen(server, port)}`
     yield* Effect.forkScoped(
       Effect.andThen(
         Effect.sleep(lasts),

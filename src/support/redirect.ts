@@ -7,10 +7,13 @@ import type * as Scope from "effect/Scope"
 /**
  * A way back from the page of an OAuth server. `open` makes it for one sign-in, and gives the address that the server is
  * told; what the person's browser brings to it goes to `receive`, whose text is shown as the page. It is closed with the
- * scope. Fails with what is wrong.
+ * scope. A listener takes `port`, if there is one; else one of the moment. Fails with what is wrong.
  */
 export interface Redirect {
-  readonly open: (receive: (callback: string) => Effect.Effect<string>) => Effect.Effect<string, string, Scope.Scope>
+  readonly open: (
+    receive: (callback: string) => Effect.Effect<string>,
+    port?: number
+  ) => Effect.Effect<string, string, Scope.Scope>
 }
 
 /** An address of the application itself, which hands over what comes to it on its own. */

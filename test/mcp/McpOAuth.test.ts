@@ -1,10 +1,11 @@
 /**
  * Signing in to a protected MCP server, against a real authorisation server.
  */
+import { createServer } from "node:net"
 import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { McpOAuth, McpServers } from "effect-deepagents/mcp"
+import { type McpConfig, McpOAuth, McpServers } from "effect-deepagents/mcp"
 import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
 import * as LoopbackRedirect from "effect-deepagents/tools/LoopbackRedirect"
 import { FetchHttpClient } from "effect/http"
@@ -17,8 +18,13 @@ type Page = Parameters<McpOAuth.Options["open"]>[0]
 const isCallback = (url: URL) => url.pathname === "/callback"
 
 /** The layers of a client whose user signs in at once, by `change` of the address that the browser ends at. */
-const client = (url: string, pages: Array<Page>, change = (callback: string) => callback) =>
-  McpServers.layer({ guarded: { type: "http", url, connectTimeout: 20_000 } }).pipe(
+const client = (
+  url: string,
+  pages: Array<Page>,
+  change = (callback: string) => callback,
+  oauth: McpConfig.OAuth = {}
+) =>
+  McpServers.layer({ guarded: { type: "http", url, connectTimeout: 20_000, oauth } }).pipe(
     Layer.provide(
       McpOAuth.layer({
         tenant: "ada",
@@ -102,6 +108,59 @@ it.live(
       })
       yield* Effect.forEach(bad, tried, { concurrency: 2 })
       assert.isFalse(requests.includes("POST /token"))
+    }),
+  30_000
+)
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" ? (address?.port ?? 0) : 0)))
+  })
+})
+
+it.live(
+  "uses the port and the metadata of the configuration",
+  () =>
+    Effect.gen(function* () {
+      const { issuer, requests, url } = yield* world
+      const callbackPort = yield* freePort
+      const pages: Array<Page> = []
+      const authServerMetadataUrl = `${issuer}/.well-known/openid-configuration`
+      const result = yield* Effect.provide(
+        call("look"),
+        client(url, pages, undefined, { authServerMetadataUrl, callbackPort })
+      )
+      assert.include(JSON.stringify(result), "hello")
+      const redirect = new URL(pages[0]?.url ?? "").searchParams.get("redirect_uri")
+      assert.strictEqual(redirect, `http://127.0.0.1:${callbackPort}/callback`)
+      assert.isFalse(requests.some((one) => one.includes("oauth-authorization-server")))
+      const elsewhere = yield* Effect.flip(
+        Effect.provide(call("look"), client(url, pages, undefined, { authServerMetadataUrl: "http://example.com/m" }))
+      )
+      assert.match(elsewhere.message, /authServerMetadataUrl must be an address of https/)
+    }),
+  30_000
+)
+
+it.live(
+  "tells a secret to the authorisation server alone that it is for",
+  () =>
+    Effect.gen(function* () {
+      const { requests, url } = yield* world
+      const pages: Array<Page> = []
+      const oauth = { clientId: "ours", clientSecret: "hunter2", issuer: "https://login.example" }
+      for (const grant of ["authorization_code", "client_credentials"] as const) {
+        const error = yield* Effect.flip(
+          Effect.provide(call("look"), client(url, pages, undefined, { ...oauth, grant }))
+        )
+        assert.strictEqual(error.reason, "Unauthorized")
+        assert.match(error.message, /its client is one of https:\/\/login\.example, but it sends to http:\/\/127/)
+        assert.notInclude(error.message, "hunter2")
+      }
+      assert.lengthOf(pages, 0)
+      assert.isFalse(requests.some((one) => one.startsWith("POST")))
     }),
   30_000
 )

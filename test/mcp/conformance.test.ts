@@ -22,7 +22,7 @@ const scenarios = {
   "json-schema-2020-12-preservation": 9
 }
 
-/** The same of a client that signs in: all but the extensions, which are other grants, and DPoP. */
+/** The same of a client that signs in: all but the extensions of enterprises and of workload identities. */
 const authorizing = {
   "auth/metadata-default": 19,
   "auth/metadata-var1": 19,
@@ -50,7 +50,11 @@ const authorizing = {
   "auth/iss-wrong-issuer": 8,
   "auth/iss-unexpected": 8,
   "auth/iss-normalized": 8,
-  "auth/metadata-issuer-mismatch": 3
+  "auth/metadata-issuer-mismatch": 3,
+  "auth/client-credentials-basic": 9,
+  "auth/client-credentials-jwt": 9,
+  "auth/dpop": 12,
+  "auth/dpop-nonce": 14
 }
 
 const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
@@ -74,10 +78,12 @@ const run = (scenario: string) =>
     (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
   )
 
+const few = ["auth/scope-step-up", "auth/client-credentials-jwt", "auth/dpop-nonce"] as const
+
 describe("the conformance suite of the protocol", () => {
   const chosen = isFull
     ? Object.entries({ ...scenarios, ...authorizing })
-    : [...Object.entries(scenarios).slice(0, 3), ["auth/scope-step-up", authorizing["auth/scope-step-up"]] as const]
+    : [...Object.entries(scenarios).slice(0, 3), ...few.map((name) => [name, authorizing[name]] as const)]
   it.live.each(chosen)(
     "%s",
     ([scenario, checks]) =>

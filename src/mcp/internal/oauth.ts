@@ -2,6 +2,8 @@
  * The authorisation of one server: tokens that are kept and renewed, and a sign-in where there are none, or too few.
  */
 import type {
+  DpopKeyPair,
+  DpopSession,
   OAuthClientProvider,
   OAuthDiscoveryState,
   OAuthTokens,
@@ -10,6 +12,7 @@ import type {
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import type { Scope } from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
@@ -18,11 +21,11 @@ import { ApiKey, OAuthToken, type Service as Credentials } from "../../stores/Cr
 import { defined } from "../../support/defined.ts"
 import type { FetchLike } from "../../support/fetchLike.ts"
 import { observed } from "../../support/observed.ts"
-import type { Redirect } from "../../support/redirect.ts"
+import { isLoopback, type Redirect } from "../../support/redirect.ts"
 import { sha256Sync } from "../../support/sha256.ts"
 import { cut } from "../../support/text.ts"
 import { oneLine } from "../../support/untrusted.ts"
-import type { HttpServer } from "../McpConfig.ts"
+import type { HttpServer, Secret } from "../McpConfig.ts"
 import { McpError } from "../McpError.ts"
 import type { Page } from "./page.ts"
 import type { Sdk } from "./sdk.ts"
@@ -37,7 +40,8 @@ export interface Around {
   readonly clientMetadataUrl: string | undefined
 }
 
-type Token = typeof OAuthToken.Type
+/** A token of a server. */
+export type Token = typeof OAuthToken.Type
 
 /** The challenge of a server. */
 interface Challenge {
@@ -49,14 +53,55 @@ interface Challenge {
 
 const patience = "300 seconds"
 
+const credentialsRequest = (scope?: string): URLSearchParams =>
+  new URLSearchParams({ grant_type: "client_credentials", ...defined({ scope }) })
+
+/** Marks a token that is good only with a proof that one has its key (RFC 9449). */
+const bound = { tokenType: "DPoP" }
+
+/** Tells whether a token needs a proof. */
+export const isBound = ({ metadata }: Token): boolean => metadata?.["tokenType"] === bound.tokenType
+
 /** The server does not let this client ask for so much: it must be registered anew. */
 const invalidScope = "invalid_scope"
 
 const wordsOf = (error: unknown): string =>
   cut(oneLine(error instanceof Error ? error.message : "it gave no reason"), 300)
 
+const reveal = (secret: Secret | undefined): string | undefined =>
+  Redacted.isRedacted(secret) ? Redacted.value(secret) : secret
+
+interface Key {
+  readonly privateJwk: DpopKeyPair["publicJwk"]
+  readonly publicJwk: DpopKeyPair["publicJwk"]
+  readonly thumbprint: string
+}
+
+const algorithm = { name: "ECDSA", namedCurve: "P-256" }
+
+const keyPairOf = async (sdk: Sdk, key: Key | undefined): Promise<DpopKeyPair> => {
+  if (key === undefined) return sdk.generateDpopKeyPair({ alg: "ES256", extractable: true })
+  const { privateJwk, publicJwk, thumbprint } = key
+  const [privateKey, publicKey] = await Promise.all([
+    crypto.subtle.importKey("jwk", { ...privateJwk }, algorithm, true, ["sign"]),
+    crypto.subtle.importKey("jwk", { ...publicJwk }, algorithm, true, ["verify"])
+  ])
+  return { privateKey, publicKey, publicJwk, thumbprint, alg: "ES256" }
+}
+
+const takesProofs = (metadata: OAuthDiscoveryState["authorizationServerMetadata"]): boolean => {
+  const known = Predicate.hasProperty(metadata, "dpop_signing_alg_values_supported")
+    ? metadata.dpop_signing_alg_values_supported
+    : undefined
+  return Array.isArray(known) && known.includes("ES256")
+}
+
 /** Makes the authorisation of a server, for one connection after the other. */
-export const make = (sdk: Sdk, around: Around, server: { readonly name: string; readonly config: HttpServer }) => {
+export const make = Effect.fnUntraced(function* (
+  sdk: Sdk,
+  around: Around,
+  server: { readonly name: string; readonly config: HttpServer }
+) {
   const { credentials, tenant } = around
   const { oauth, url: serverUrl } = server.config
   const base = `mcp ${cut(new URL(serverUrl).origin, 150)} ${sha256Sync(serverUrl).slice(0, 16)}`
@@ -86,7 +131,8 @@ export const make = (sdk: Sdk, around: Around, server: { readonly name: string; 
         accessToken: Redacted.make(given.access_token),
         refreshToken: given.refresh_token === undefined ? old?.refreshToken : Redacted.make(given.refresh_token),
         expiresAt: given.expires_in === undefined ? undefined : now + given.expires_in * 1000,
-        scopes: given.scope?.split(" ") ?? old?.scopes
+        scopes: given.scope?.split(" ") ?? old?.scopes,
+        metadata: given.token_type.toLowerCase() === "dpop" ? bound : undefined
       })
     )
   })
@@ -104,19 +150,81 @@ export const make = (sdk: Sdk, around: Around, server: { readonly name: string; 
   const configured: StoredOAuthClientInformation | undefined =
     oauth?.clientId === undefined
       ? undefined
-      : defined({
-          client_id: oauth.clientId,
-          client_secret:
-            oauth.clientSecret === undefined || typeof oauth.clientSecret === "string"
-              ? oauth.clientSecret
-              : Redacted.value(oauth.clientSecret)
-        })
+      : defined({ client_id: oauth.clientId, client_secret: reveal(oauth.clientSecret), issuer: oauth.issuer })
+  const isAlone = oauth?.grant === "client_credentials"
+  const privateKey = reveal(oauth?.privateKey)
+  const authentication =
+    privateKey === undefined || oauth?.clientId === undefined
+      ? {}
+      : {
+          addClientAuthentication: sdk.createPrivateKeyJwtAuth({
+            issuer: oauth.clientId,
+            subject: oauth.clientId,
+            privateKey,
+            alg: oauth.algorithm ?? "ES256"
+          })
+        }
+
+  /** The key that tokens are bound to. It is kept as they are. */
+  const dpopSession = Effect.gen(function* () {
+    const old = yield* kept<Key>("key")
+    const pair = yield* Effect.tryPromise({ try: () => keyPairOf(sdk, old), catch: refused })
+    if (old === undefined) {
+      const privateJwk = yield* Effect.tryPromise({
+        try: () => crypto.subtle.exportKey("jwk", pair.privateKey),
+        catch: refused
+      })
+      yield* ours(keep("key", { privateJwk, publicJwk: pair.publicJwk, thumbprint: pair.thumbprint }))
+    }
+    return yield* Effect.promise(() => sdk.DpopSession.create({ keyPair: pair }))
+  })
+  const dpop = yield* Effect.cached(dpopSession)
+  const proofsOf = (state: OAuthDiscoveryState | undefined): Effect.Effect<DpopSession | undefined, McpError> =>
+    takesProofs(state?.authorizationServerMetadata) ? dpop : Effect.undefined
+
+  /** The metadata that the configuration names, in the place of those that are looked for. */
+  const given = Effect.fnUntraced(function* (
+    url: string,
+    resourceMetadataUrl: URL | undefined,
+    fetchFn: FetchLike
+  ): Effect.fn.Return<OAuthDiscoveryState, McpError> {
+    const to = URL.parse(url)
+    if (to === null || (to.protocol !== "https:" && !isLoopback(to))) {
+      return yield* unauthorized(
+        `authServerMetadataUrl must be an address of https, not ${JSON.stringify(cut(url, 200))}`
+      )
+    }
+    const metadata = yield* Effect.tryPromise({
+      try: (signal) =>
+        fetchFn(to, { headers: { accept: "application/json" }, signal }).then((response): Promise<unknown> =>
+          response.json()
+        ),
+      catch: refused
+    })
+    if (!sdk.isSpecType.OAuthMetadata(metadata)) {
+      return yield* unauthorized(`there are no metadata of an authorisation server at ${to.href}`)
+    }
+    return {
+      authorizationServerUrl: String(metadata.issuer),
+      authorizationServerMetadata: metadata,
+      ...defined({ resourceMetadataUrl: resourceMetadataUrl?.href })
+    }
+  })
+
+  /** A secret is told to the authorisation server that it is for, and to no other that an MCP server may name. */
+  const ofIssuer = (client: StoredOAuthClientInformation, issuer: string | undefined) =>
+    client.issuer === undefined || issuer === undefined || client.issuer === issuer
+      ? Effect.succeed(client)
+      : Effect.fail(
+          unauthorized(`its client is one of ${client.issuer}, but it sends to ${cut(oneLine(issuer), 200)} to sign in`)
+        )
 
   /** Renews the token that was refused, once for all who ask; `false` if only a person can help. */
   const renew = Effect.fnUntraced(function* (used: string | undefined, fetchFn: FetchLike) {
     const state = yield* kept<OAuthDiscoveryState>("discovery")
     const client = configured ?? (yield* kept<StoredOAuthClientInformation>("client"))
     if (state === undefined || client === undefined) return false
+    const proofs = yield* proofsOf(state)
     const renewed = credentials.refreshed(tenant, tokensName, {
       isExpired: (one) => one._tag === "OAuthToken" && Redacted.value(one.accessToken) === used,
       refresh: Effect.fnUntraced(function* (old) {
@@ -131,7 +239,9 @@ export const make = (sdk: Sdk, around: Around, server: { readonly name: string; 
                 clientInformation: client,
                 refreshToken,
                 resource: state.resourceMetadata?.resource,
-                fetchFn
+                fetchFn,
+                ...authentication,
+                dpop: proofs
               })
             ),
           catch: (error) => (error instanceof sdk.OAuthError ? ("refused" as const) : refused(error))
@@ -175,32 +285,44 @@ export const make = (sdk: Sdk, around: Around, server: { readonly name: string; 
       yield* end
       return "You can close this page."
     })
-    const back = yield* Effect.mapError(around.redirect.open(receive), (problem) => unauthorized(problem))
+    if (isAlone && (configured === undefined || (configured.client_secret ?? privateKey) === undefined)) {
+      return yield* unauthorized("client_credentials need a clientId, and a clientSecret or a privateKey")
+    }
+    const back = isAlone
+      ? undefined
+      : yield* Effect.mapError(around.redirect.open(receive, oauth?.callbackPort), (problem) => unauthorized(problem))
     let verifier = ""
     let page: URL | undefined
-    let discovery: OAuthDiscoveryState | undefined
+    let discovery: OAuthDiscoveryState | undefined =
+      oauth?.authServerMetadataUrl === undefined
+        ? undefined
+        : yield* given(oauth.authServerMetadataUrl, resourceMetadataUrl, fetchFn)
     const provider: OAuthClientProvider = {
       redirectUrl: back,
+      ...authentication,
+      ...(isAlone ? { prepareTokenRequest: credentialsRequest } : {}),
+      dpop: () => run(proofsOf(discovery)),
       ...(around.clientMetadataUrl === undefined ? {} : { clientMetadataUrl: around.clientMetadataUrl }),
       clientMetadata: {
         client_name: around.clientName,
-        redirect_uris: [back],
-        grant_types: ["authorization_code", "refresh_token"],
+        redirect_uris: back === undefined ? [] : [back],
+        grant_types: isAlone ? ["client_credentials"] : ["authorization_code", "refresh_token"],
         response_types: ["code"],
         token_endpoint_auth_method: "none",
         application_type: "native"
       },
       state: () => state,
-      clientInformation: () =>
-        configured ??
-        run(
-          Effect.map(kept<StoredOAuthClientInformation>("client"), (found) => {
-            // A client that was registered with another address would be refused with this one.
-            const known = found !== undefined && "redirect_uris" in found ? found.redirect_uris : undefined
-            return Array.isArray(known) && !known.includes(back) ? undefined : found
-          })
-        ),
-      saveClientInformation: (client) => run(keep("client", client)),
+      clientInformation: (context) =>
+        configured !== undefined
+          ? run(ofIssuer(configured, context?.issuer))
+          : run(
+              Effect.map(kept<StoredOAuthClientInformation>("client"), (found) => {
+                // A client that was registered with another address would be refused with this one.
+                const known = found !== undefined && "redirect_uris" in found ? found.redirect_uris : undefined
+                return Array.isArray(known) && back !== undefined && !known.includes(back) ? undefined : found
+              })
+            ),
+      saveClientInformation: (client) => (configured === undefined ? run(keep("client", client)) : undefined),
       // What can be renewed was: a person is asked now.
       tokens: () => undefined,
       saveTokens: (given) =>
@@ -260,5 +382,5 @@ export const make = (sdk: Sdk, around: Around, server: { readonly name: string; 
       })
     )
 
-  return { authorised, tokens }
-}
+  return { authorised, tokens, dpop }
+})

@@ -30,6 +30,8 @@ const argumentsOf = (schema: JsonObject, received: JsonObject): JsonObject => {
 interface Planned {
   readonly client_id?: string
   readonly client_secret?: string
+  readonly private_key_pem?: string
+  readonly signing_algorithm?: string
   readonly toolCalls?: ReadonlyArray<{ readonly name: string; readonly arguments: JsonObject }>
 }
 
@@ -45,13 +47,18 @@ const authorization = McpOAuth.layer({
   open: (page) => Effect.promise(() => fetch(page.url).then((response) => response.text()))
 }).pipe(Layer.provide(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])))
 
+const isAlone = process.env["MCP_CONFORMANCE_SCENARIO"]?.startsWith("auth/client-credentials") === true
+
 const oauth =
   planned.client_id === undefined
     ? {}
     : {
         oauth: {
           clientId: planned.client_id,
-          ...(planned.client_secret === undefined ? {} : { clientSecret: planned.client_secret })
+          clientSecret: planned.client_secret,
+          privateKey: planned.private_key_pem,
+          algorithm: planned.signing_algorithm,
+          ...(isAlone ? { grant: "client_credentials" as const } : {})
         }
       }
 
