@@ -21,7 +21,7 @@ const tables = [
       { title: "N=10", scenario: "A10", read: value, ratio: "ours" },
       { title: "N=100", scenario: "A100", read: value, ratio: "ours" },
       { title: "N=500", scenario: "A500", read: value, ratio: "ours" },
-      { title: "2,000 messages before", scenario: "F", read: value, ratio: "ours" }
+      { title: "400 messages before", scenario: "F", read: value, ratio: "ours" }
     ]
   },
   {

@@ -14,13 +14,24 @@ const cold = async () => {
   return { value: performance.now() - start, memory: megabytes(process.memoryUsage.rss()) }
 }
 
-const warm = async ({ options, warm, value, isOnce }) => {
+const warm = async ({ options, warm, value, waves }) => {
   const peer = await import(`./peers/${name}.mjs`)
   await repeat(prepare(peer, { ...options, ...warm }), 800 * effort)
-  const start = performance.now()
-  const run = prepare(peer, options)
-  const build = performance.now() - start
-  const times = isOnce ? [await run()] : await repeat(run, 1_500 * effort, effort < 1 ? 1 : 3)
+  const builds = []
+  const built = () => {
+    const start = performance.now()
+    const run = prepare(peer, options)
+    builds.push(performance.now() - start)
+    return run
+  }
+  const run = built()
+  let times
+  if (waves === undefined) times = await repeat(run, 1_500 * effort, effort < 1 ? 1 : 3)
+  else {
+    times = [await run()]
+    while (times.length < waves) times.push(await built()())
+  }
+  const build = median(builds)
   return { value: value(median(times)), build, memory: megabytes(process.resourceUsage().maxRSS * 1_024) }
 }
 

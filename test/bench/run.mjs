@@ -7,13 +7,15 @@ import { budgetTable, race, racersTable, report, writeDocs } from "./report.mjs"
 
 // --- what is measured
 
-const names = ["bare", "effect-core", "ours", "pi", "ai", "openai-agents", "deepagents"]
+const names = ["bare", "effect-core", "ours", "deep", "pi", "ai", "openai-agents", "deepagents"]
 
 const titles = {
   bare: "bare loop",
   "effect-core": "_minimal Effect loop_",
   "effect-modules": "_the Effect modules of ours_",
   ours: "**effect-deepagents**",
+  "ours-barrel": '**the same, `import { Effect } from "effect"`**',
+  deep: "**effect-deepagents, `DeepAgent.make`**",
   pi: "pi",
   ai: "AI SDK (`ToolLoopAgent`)",
   "openai-agents": "OpenAI Agents",
@@ -30,9 +32,10 @@ const packages = {
 
 /** Who takes part in a scenario; all, where none are named. */
 const entrants = {
-  B100k: ["bare", "effect-core", "ours", "pi", "openai-agents"],
-  B64: ["bare", "effect-core", "ours"],
-  D: [...names, "effect-modules"]
+  B100k: ["bare", "effect-core", "ours", "deep", "pi", "openai-agents"],
+  B64: ["bare", "effect-core", "ours", "deep"],
+  C10k: ["bare", "effect-core", "ours", "deep", "pi"],
+  D: [...names, "ours-barrel", "effect-modules"]
 }
 
 /** Which column shows which scenario, and how. `read` takes a number out of one sample. */
@@ -47,7 +50,7 @@ const tables = [
       { title: "N=100", scenario: "A100", read: value, ratio: "bare" },
       { title: "N=500", scenario: "A500", read: value, ratio: "bare" },
       { title: "growth, 500 ÷ 10", scenario: "growth", read: value },
-      { title: "F: 2,000 messages before", scenario: "F", read: value, ratio: "bare" }
+      { title: "F: 400 messages before", scenario: "F", read: value, ratio: "bare" }
     ]
   },
   {
@@ -60,11 +63,19 @@ const tables = [
     ]
   },
   {
-    title: "C: 1,000 agents at once; D: cold start; E: 50 tools at once",
+    title: "C: many agents at once",
     columns: [
       { title: "C: wall ÷ ideal", scenario: "C", read: value, ratio: "bare" },
       { title: "peak RSS, MB", scenario: "C", read: memory },
       { title: "to build them, ms", scenario: "C", read: build },
+      { title: "10,000: wall ÷ ideal", scenario: "C10k", read: value, ratio: "bare" },
+      { title: "peak RSS, MB", scenario: "C10k", read: memory },
+      { title: "to build them, ms", scenario: "C10k", read: build }
+    ]
+  },
+  {
+    title: "D: cold start; E: 50 tools at once",
+    columns: [
       { title: "D: ms", scenario: "D", read: value },
       { title: "RSS, MB", scenario: "D", read: memory },
       { title: "E: wall ÷ 20 ms", scenario: "E", read: value }
@@ -85,8 +96,10 @@ const budgets = [
   { what: "B: chunks/s, in arrays", scenario: "B64", read: (sample) => 1e6 / sample.value, least: 2_000_000 },
   { what: "B ÷ pi", scenario: "B", read: value, by: "pi", most: 1 },
   { what: "C: wall ÷ ideal", scenario: "C", read: value, most: 4.5 },
-  { what: "C: peak RSS, MB", scenario: "C", read: memory, most: 300 },
-  { what: "D ÷ the Effect modules it imports", scenario: "D", read: value, by: "effect-modules", most: 1.15 },
+  { what: "C: peak RSS, MB", scenario: "C", read: memory, most: 290 },
+  { what: "C, 10,000 agents: peak RSS, MB", scenario: "C10k", read: memory, most: 620 },
+  { what: "C, deep agents: peak RSS, MB", name: "deep", scenario: "C", read: memory, most: 400 },
+  { what: "D ÷ the Effect modules it imports", scenario: "D", read: value, by: "effect-modules", most: 1.05 },
   { what: "E: wall ÷ 20 ms", scenario: "E", read: value, most: 1.2 }
 ]
 
@@ -100,10 +113,12 @@ const isWhole = options.only === undefined && options.scenario === undefined && 
 const wanted = options.only?.split(",") ?? names
 const hasOurs = existsSync(new URL("../../dist/index.js", import.meta.url))
 if (!hasOurs) console.error("There is no dist/index.js: ours is left out. Run `npm run build` first.")
-const peers = names.filter((name) => (name === "bare" || wanted.includes(name)) && (name !== "ours" || hasOurs))
+const isOurs = (name) => name === "ours" || name === "deep"
+const peers = names.filter((name) => (name === "bare" || wanted.includes(name)) && (!isOurs(name) || hasOurs))
 
-const isRacing = (name) => peers.includes(name) || (name === "effect-modules" && peers.includes("ours"))
-const plan = ["A10", "A100", "A500", "F", "B", "B100k", "B64", "C", "E", "D"]
+const besideOurs = ["ours-barrel", "effect-modules"]
+const isRacing = (name) => peers.includes(name) || (besideOurs.includes(name) && peers.includes("ours"))
+const plan = ["A10", "A100", "A500", "F", "B", "B100k", "B64", "C", "C10k", "E", "D"]
   .filter((scenario) => options.scenario?.split(",").some((prefix) => scenario.startsWith(prefix)) ?? true)
   .map((scenario) => ({
     scenario,
@@ -116,7 +131,7 @@ for (const of of Object.values(samples)) {
   if (of.A10 && of.A500) of.growth = of.A500.map((sample, index) => ({ value: sample.value / of.A10[index].value }))
 }
 
-const racers = [...peers, "effect-modules"].map((name) => [name, titles[name]])
+const racers = [...peers, ...besideOurs].map((name) => [name, titles[name]])
 const used = peers.flatMap((name) => packages[name] ?? [])
 const text = report(samples, used, [
   ...tables.flatMap((one) => racersTable(samples, racers, one)),

@@ -72,9 +72,21 @@ export const makeScript = (options = {}) => {
   return { ...script, turn, batches, step, verify }
 }
 
-/** What was said before: `length` short messages, in turn by the user and by the model. */
-export const historyOf = (length, user, ai) =>
-  Array.from({ length }, (_, index) => (index % 2 === 0 ? user(`question ${index}`) : ai(`answer ${index}`)))
+const result = words.join("").repeat(6).slice(0, 4_000)
+
+/**
+ * What was done before, `length` messages of it: again and again a question, a call of the tool, its result of 4,000
+ * characters, and an answer. Each of the four gives a message, or a list of what the library makes of one.
+ */
+export const historyOf = (length, { user, ai, call, answer }) =>
+  Array.from({ length }, (_, index) => {
+    const n = index >> 2
+    const id = `before_${n}`
+    if (index % 4 === 0) return user(`question ${n}: ${words.slice(0, 20).join("")}`)
+    if (index % 4 === 1) return call({ id, name: "step", args: { n }, json: `{"n":${n}}` }, `I look at ${n}`)
+    if (index % 4 === 2) return answer({ id, name: "step" }, `${n}: ${result}`)
+    return ai(`answer ${n}: ${words.slice(0, 20).join("")}`)
+  }).flat()
 
 /** A long conversation: like `historyOf`, with about 120 characters in each message. */
 export const longHistoryOf = (length, user, ai) => {

@@ -14,6 +14,14 @@ const chunks = (count, more) => ({
   value: (ms) => (ms * 1_000) / count
 })
 
+/** Many agents at once, in waves: each builds them anew and has them wait for their model at the same time. */
+const crowd = (agents, waves) => ({
+  options: { agents, rounds: 5, latency: 20 },
+  warm: { agents: 50, latency: 0 },
+  value: (ms) => ms / (6 * 20),
+  waves
+})
+
 export const workloads = {
   A10: rounds(10),
   A100: rounds(100),
@@ -21,15 +29,11 @@ export const workloads = {
   B: chunks(20_000),
   B100k: chunks(100_000),
   B64: chunks(100_000, { batch: 64 }),
-  // Once: a thousand agents are to be built and to wait for their model at the same time, and memory only grows.
-  C: {
-    options: { agents: 1_000, rounds: 5, latency: 20 },
-    warm: { agents: 50, latency: 0 },
-    value: (ms) => ms / (6 * 20),
-    isOnce: true
-  },
+  C: crowd(1_000, 5),
+  C10k: crowd(10_000, 1),
   E: { options: { rounds: 1, calls: 50, toolTime: 20 }, warm: { toolTime: 0 }, value: (ms) => ms / 20 },
-  F: rounds(10, { before: 2_000 })
+  // As much as fits a window of 200,000 tokens before anybody compacts it.
+  F: rounds(10, { before: 400 })
 }
 
 /** Builds the agents of a workload. The result runs them all once, checks what they did and says how long they took. */

@@ -5,7 +5,19 @@ import { description, historyOf, prompt } from "../script.mjs"
 const user = (content) => ({ role: "user", content })
 const ai = (text) => ({ role: "assistant", content: [{ type: "text", text }] })
 
-export const history = (length) => historyOf(length, user, ai)
+const call = ({ args, id, name }, text) => ({
+  role: "assistant",
+  content: [
+    { type: "text", text },
+    { type: "tool-call", toolCallId: id, toolName: name, input: args }
+  ]
+})
+const answer = ({ id, name }, value) => ({
+  role: "tool",
+  content: [{ type: "tool-result", toolCallId: id, toolName: name, output: { type: "text", value } }]
+})
+
+export const history = (length) => historyOf(length, { user, ai, call, answer })
 
 const usage = {
   inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },

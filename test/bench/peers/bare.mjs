@@ -4,7 +4,10 @@ import { historyOf, prompt } from "../script.mjs"
 const user = (content) => ({ role: "user", content })
 const ai = (content, toolCalls = []) => ({ role: "assistant", content, toolCalls })
 
-export const history = (length) => historyOf(length, user, ai)
+const answer = ({ id }, content) => ({ role: "tool", id, content })
+
+export const history = (length) =>
+  historyOf(length, { user, ai, answer, call: ({ id, json, name }, text) => ai(text, [{ id, name, json }]) })
 
 export const make = (script) => {
   const tools = { step: async ({ n }) => script.step(n) }

@@ -1,5 +1,5 @@
 import { BaseChatModel } from "@langchain/core/language_models/chat_models"
-import { AIMessage, AIMessageChunk, HumanMessage } from "@langchain/core/messages"
+import { AIMessage, AIMessageChunk, HumanMessage, ToolMessage } from "@langchain/core/messages"
 import { ChatGenerationChunk } from "@langchain/core/outputs"
 import { tool } from "@langchain/core/tools"
 import { createDeepAgent } from "deepagents"
@@ -13,7 +13,10 @@ process.env.LANGCHAIN_CALLBACKS_BACKGROUND = "false"
 export const user = (content) => new HumanMessage(content)
 const ai = (content) => new AIMessage(content)
 
-export const history = (length) => historyOf(length, user, ai)
+const call = ({ args, id, name }, content) => new AIMessage({ content, tool_calls: [{ id, name, args }] })
+const answer = ({ id, name }, content) => new ToolMessage({ content, name, tool_call_id: id })
+
+export const history = (length) => historyOf(length, { user, ai, call, answer })
 
 const chunkOf = (part, index) =>
   typeof part === "string"

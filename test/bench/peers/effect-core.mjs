@@ -8,7 +8,10 @@ import { historyOf, prompt } from "../script.mjs"
 const user = (text) => ({ role: "user", text })
 const ai = (text, toolCalls = []) => ({ role: "ai", text, toolCalls })
 
-export const history = (length) => historyOf(length, user, ai)
+const answer = ({ id }, text) => ({ role: "tool", id, text })
+
+export const history = (length) =>
+  historyOf(length, { user, ai, answer, call: ({ id, json, name }, text) => ai(text, [{ id, name, json }]) })
 
 const pump = async (iterable, queue) => {
   for await (const part of iterable) Queue.offerUnsafe(queue, part)

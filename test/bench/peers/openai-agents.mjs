@@ -7,7 +7,19 @@ setTracingDisabled(true)
 const user = (content) => ({ role: "user", content })
 const ai = (text) => ({ role: "assistant", status: "completed", content: [{ type: "output_text", text }] })
 
-export const history = (length) => historyOf(length, user, ai)
+const call = ({ id, json, name }, text) => [
+  ai(text),
+  { type: "function_call", callId: id, name, arguments: json, status: "completed" }
+]
+const answer = ({ id, name }, text) => ({
+  type: "function_call_result",
+  callId: id,
+  name,
+  status: "completed",
+  output: { type: "text", text }
+})
+
+export const history = (length) => historyOf(length, { user, ai, call, answer })
 
 const events = async function* (source) {
   let text = ""

@@ -1,13 +1,17 @@
 // effect-deepagents, as built into dist/.
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Pull from "effect/Pull"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { Agent, ChatModel, Message, Tool, Usage } from "../../../dist/index.js"
 import { description, historyOf, prompt } from "../script.mjs"
 
-export const history = (length) => historyOf(length, Message.human, Message.ai)
+export const history = (length) =>
+  historyOf(length, {
+    user: Message.human,
+    ai: Message.ai,
+    call: ({ args, id, name }, text) => Message.ai(text, { toolCalls: [{ id, name, arguments: args }] }),
+    answer: ({ id, name }, text) => Message.tool(text, { toolCallId: id, toolName: name })
+  })
 
 const usage = Usage.make({ inputTokens: 1, outputTokens: 1 })
 const done = (text, toolCalls) => ({
@@ -15,34 +19,22 @@ const done = (text, toolCalls) => ({
   message: Message.ai(text, { toolCalls, usage, model: "scripted" })
 })
 
-/** A turn from what the model says, as the adapters decode it: whatever came by now, at once. */
-const parts = (source) =>
-  Stream.transformPull(source, (pull) =>
-    Effect.sync(() => {
-      const toolCalls = []
-      let text = ""
-      let over = false
-      const take = (said) => {
-        const out = []
-        for (const part of said) {
-          if (typeof part === "string") {
-            text += part
-            out.push({ _tag: "TextDelta", text: part })
-          } else {
-            toolCalls.push({ id: part.id, name: part.name, arguments: JSON.parse(part.json) })
-            out.push({ _tag: "ToolCallStart", id: part.id, name: part.name })
-            out.push({ _tag: "ToolCallDelta", id: part.id, delta: part.json })
-          }
-        }
-        return out
-      }
-      const more = Pull.catchDone(Effect.map(pull, take), () => {
-        over = true
-        return Effect.succeed([done(text, toolCalls)])
-      })
-      return Effect.suspend(() => (over ? Cause.done() : more))
-    })
-  )
+/** The parts of a turn, as a model layer of one's own makes them by the docs. */
+const parts = async function* (source) {
+  const toolCalls = []
+  let text = ""
+  for await (const part of source) {
+    if (typeof part === "string") {
+      text += part
+      yield { _tag: "TextDelta", text: part }
+    } else {
+      toolCalls.push({ id: part.id, name: part.name, arguments: JSON.parse(part.json) })
+      yield { _tag: "ToolCallStart", id: part.id, name: part.name }
+      yield { _tag: "ToolCallDelta", id: part.id, delta: part.json }
+    }
+  }
+  yield done(text, toolCalls)
+}
 
 const batches = async function* (source) {
   let text = ""
@@ -58,7 +50,7 @@ const onError = (cause) => {
 }
 
 /** A turn of what an iterable says. */
-export const fromTurn = (said) => parts(ChatModel.fromAsyncIterable(said, onError))
+export const fromTurn = (said) => ChatModel.fromAsyncIterable(() => parts(said()), onError)
 
 /** The model of a script. */
 export const modelOf = (script) => {

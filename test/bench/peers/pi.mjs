@@ -30,7 +30,24 @@ const ai = (content, stopReason = "stop") => ({
   timestamp
 })
 
-export const history = (length) => historyOf(length, user, (text) => ai([{ type: "text", text }]))
+const call = ({ args, id, name }, text) =>
+  ai(
+    [
+      { type: "text", text },
+      { type: "toolCall", id, name, arguments: args }
+    ],
+    "toolUse"
+  )
+const answer = ({ id, name }, text) => ({
+  role: "toolResult",
+  toolCallId: id,
+  toolName: name,
+  content: [{ type: "text", text }],
+  isError: false,
+  timestamp
+})
+
+export const history = (length) => historyOf(length, { user, ai: (text) => ai([{ type: "text", text }]), call, answer })
 
 /** As pi's own providers do: the partial message is one object that grows. */
 const pump = async (source, stream) => {
