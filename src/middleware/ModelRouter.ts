@@ -39,7 +39,7 @@ import { priced, make as usageOf } from "../core/Usage.ts"
 import { cut } from "../support/text.ts"
 import { makeOpenings, modelOf, nameOf, type Opening } from "./internal/openModel.ts"
 import { reissue } from "./internal/reissue.ts"
-import { estimate, makeMeter } from "./internal/summarization/tokens.ts"
+import { type Counted, estimate, makeMeter, nothingCounted } from "./internal/summarization/tokens.ts"
 
 /**
  * The name of this middleware.
@@ -225,8 +225,8 @@ interface Measured {
 }
 
 /** Measures requests; of the list of a run, only what is new. */
-const makeMeasure = (definitions: WeakMap<object, number>) => {
-  const meter = makeMeter(estimate, true, definitions)
+const makeMeasure = (counted: Counted) => {
+  const meter = makeMeter(estimate, true, counted)
   let last: Measured | undefined
   const measure = ({ messages }: ModelRequest): Measured => {
     const isKnown = last?.messages === messages && last.first === messages[0] && last.count <= messages.length
@@ -257,13 +257,13 @@ const route = <E, R>(options: {
   const names = Object.keys(models)
   const openingsOf = makeOpenings(Object.values(models))
   const openingOf = (run: Run, name: string): Opening<E, R> | undefined => openingsOf(run)[names.indexOf(name)]
-  const definitions = new WeakMap<object, number>()
+  const counted = nothingCounted()
   const measures = new WeakMap<Run, ReturnType<typeof makeMeasure>>()
   /** Runs that have outgrown the model that was chosen. */
   const outgrown = new WeakSet<Run>()
 
   const askedOf = (request: ModelRequest, run: Run, context: Context.Context<R>): Asked => {
-    const measure = measures.get(run) ?? makeMeasure(definitions)
+    const measure = measures.get(run) ?? makeMeasure(counted)
     measures.set(run, measure)
     return {
       request,

@@ -10,7 +10,7 @@ import { type Amount, limitsOf } from "./limits.ts"
 import type { Fold, Record, Ref } from "./record.ts"
 import type { Situation } from "./situation.ts"
 import type { Author } from "./summarise.ts"
-import { type Counter, makeMeter, type Meter } from "./tokens.ts"
+import { type Counter, makeMeter, type Meter, nothingCounted } from "./tokens.ts"
 import { makeViewer, type View } from "./view.ts"
 
 /** A summary that is written while the run works on: of everything up to `through` that `fold` does not tell of. */
@@ -82,12 +82,12 @@ const namedWindow = ({ contextWindowTokens }: Measure, run: Run, { window }: Rec
 /** Makes the memories of the runs that one middleware serves; each is gone with its run. */
 export const makeMemories = (measure: Measure) => {
   const memories = new WeakMap<Run, Memory>()
-  const definitions = new WeakMap<object, number>()
+  const counted = nothingCounted()
 
   const of = (run: Run): Memory => {
     const known = memories.get(run)
     if (known !== undefined) return known
-    const meter = makeMeter(measure.counter, run.model?.supportsVision === true, definitions)
+    const meter = makeMeter(measure.counter, run.model?.supportsVision === true, counted)
     const made: Memory = {
       meter,
       viewOf: makeViewer(meter),

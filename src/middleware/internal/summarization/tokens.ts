@@ -56,9 +56,22 @@ export interface Meter {
   readonly frame: (request: Pick<ModelRequest, "systemPrompt" | "tools" | "outputSchema">) => number
 }
 
-/** Makes a meter. `definitions` has the tokens of tools and schemas, which are the same in all runs of a counter. */
-export const makeMeter = (counter: Counter, vision: boolean, definitions: WeakMap<object, number>): Meter => {
-  const messages = new WeakMap<Message, number>()
+/** The tokens of what is the same in all runs of a counter: of tools and schemas, and of messages, with vision and without. */
+export interface Counted {
+  readonly definitions: WeakMap<object, number>
+  readonly seen: WeakMap<Message, number>
+  readonly unseen: WeakMap<Message, number>
+}
+
+export const nothingCounted = (): Counted => ({
+  definitions: new WeakMap(),
+  seen: new WeakMap(),
+  unseen: new WeakMap()
+})
+
+/** Makes a meter. The next run on a conversation finds its messages counted. */
+export const makeMeter = (counter: Counter, vision: boolean, { definitions, seen, unseen }: Counted): Meter => {
+  const messages = vision ? seen : unseen
   let prompt: { readonly text: string; readonly tokens: number } = { text: "", tokens: 0 }
 
   const once = <K extends object>(counts: WeakMap<K, number>, key: K, count: () => number): number => {
