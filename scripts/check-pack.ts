@@ -33,7 +33,7 @@ const quickStart = blockOf("Quick start")
 const folder = mkdtempSync(join(tmpdir(), "effect-deepagents-pack-"))
 const run = (command: string, ...args: ReadonlyArray<string>) => {
   console.log(`$ ${command.split("/").at(-1)} ${args.join(" ")}`)
-  execFileSync(command, args, { cwd: folder, stdio: ["ignore", "inherit", "inherit"], timeout: 120_000 })
+  execFileSync(command, args, { cwd: folder, stdio: ["ignore", "inherit", "inherit"], timeout: 300_000 })
 }
 const install = (...packages: ReadonlyArray<string>) =>
   run("npm", "install", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error", ...packages)
