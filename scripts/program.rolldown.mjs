@@ -53,8 +53,9 @@ const segmenters = {
             segment(input) {
               if (granularity === "grapheme" && /^[\x20-\x7e]*$/.test(input))
                 return Array.from(input, (segment, index) => ({ segment, index, input }))
-              if (!made.has(granularity)) made.set(granularity, new Intl.Segmenter(locale, { granularity }))
-              return made.get(granularity).segment(input)
+              const kind = granularity + " " + locale
+              if (!made.has(kind)) made.set(kind, new Intl.Segmenter(locale, { granularity }))
+              return made.get(kind).segment(input)
             }
           })`
       : undefined,

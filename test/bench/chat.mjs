@@ -1,22 +1,26 @@
 /**
  * A long chat in a pseudo-terminal: 1 MB of text and 2,000 tool calls, and what a key, a paste and a spinner cost then.
- * `npm run bench:chat`; `node … chat.mjs 1` is a quick look at a tenth of it. Reads `/proc`, so it is for Linux.
+ * Beside it the same by Ink and by pi-tui, which have no agent, no tools, and nothing to keep.
+ *
+ * `npm run bench:chat`; `node … chat.mjs 1` is a quick look at a tenth of it, `chat.mjs 10 ours` leaves the others out.
+ * Reads `/proc`, so it is for Linux.
  */
-import { readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { bundle, loadPty, makeFolder, start } from "../cli/program.ts"
 
 const share = Number(process.argv[2] ?? 10) / 10
+const only = process.argv[3]
 const pty = await loadPty()
-const file = await bundle()
 const pause = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
 
 /** Processor time of a process so far, in seconds. */
-const cpu = (pid) => {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ")
-  return (Number(fields[11]) + Number(fields[12])) / 100
-}
+const cpu = (pid) =>
+  readdirSync(`/proc/${pid}/task`)
+    .map((task) => Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, "utf8").split(" ")[0]) / 1e9)
+    .reduce((sum, one) => sum + one, 0)
 const megabytes = (pid) =>
-  Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024)
+  `${Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024)} MB`
 const at = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))].toFixed(1)
 
 const keys = async (chat, count) => {
@@ -31,63 +35,80 @@ const keys = async (chat, count) => {
   chat.type("\u0015")
   await pause(100)
   const sorted = times.toSorted((left, right) => left - right)
-  return `p50 ${at(sorted, 0.5)} ms, p95 ${at(sorted, 0.95)} ms, max ${at(sorted, 1)} ms`
+  return `${at(sorted, 0.5)} / ${at(sorted, 0.95)} / ${at(sorted, 1)} ms`
 }
 
+/** Share of a core, and the seconds of it: a machine that is busy makes the former smaller. */
 const during = async (chat, work) => {
   const [began, spent] = [performance.now(), cpu(chat.pid)]
   await work()
-  return ((100 * 1000 * (cpu(chat.pid) - spent)) / (performance.now() - began)).toFixed(1)
+  const seconds = cpu(chat.pid) - spent
+  return `${((100 * 1000 * seconds) / (performance.now() - began)).toFixed(1)} % (${seconds.toFixed(2)} s)`
 }
-
-const chat = start(pty, [file, makeFolder(), "a"], { rows: 40, columns: 100 })
-const say = (name, value) => console.log(`${name.padEnd(58)} ${value}`)
-
-const began = performance.now()
-await chat.draft((text) => text.includes("/ commands"))
-say("first frame", `${(performance.now() - began).toFixed(0)} ms`)
-say("memory, at the start", `${megabytes(chat.pid)} MB`)
-say("key to screen, at the start", await keys(chat, 40))
-
-const before = chat.raw().length
-chat.type("bulk 200\r")
-await chat.draft((text) => text.includes("Esc interrupts"))
-let latency
-const streaming = await during(chat, async () => {
-  latency = await keys(chat, 60)
-  await chat.draft((text) => text.includes("/ commands"))
-})
-const bytes = chat.raw().length - before
-say("streaming 200 KB, processor", `${streaming} %`)
-say("streaming 200 KB, key to screen", latency)
-say("streaming 200 KB, bytes written for a byte of text", (bytes / (200 * 16 * 62)).toFixed(1))
-
-for (let round = 0; round < Math.round(4 * share); round++) {
-  chat.type("bulk 200\r")
-  await chat.draft((text) => text.includes("Esc interrupts"))
-  await chat.draft((text) => text.includes("/ commands"))
-}
-say("after the text, memory", `${megabytes(chat.pid)} MB`)
-chat.type(`calls ${Math.round(2_000 * share)}\r`)
-await chat.draft((text) => text.includes("Esc interrupts"))
-await chat.draft((text) => text.includes("/ commands"))
-say("after all of it, key to screen", await keys(chat, 60))
-say("after all of it, memory", `${megabytes(chat.pid)} MB`)
-say("after all of it, idle, processor", `${await during(chat, () => pause(5_000))} %`)
 
 const paste = Array.from({ length: 1_000 }, (_, index) => `line ${index} ${"x".repeat(40)}`).join("\n")
-const size = chat.raw().length
-const pasted = performance.now()
-chat.type(`\u001b[200~${paste}\u001b[201~`)
-await chat.draft((text) => text.includes("[paste #1"))
-say("paste of 50 KB", `${(performance.now() - pasted).toFixed(0)} ms, ${chat.raw().length - size} bytes`)
-chat.type("\u0003")
-await pause(200)
 
-chat.type("slow\r")
-await chat.draft((text) => text.includes("Esc interrupts"))
-await pause(1_000)
-say("with a spinner, processor", `${await during(chat, () => pause(10_000))} %`)
-say("full clears", (chat.raw().match(/\u001b\[[23]J/g) ?? []).length)
-chat.kill("SIGKILL")
-await chat.ended
+const measure = async (args) => {
+  const chat = start(pty, args, { rows: 40, columns: 100 })
+  const rows = []
+  const say = (name, value) => rows.push([name, value])
+  const answer = async (said, meanwhile = () => {}) => {
+    chat.type(`${said}\r`)
+    await chat.draft((text) => text.includes("Esc interrupts"))
+    await meanwhile()
+    await chat.draft((text) => text.includes("/ commands"))
+  }
+  await chat.draft((text) => text.includes("/ commands"))
+  say("memory at the start", megabytes(chat.pid))
+  say("key to screen at the start, p50 / p95 / max", await keys(chat, 40))
+
+  const before = chat.raw().length
+  let latency
+  const streaming = await during(chat, () =>
+    answer("bulk 200", async () => {
+      latency = await keys(chat, 60)
+    })
+  )
+  say("200 KB at 500 pieces a second: processor", streaming)
+  say("… key to screen", latency)
+  say("… bytes for a byte of text", ((chat.raw().length - before) / (200 * 16 * 62)).toFixed(1))
+
+  for (let round = 0; round < Math.round(4 * share); round++) await answer("bulk 200")
+  say("after the text: memory", megabytes(chat.pid))
+  const calls = Math.round(2_000 * share)
+  say(`${calls} calls: processor`, await during(chat, () => answer(`calls ${calls}`)))
+  say("after all of it: key to screen", await keys(chat, 60))
+  say("… memory", megabytes(chat.pid))
+  say("… idle, processor", await during(chat, () => pause(5_000)))
+
+  const size = chat.raw().length
+  const pasted = performance.now()
+  chat.type(`\u001b[200~${paste}\u001b[201~`)
+  await chat.draft((text) => text.includes("[paste #1"))
+  say("… paste of 50 KB", `${(performance.now() - pasted).toFixed(0)} ms, ${chat.raw().length - size} B`)
+  chat.type("\u0003")
+  await pause(200)
+
+  chat.type("slow\r")
+  await chat.draft((text) => text.includes("Esc interrupts"))
+  await pause(1_000)
+  say("… with a spinner, processor", await during(chat, () => pause(10_000)))
+  say("full clears", String((chat.raw().match(/\u001b\[[23]J/g) ?? []).length))
+  chat.kill("SIGKILL")
+  await chat.ended
+  return rows
+}
+
+const peer = (name) => [join(import.meta.dirname, "peers", `chat-${name}.mjs`)]
+const clients = [["deepagents", [await bundle(), makeFolder(), "a"]]]
+if (only === undefined) {
+  if (existsSync(join(import.meta.dirname, "node_modules/ink")))
+    clients.push(["Ink", peer("ink")], ["pi-tui", peer("pi")])
+  else console.log("The others are left out: npm --prefix test/bench install")
+}
+const all = []
+for (const [, args] of clients) all.push(await measure(args))
+console.log(`| | ${clients.map(([name]) => name).join(" | ")} |`)
+console.log(`| --- | ${clients.map(() => "---").join(" | ")} |`)
+for (const [index, [name]] of all[0].entries())
+  console.log(`| ${name} | ${all.map((rows) => rows[index][1]).join(" | ")} |`)

@@ -1,6 +1,6 @@
 /**
  * A chat with a scripted model, in the terminal that it is started in: `node chat.ts <folder> <thread> [--resume]
- * [--plain] [--mode=…]`. Its files are in `<folder>/files`, its conversations in `<folder>/sessions`.
+ * [--plain] [--mode=…]`. Its files are in `<folder>/files`, its conversations in `<folder>/sessions.db`.
  */
 import { mkdirSync } from "node:fs"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
@@ -8,7 +8,7 @@ import { Effect, Layer } from "effect"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { DeepAgent } from "effect-deepagents/deep"
 import { AskUser } from "effect-deepagents/middleware"
-import { JsonlSessions } from "effect-deepagents/sessions"
+import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { chat } from "../../../src/cli/internal/chat/open.ts"
 import type { Mode } from "../../../src/cli/internal/chat/options.ts"
@@ -43,7 +43,7 @@ const program = chat({
 }).pipe(
   Effect.provide(TestChatModel.reactive(turn)),
   Effect.provide(Layer.orDie(LocalShell.layer({ root: `${folder}/files` }))),
-  Effect.provide(Layer.orDie(JsonlSessions.layer({ folder: `${folder}/sessions` }))),
+  Effect.provide(Layer.orDie(SqliteSessions.layer({ file: `${folder}/sessions.db` }))),
   Effect.provide(NodeServices.layer),
   Effect.asVoid
 )

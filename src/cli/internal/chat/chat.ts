@@ -1,4 +1,5 @@
 /** The chat: turns of an agent on a thread, what a person says meanwhile, and commands. */
+import { setFlagsFromString } from "node:v8"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -46,6 +47,7 @@ const accepted = "I accept the plan. Carry it out."
 export const interactive = Effect.fnUntraced(function* <E, R>(
   options: Options<E, R> & { readonly terminal?: Terminal | undefined; readonly colours: boolean }
 ) {
+  yield* Effect.sync(keepSmall)
   const store = yield* SessionStore
   const backend = yield* Backend
   const clock = yield* Clock.Clock
@@ -385,6 +387,12 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   if (work !== undefined) yield* Effect.timeoutOption(Fiber.interrupt(work), "3 seconds")
   return { threadId: at.threadId } satisfies Left
 }, Effect.scoped)
+
+/**
+ * Keeps the room for young objects as it is: what a long chat makes is thrown away at once, and V8 would double the room
+ * up to 64 MB for it.
+ */
+const keepSmall = (): void => setFlagsFromString("--semi-space-growth-factor=1")
 
 /** A window that is dragged says so many times. */
 const resizing = (resized: () => void): (() => void) => {

@@ -18,7 +18,12 @@ export interface Input {
   readonly shown: () => { readonly lines: ReadonlyArray<string>; readonly line: number; readonly column: number }
   readonly set: (text: string) => void
   readonly remember: (text: string) => void
-  readonly render: (columns: number) => { readonly lines: ReadonlyArray<string>; readonly caret: Caret }
+  readonly render: (columns: number) => Drawn
+}
+
+interface Drawn {
+  readonly lines: ReadonlyArray<string>
+  readonly caret: Caret
 }
 
 const same = (text: string): string => text
@@ -52,15 +57,25 @@ export const makeInput = (options: {
   editor.focused = true
   editor.onSubmit = options.onSubmit
   editor.onChange = options.onChange
+  /** Drawn lines are the same until something is written, or the screen is another one. */
+  let last: { readonly columns: number; readonly rows: number; readonly value: Drawn } | undefined
+  const changing =
+    (change: (text: string) => void) =>
+    (text: string): void => {
+      last = undefined
+      change(text)
+    }
   return {
-    press: (data) => editor.handleInput(data),
-    paste: (text) => editor.handleInput(`\u001b[200~${text.replaceAll("\u001b[201~", "")}\u001b[201~`),
-    insert: (text) => editor.insertTextAtCursor(text),
+    press: changing((data) => editor.handleInput(data)),
+    paste: changing((text) => editor.handleInput(`\u001b[200~${text.replaceAll("\u001b[201~", "")}\u001b[201~`)),
+    insert: changing((text) => editor.insertTextAtCursor(text)),
     text: () => editor.getExpandedText(),
     shown: () => ({ lines: editor.getLines(), line: editor.getCursor().line, column: editor.getCursor().col }),
-    set: (text) => editor.setText(text),
-    remember: (text) => editor.addToHistory(text),
+    set: changing((text) => editor.setText(text)),
+    remember: changing((text) => editor.addToHistory(text)),
     render: (columns) => {
+      const rows = options.rows()
+      if (last?.columns === columns && last.rows === rows) return last.value
       const width = Math.max(4, columns - prompt.length)
       // Its first line and its last one are borders.
       const drawn = editor.render(width).slice(1, -1)
@@ -73,7 +88,8 @@ export const makeInput = (options: {
         if (at >= 0) caret = { row, column: prompt.length + widthOf(line.slice(0, at)) }
         return fit(shown, columns)
       })
-      return { lines, caret }
+      last = { columns, rows, value: { lines, caret } }
+      return last.value
     }
   }
 }

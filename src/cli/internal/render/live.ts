@@ -165,11 +165,23 @@ const footer = (view: View, { facts, hints }: Around, { columns, style }: Surfac
   return style.dim(fit(hints === "" ? line : `${line} · ${hints}`, columns))
 }
 
+/** Lines of an open text, which are the same until more of it came: a spinner turns meanwhile. */
+const drawn = new WeakMap<View["text"], { readonly surface: Surface; readonly lines: ReadonlyArray<string> }>()
+
+const openLines = (view: View, { columns, style }: Surface): ReadonlyArray<string> => {
+  const before = drawn.get(view.text)
+  if (before !== undefined && before.surface.columns === columns && before.surface.style === style) return before.lines
+  const text = openText(view)
+  const surface = { columns, style, highlight: undefined }
+  const lines = text === "" ? [] : renderLive(text, { ...surface, columns: Math.min(columns, 120) })
+  drawn.set(view.text, { surface, lines })
+  return lines
+}
+
 /** The end of the text that is being written. */
 const tail = (view: View, rows: number, surface: Surface): ReadonlyArray<string> => {
-  const text = openText(view)
-  if (text === "" || rows <= 0) return []
-  const lines = renderLive(text, { ...surface, columns: Math.min(surface.columns, 120), highlight: undefined })
+  if (rows <= 0) return []
+  const lines = openLines(view, surface)
   const shown = lines.slice(-rows)
   return shown.length === lines.length
     ? lines
