@@ -253,6 +253,7 @@ const mistakes = () => {
     const [, says, answer] = /^ *\/\/ says: (.*?)(?: — page: (.*))?$/.exec(line) ?? []
     return says === undefined ? [] : [{ at: index + 2, says, answer }]
   })
+  assert.ok(told.length > 0, "mistakes.ts says nothing: this check would check nothing")
   for (const { answer, at, says } of told) {
     const next = source.split("\n").findIndex((line, index) => index >= at && /^ *\/\/ says: /.test(line))
     const until = next === -1 ? Number.POSITIVE_INFINITY : next
