@@ -2,5 +2,6 @@
  * Models by name, of whichever provider.
  */
 export * as ChatModels from "./ChatModels.ts"
+export * as Logprobs from "./Logprobs.ts"
 export * as ProviderProfile from "./ProviderProfile.ts"
 export * as ToolSchema from "./ToolSchema.ts"

@@ -100,6 +100,16 @@ const citationsOf = (grounding: JsonObject, text: string, isLast: boolean): Read
   return [...citations, ...others.flatMap((source) => (source === undefined ? [] : [{ source }]))].slice(0, mostSources)
 }
 
+/** Probabilities of tokens, in the words of those that OpenAI gives. */
+const logprobsOf = (result: JsonObject | undefined): ReadonlyArray<JsonObject> => {
+  const worded = ({ logProbability: logprob = null, token = null }: JsonObject): JsonObject => ({ token, logprob })
+  const top = objectsOf(result?.["topCandidates"])
+  return objectsOf(result?.["chosenCandidates"]).map((one, index) => ({
+    ...worded(one),
+    top_logprobs: objectsOf(top[index]?.["candidates"]).map(worded)
+  }))
+}
+
 /** Makes the decoder of one turn. */
 export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext): TurnDecoder<unknown> => {
   const pieces: Array<Piece> = []
@@ -108,6 +118,7 @@ export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext): 
   let usage: JsonObject | undefined
   let grounding: JsonObject = {}
   let response: JsonObject = {}
+  const logprobs: Array<JsonObject> = []
 
   const say = (part: JsonObject, text: string, sink: Sink): void => {
     const kind = part["thought"] === true ? "reasoning" : "text"
@@ -170,6 +181,7 @@ export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext): 
     finishMessage = stringOf(candidate?.["finishMessage"]) ?? finishMessage
     grounding = { ...grounding, ...objectOf(candidate?.["groundingMetadata"]) }
     usage = objectOf(chunk["usageMetadata"]) ?? usage
+    logprobs.push(...logprobsOf(objectOf(candidate?.["logprobsResult"])))
     response = defined({
       ...response,
       id: stringOf(chunk["responseId"]) ?? response["id"],
@@ -211,7 +223,8 @@ export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext): 
         if (kind === "text" ? text.trim() !== "" : signature !== undefined) places.push("content")
       }
     }
-    const data = defined({ ...response, finishReason: reason, layout: layoutOf(places) })
+    const probable = logprobs.length === 0 ? undefined : logprobs
+    const data = defined({ ...response, finishReason: reason, layout: layoutOf(places), logprobs: probable })
     return Message.ai(restored(content, stopReason, restore), {
       id: makeId(),
       toolCalls,

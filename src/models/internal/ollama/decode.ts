@@ -29,6 +29,7 @@ export const makeDecoder = ({ forced, makeId, names, origin }: DecodeContext): T
   const runs: Array<{ readonly kind: Said["kind"]; text: string }> = []
   const calls: Array<StreamedCall> = []
   let answer: { readonly id: string; raw: string } | undefined
+  const logprobs: Array<JsonObject> = []
   let last: JsonObject | undefined
 
   const say = ({ kind, text }: Said, sink: Sink): void => {
@@ -77,6 +78,7 @@ export const makeDecoder = ({ forced, makeId, names, origin }: DecodeContext): T
     if (forced !== undefined) takeArguments(forced, content, sink)
     else for (const said of splitter?.push(content) ?? []) say(said, sink)
     for (const piece of objectsOf(message["tool_calls"])) takeCall(piece, sink)
+    for (const one of objectsOf(it["logprobs"])) logprobs.push(one)
     if (it["done"] === true) last = it
     return undefined
   }
@@ -105,7 +107,9 @@ export const makeDecoder = ({ forced, makeId, names, origin }: DecodeContext): T
         inputTokens: countOf(last["prompt_eval_count"]) ?? 0,
         outputTokens: countOf(last["eval_count"]) ?? 0
       }),
-      providerData: { [origin.provider]: { model: origin.model, stopReason: raw } }
+      providerData: {
+        [origin.provider]: { model: origin.model, stopReason: raw, ...(logprobs.length === 0 ? {} : { logprobs }) }
+      }
     })
     sink.emit({ _tag: "TurnDone", message })
     return undefined

@@ -37,7 +37,17 @@ export interface Written {
 const reserved = new Set(["model", "messages", "stream", "tools"])
 
 /** The fields of a request. What has another name is an option of the model. */
-const fields = new Set([...reserved, "format", "keep_alive", "think", "options", "truncate", "shift", "logprobs"])
+const fields = new Set([
+  ...reserved,
+  "format",
+  "keep_alive",
+  "think",
+  "options",
+  "truncate",
+  "shift",
+  "logprobs",
+  "top_logprobs"
+])
 
 const names: { readonly [name: string]: string } = {
   topP: "top_p",

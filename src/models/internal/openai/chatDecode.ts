@@ -73,6 +73,7 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     id: undefined,
     model: undefined,
     refused: false,
+    logprobs: [],
     extra: undefined
   }
 
@@ -151,6 +152,7 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     if (field !== undefined) say({ kind: "reasoning", text: stringOf(delta[field]) ?? "" }, field, sink)
     for (const piece of objectsOf(delta["reasoning_details"])) joinDetails(details, piece)
     sayContent(delta["content"], sink)
+    for (const one of objectsOf(objectOf(choice["logprobs"])?.["content"])) turn.logprobs.push(one)
     const refusal = stringOf(delta["refusal"])
     if (refusal !== undefined && refusal !== "") {
       turn.refused = true

@@ -43,6 +43,8 @@ export interface ChatTurn {
   id: string | undefined
   model: string | undefined
   refused: boolean
+  /** Probabilities of the tokens, where they were asked for. */
+  readonly logprobs: Array<JsonObject>
   /** Data that has to come back with the message. */
   extra: JsonObject | undefined
 }
@@ -146,6 +148,14 @@ export const turnOf = (
     stopReason,
     model: turn.model ?? origin.model,
     usage: turn.usage === undefined ? undefined : usageOf(turn.usage),
-    providerData: own(defined({ model: origin.model, stopReason: turn.finish ?? "", id: turn.id, extra: turn.extra }))
+    providerData: own(
+      defined({
+        model: origin.model,
+        stopReason: turn.finish ?? "",
+        id: turn.id,
+        extra: turn.extra,
+        logprobs: turn.logprobs.length === 0 ? undefined : turn.logprobs
+      })
+    )
   })
 }

@@ -104,6 +104,7 @@ export const turnOf = (
         refused ||= refusal
         const value = texts.get(at) ?? stringOf(part?.["text"]) ?? stringOf(part?.["refusal"]) ?? ""
         const annotations = objectsOf(part?.["annotations"])
+        const logprobs = objectsOf(part?.["logprobs"])
         if (value === "") continue
         const parted = content.some((block) => block.type === "text") && before !== phase ? true : undefined
         before = phase
@@ -111,7 +112,8 @@ export const turnOf = (
           ...place,
           phase,
           parted,
-          annotations: annotations.length === 0 ? undefined : annotations
+          annotations: annotations.length === 0 ? undefined : annotations,
+          logprobs: logprobs.length === 0 ? undefined : logprobs
         })
         const text = parted === undefined ? value : parting + value
         content.push({ ...Content.text(text), ...cited(annotations, text, text.length - value.length), ...own(data) })
