@@ -50,7 +50,7 @@ const until = (program: Program, wanted: string | ((text: string) => boolean)) =
 
 const ready = "/ commands"
 
-describe.skipIf(pty === undefined)("the program in a terminal", { timeout: 60_000 }, () => {
+describe.skipIf(pty === undefined)("the program in a terminal", { timeout: 120_000 }, () => {
   it.live("asks for provider and key once, shows and keeps nothing of it in the clear; a wrong key is told", () =>
     Effect.scoped(
       Effect.gen(function* () {
