@@ -59,7 +59,7 @@ await says(
   Effect.provide(Agent.run(agent, "x"), ChatModels.resolve("claude"))
 )
 await says(
-  /install it: npm install @anthropic-ai\/bedrock-sdk/,
+  /could not be loaded; install it: npm install @/,
   Effect.provide(Agent.run(agent, "x"), ChatModels.resolve("bedrock:m"))
 )
 await says(/is empty, and there is no history to go on from/, Effect.provide(Agent.run(agent, ""), model))
