@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { cut } from "../support/text.ts"
 import { at, limitField, makeClient, makeTools, type Options, paged, text } from "./internal/connectors/client.ts"
+import { refusal } from "./internal/connectors/google.ts"
 import { failure, textOf } from "./internal/connectors/http.ts"
 
 export type { Options }
@@ -55,7 +56,7 @@ const exported: { readonly [mimeType: string]: string } = {
  */
 export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connection }: Options<R>) => {
   const service = "Google Drive"
-  const http = makeClient({ service, connection, baseUrl: `${baseUrl}/drive/v3` })
+  const http = makeClient({ service, connection, refusal, baseUrl: `${baseUrl}/drive/v3` })
   return {
     /** Files by words of their name or their text; all without words, those that were changed last first. */
     search: (words: string) =>

@@ -238,14 +238,19 @@ const attempt = (call: Call, shown: Shown): Effect.Effect<Answer, ServiceError, 
     })
   )
 
+/** An answer of failure, in words. */
+export const judged = (answer: Answer): string => {
+  const hint = hints[answer.status] ?? (answer.status < 400 ? "it redirects, which is not followed" : "it failed")
+  return `it answered with status ${answer.status}: ${hint}.${told(answer)}`
+}
+
 /** Reason for which an answer was refused. */
 const judge = (call: Call, answer: Answer): Refusal | undefined => {
   const own = call.refusal?.(answer)
   if (own !== undefined) return own
   if (answer.status < 300 || answer.status === 304) return undefined
-  const hint = hints[answer.status] ?? (answer.status < 400 ? "it redirects, which is not followed" : "it failed")
   return {
-    problem: `it answered with status ${answer.status}: ${hint}.${told(answer)}`,
+    problem: judged(answer),
     isRateLimit: isRateLimit(answer),
     isUnauthorised: answer.status === 401
   }
