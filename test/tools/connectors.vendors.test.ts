@@ -1,10 +1,14 @@
 /** The vendors' own clients ask the same server the same as ours do, and both understand its answers. */
 import { describe, expect, it } from "@effect/vitest"
+import { calendar_v3 } from "@googleapis/calendar"
+import { drive_v3 } from "@googleapis/drive"
+import { gmail_v1 } from "@googleapis/gmail"
+import { LinearClient } from "@linear/sdk"
 import { Client as NotionClient } from "@notionhq/client"
 import { Octokit } from "@octokit/rest"
 import { LogLevel, WebClient } from "@slack/web-api"
 import { Effect, Redacted, Stream } from "effect"
-import { Connection, GitHub, Notion, Slack } from "effect-deepagents/tools"
+import { Connection, GitHub, Gmail, GoogleCalendar, GoogleDrive, Linear, Notion, Slack } from "effect-deepagents/tools"
 import { FetchHttpClient } from "effect/http"
 import { json, serve } from "./web.ts"
 
@@ -14,7 +18,8 @@ const meaning = async (request: Request) => {
   const body = await request.text()
   const isForm = request.headers.get("content-type")?.includes("urlencoded") === true
   const fields: unknown = body === "" ? {} : isForm ? Object.fromEntries(new URLSearchParams(body)) : JSON.parse(body)
-  return { path: url.pathname, fields: { ...Object.fromEntries(url.searchParams), ...(fields as object) } }
+  const all: Record<string, unknown> = { ...Object.fromEntries(url.searchParams), ...(fields as object) }
+  return { path: decodeURIComponent(url.pathname), fields: all }
 }
 
 const served = Effect.fnUntraced(function* (answer: (path: string, fields: Record<string, unknown>) => unknown) {
@@ -131,6 +136,112 @@ describe("connectors, beside the clients of the vendors", () => {
       })
       expect(made.number).toBe(theirMade.data.number)
       expect(asked).toEqual(seen)
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.live("Google", () =>
+    Effect.gen(function* () {
+      const event = { id: "e1", summary: "Review" }
+      const file = { id: "f1", name: "Plan", mimeType: "application/vnd.google-apps.document" }
+      const { authorizations, origin, seen } = yield* served((path) => {
+        if (path.endsWith("/messages")) return { messages: [{ id: "m1", threadId: "t1" }] }
+        if (path.endsWith("/messages/m1") || path.endsWith("/send")) return { id: "m1", threadId: "t1" }
+        if (path.endsWith("/freeBusy")) return { calendars: { "bob@x.test": { busy: [] } } }
+        if (path.endsWith("/files")) return { files: [file] }
+        return path.includes("/files/") ? file : path.endsWith("/events") ? { items: [event], ...event } : event
+      })
+      const options = { connection, baseUrl: origin }
+      const [ourMail, ourCalendar, ourDrive] = [
+        Gmail.make(options),
+        GoogleCalendar.make(options),
+        GoogleDrive.make(options)
+      ]
+      const found = yield* Stream.runCollect(ourMail.search("from:ada"))
+      const sent = yield* ourMail.send({ to: ["bob@x.test"], subject: "Grüße", text: "Hallo" })
+      const [from, to] = ["2026-01-05T00:00:00Z", "2026-01-06T00:00:00Z"]
+      const events = yield* Stream.runCollect(ourCalendar.events({ from, to }))
+      yield* ourCalendar.busy(from, to, ["bob@x.test"])
+      yield* ourCalendar.createEvent({ summary: "Review", start: from, end: to, attendees: ["bob@x.test"] })
+      yield* ourCalendar.deleteEvent("e1")
+      const files = yield* Stream.runCollect(ourDrive.search("O'Hara"))
+      yield* ourDrive.read("f1")
+      const asked = seen.splice(0)
+      const raw = String(asked.find(({ path }) => path.endsWith("/send"))?.fields["raw"])
+      const theirs = { rootUrl: `${origin}/`, headers: { authorization: "Bearer t0ken" } }
+      const [mail, calendar, drive] = [
+        new gmail_v1.Gmail(theirs),
+        new calendar_v3.Calendar(theirs),
+        new drive_v3.Drive(theirs)
+      ]
+      const fields = "id,name,mimeType,modifiedTime,webViewLink,size,owners(emailAddress)"
+      const them = yield* Effect.promise(async () => {
+        const messages = await mail.users.messages.list({ userId: "me", q: "from:ada", maxResults: 100 })
+        const metadataHeaders = ["From", "To", "Subject", "Date"]
+        await mail.users.messages.get({ userId: "me", id: "m1", format: "metadata", metadataHeaders })
+        const posted = await mail.users.messages.send({ userId: "me", requestBody: { raw } })
+        const query = { singleEvents: true, orderBy: "startTime", maxResults: 100 }
+        const list = await calendar.events.list({ calendarId: "primary", timeMin: from, timeMax: to, ...query })
+        await calendar.freebusy.query({ requestBody: { timeMin: from, timeMax: to, items: [{ id: "bob@x.test" }] } })
+        await calendar.events.insert({
+          calendarId: "primary",
+          sendUpdates: "all",
+          requestBody: {
+            summary: "Review",
+            start: { dateTime: from },
+            end: { dateTime: to },
+            attendees: [{ email: "bob@x.test" }]
+          }
+        })
+        await calendar.events.delete({ calendarId: "primary", eventId: "e1", sendUpdates: "all" })
+        const words = String.raw`'O\'Hara'`
+        const listed = await drive.files.list({
+          q: `(name contains ${words} or fullText contains ${words}) and trashed = false`,
+          fields: `nextPageToken,files(${fields})`,
+          pageSize: 100,
+          supportsAllDrives: true,
+          includeItemsFromAllDrives: true
+        })
+        await drive.files.get({ fileId: "f1", fields, supportsAllDrives: true })
+        await drive.files.export({ fileId: "f1", mimeType: "text/markdown" })
+        return { messages, posted, list, listed }
+      })
+      expect(found.map(({ id }) => id)).toEqual(them.messages.data.messages?.map(({ id }) => id))
+      expect(sent.id).toBe(them.posted.data.id)
+      expect(events.map(({ id }) => id)).toEqual(them.list.data.items?.map(({ id }) => id))
+      expect(files.map(({ id }) => id)).toEqual(them.listed.data.files?.map(({ id }) => id))
+      expect(asked).toEqual(seen)
+      expect(new Set(authorizations)).toEqual(new Set(["Bearer t0ken"]))
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.live("Linear", () =>
+    Effect.gen(function* () {
+      const issue = { id: "i1", identifier: "ENG-1", title: "New", url: "https://linear.app/i1" }
+      const { authorizations, origin, seen } = yield* served((_, { query }) => {
+        const done = { success: true, lastSyncId: 1, issue }
+        const team = { id: "t1", name: "Engineering", key: "ENG" }
+        const page = { nodes: [team], pageInfo: { hasNextPage: false, hasPreviousPage: false, endCursor: null } }
+        return /issueCreate|issueUpdate/.test(String(query))
+          ? { data: { done, issueCreate: done, issueUpdate: done } }
+          : { data: { page, teams: page } }
+      })
+      const ours = Linear.make({ connection, baseUrl: origin })
+      const teams = yield* Stream.runCollect(ours.teams())
+      yield* ours.createIssue({ teamId: "t1", title: "New", priority: 1 })
+      yield* ours.updateIssue("i1", { stateId: "s1" })
+      const asked = seen.splice(0)
+      const theirs = new LinearClient({ apiKey: "t0ken", apiUrl: `${origin}/graphql` })
+      const theirTeams = yield* Effect.promise(async () => {
+        const found = await theirs.teams()
+        await theirs.createIssue({ teamId: "t1", title: "New", priority: 1 })
+        await theirs.updateIssue("i1", { stateId: "s1" })
+        return found.nodes
+      })
+      expect(teams.map(({ id, name }) => [id, name])).toEqual(theirTeams.map(({ id, name }) => [id, name]))
+      // Their queries ask for more fields of the same.
+      const variables = (all: typeof seen) => all.slice(1).map(({ fields, path }) => [path, fields.variables])
+      expect(variables(asked)).toEqual(variables(seen))
+      expect(new Set(authorizations)).toEqual(new Set(["t0ken"]))
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 })
