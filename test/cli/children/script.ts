@@ -44,6 +44,11 @@ export const turn = (request: ChatModel.ModelRequest): TestChatModel.Turn => {
     return TestChatModel.text(pieces("Look:\n\n```ts\nconst answer: number = 42 // yes\n```\n\nDone.\n"), {
       chunkDelay: 2
     })
+  if (text.startsWith("both")) {
+    return TestChatModel.calls(
+      ["/a.txt", "/b.txt"].map((file_path) => ({ name: "write_file", arguments: { file_path, content: "x" } }))
+    )
+  }
   if (text.startsWith("write")) {
     return TestChatModel.calls([{ name: "write_file", arguments: { file_path: "/made.txt", content: "one\ntwo\n" } }])
   }
