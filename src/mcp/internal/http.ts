@@ -58,6 +58,21 @@ const bounded = (limit: number): TransformStream<Uint8Array, Uint8Array> => {
   })
 }
 
+/** Passes a message on when it is whole; in the place of one over the limit goes the failure of its request. */
+const whole = (limit: number): TransformStream<Uint8Array, Uint8Array> => {
+  const body = collector(limit)
+  return new TransformStream({
+    transform: (chunk) => body.add(chunk),
+    flush: (controller) => {
+      if (body.isEmpty()) return
+      const frame = body.end()
+      if (frame._tag === "Whole") controller.enqueue(frame.bytes)
+      else if (frame.answer === undefined) controller.error(new Error(`the answer is over the limit of ${limit} bytes`))
+      else controller.enqueue(encoder.encode(JSON.stringify(frame.answer)))
+    }
+  })
+}
+
 /** Ends a body that is over the limit. */
 const counted = (limit: number): TransformStream<Uint8Array, Uint8Array> => {
   let size = 0
@@ -81,8 +96,9 @@ export const limited =
     seen.status = response.status
     seen.failure = undefined
     if (response.body === null) return response
-    const isStream = response.headers.get("content-type")?.includes("text/event-stream") === true
-    const body = response.body.pipeThrough(isStream ? bounded(maxMessage) : counted(maxMessage))
+    const type = response.headers.get("content-type") ?? ""
+    const limiter = type.includes("text/event-stream") ? bounded : type.includes("application/json") ? whole : counted
+    const body = response.body.pipeThrough(limiter(maxMessage))
     return new Response(body, { status: response.status, headers: response.headers })
   }
 

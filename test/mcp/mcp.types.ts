@@ -1,0 +1,50 @@
+import { type Cause, Context, Effect, type Layer, type Stdio } from "effect"
+import { Agent, type Approval, type ChatModel, type Middleware, Tool, type ToolContext } from "effect-deepagents"
+import { Mcp, McpAgent, McpOAuth, McpServers, type McpError } from "effect-deepagents/mcp"
+import type { CredentialStore } from "effect-deepagents/stores"
+import type { HttpClient } from "effect/http"
+import type { ChildProcessSpawner } from "effect/process"
+import { expectTypeOf } from "vitest"
+
+type Servers = McpServers.McpServers
+
+// Servers need what reaches them, and never fail to be made.
+expectTypeOf(McpServers.layer({ s: { type: "http", url: "https://example.com" } })).toEqualTypeOf<
+  Layer.Layer<Servers, never, HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner>
+>()
+// @ts-expect-error a server has a type
+McpServers.layer({ s: { command: "x" } })
+// @ts-expect-error there is no such grant
+McpServers.layer({ s: { type: "http", url: "https://example.com", oauth: { grant: "password" } } })
+
+// A call that handles nothing fails with McpError alone; what handlers need and fail with is added.
+declare const ask: Effect.Effect<McpServers.Reply, "nobody", Desk>
+class Desk extends Context.Service<Desk, {}>()("Desk") {}
+declare const servers: McpServers.Service
+const tool = { server: "s", tool: "t" }
+expectTypeOf(servers.call(tool, {})).toEqualTypeOf<Effect.Effect<McpServers.Result, McpError.McpError>>()
+expectTypeOf(servers.call(tool, {}, { onQuestion: () => ask })).toEqualTypeOf<
+  Effect.Effect<McpServers.Result, McpError.McpError | "nobody", Desk>
+>()
+
+// The middleware that waits needs somebody who decides; the one that suspends does not.
+expectTypeOf(Mcp.make()).toEqualTypeOf<
+  Middleware.Middleware<McpError.McpError, Servers | Approval.Approvals | ToolContext.ToolContext | ChatModel.ChatModel>
+>()
+expectTypeOf(Mcp.suspending()).toEqualTypeOf<
+  Middleware.Suspending<McpError.McpError, Servers | ToolContext.ToolContext | ChatModel.ChatModel>
+>()
+
+// What a server's agents and tools need is what it needs, but for those who decide: those are its clients.
+const asks = Tool.make("asks", { description: "Asks", parameters: {}, execute: () => Effect.as(Desk, "done") })
+expectTypeOf<McpAgent.Services<readonly [], readonly [typeof asks]>>().toEqualTypeOf<Desk>()
+const clerk = Agent.make({ name: "clerk", prompt: "", tools: [asks], middleware: [Mcp.make()] })
+expectTypeOf<McpAgent.Services<readonly [typeof clerk], readonly []>>().toEqualTypeOf<
+  ChatModel.ChatModel | Servers | Desk
+>()
+expectTypeOf(McpAgent.layerStdio({ name: "a", version: "1", tools: [asks] })).toEqualTypeOf<
+  Layer.Layer<never, McpAgent.McpAgentError | Cause.IllegalArgumentError, Desk | Stdio.Stdio>
+>()
+
+declare const oauth: McpOAuth.Options
+expectTypeOf(McpOAuth.layer(oauth)).toEqualTypeOf<Layer.Layer<never, never, CredentialStore.CredentialStore>>()
