@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { HashMap } from "effect"
-import { Usage } from "effect-deepagents"
+import { type AgentEvent, Usage } from "effect-deepagents"
 import { View } from "effect-deepagents/cli"
 import fc from "fast-check"
 import stringWidth from "string-width"
@@ -90,6 +90,98 @@ const parts: ReadonlyArray<View.Part> = [
   { kind: "turnEnd", stopReason: "maxRounds", usage: Usage.make({ inputTokens: 10, cost: 0.01 }), millis: 1_000 }
 ]
 
+const base = { seq: 0, runId: "r", path: ["deep"], at: 1_000 }
+const child = { ...base, runId: "r/1", path: ["deep", "researcher"] }
+
+/** A turn in the middle: an answer, a plan, calls that run, a sub-agent, and a request. */
+const events: ReadonlyArray<AgentEvent.AgentEvent> = [
+  { _tag: "RunStarted", ...base, agent: "deep", model: "demo:script" },
+  {
+    _tag: "ContextMeasured",
+    ...base,
+    parts: {
+      systemPrompt: 10_000,
+      tools: 10_000,
+      human: 10_000,
+      notices: 0,
+      ai: 10_000,
+      reasoning: 0,
+      toolCalls: 0,
+      toolResults: 10_000,
+      media: 0
+    },
+    round: 1,
+    unit: "estimatedTokens",
+    total: 50_000,
+    window: 200_000
+  },
+  {
+    _tag: "StateChanged",
+    ...base,
+    slot: "todos",
+    value: [
+      { content: "Read the tests", status: "completed" },
+      { content: "Find out why the parser fails on an empty line", status: "in_progress" }
+    ]
+  },
+  {
+    _tag: "ToolCalled",
+    ...base,
+    callId: "a",
+    toolName: "execute",
+    arguments: { command: "npm test -- --reporter=verbose test/parser.test.ts" }
+  },
+  { _tag: "ToolProgress", ...base, callId: "a", toolName: "execute", progress: { output: "one\n日本語 passed" } },
+  {
+    _tag: "ToolCalled",
+    ...base,
+    callId: "b",
+    toolName: "task",
+    arguments: { subagent_type: "researcher", description: "look it up" }
+  },
+  { _tag: "SubagentStarted", ...base, callId: "b", childRunId: "r/1", agent: "researcher" },
+  { _tag: "ToolCalled", ...child, callId: "a", toolName: "web_search", arguments: { query: "parser empty line" } },
+  { _tag: "TextDelta", ...base, text: "A **finished** block.\n\n- an open list of `things`\n" },
+  {
+    _tag: "ApprovalRequested",
+    ...base,
+    id: "q",
+    callId: "c",
+    toolName: "write_file",
+    description: "",
+    arguments: {},
+    allow: ["approve", "reject"]
+  }
+]
+
+describe("the view of a turn", () => {
+  for (const columns of [40, 80, 250]) {
+    it(`is this at ${columns} columns`, () => {
+      const finished: Array<string> = []
+      let view = View.empty
+      for (const event of events) {
+        const [next, more] = View.reduce(view, event)
+        view = next
+        finished.push(...more.flatMap((part) => partLines(part, surface(columns))))
+      }
+      const around = {
+        now: 13_000,
+        frame: 0,
+        isPlanOpen: true,
+        queue: [{ kind: "followUp" as const, text: "and then the docs" }],
+        panel: [],
+        editor: ["› a draft"],
+        caret: { row: 0, column: 9 },
+        hints: "Esc interrupts · Enter tells it now · Tab queues",
+        facts: ["ask", "deep", "demo:script"]
+      }
+      const { caret, lines } = frameOf(view, around, surface(columns), 24)
+      expect(lines[caret.row]).toBe("› a draft")
+      expect([...finished, "", ...lines].join("\n")).toMatchSnapshot()
+    })
+  }
+})
+
 describe("lines", () => {
   for (const columns of [40, 80, 250]) {
     it(`are these at ${columns} columns`, () => {
@@ -126,7 +218,16 @@ describe("lines", () => {
             text: { ...View.empty.text, tail: raw },
             calls: HashMap.make([
               "r/1",
-              { key: "r/1", order: 0, name: "tool", gist: text, output: text, startedAt: 0, isWritten: true }
+              {
+                key: "r/1",
+                runId: "r",
+                order: 0,
+                name: "tool",
+                gist: text,
+                output: text,
+                startedAt: 0,
+                isWritten: true
+              }
             ]),
             todos: [{ content: text, status: "in_progress" }]
           }

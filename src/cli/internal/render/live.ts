@@ -54,7 +54,7 @@ const ownCalls = ({ calls, runId }: View): { readonly first: ReadonlyArray<Call>
   const first: Array<Call> = []
   let own = 0
   for (const call of HashMap.values(calls)) {
-    if (!call.key.startsWith(`${runId}/`)) continue
+    if (call.runId !== runId) continue
     own += 1
     const at = first.findIndex(({ order }) => order > call.order)
     if (at >= 0) first.splice(at, 0, call)

@@ -75,6 +75,7 @@ export type Part =
  */
 export interface Call {
   readonly key: string
+  readonly runId: string
   readonly order: number
   readonly name: string
   readonly gist: string

@@ -46,9 +46,14 @@ const endThinking = (view: View, at: number): Step => {
 
 const callOf = (view: View, key: string): Call | undefined => Option.getOrUndefined(HashMap.get(view.calls, key))
 
-const withCall = (view: View, key: string, change: (call: Call | undefined) => Omit<Call, "key" | "order">): View => {
+const withCall = (
+  view: View,
+  event: { readonly runId: string; readonly callId: string },
+  change: (call: Call | undefined) => Omit<Call, "key" | "order" | "runId">
+): View => {
+  const key = keyOf(event)
   const call = callOf(view, key)
-  const changed: Call = { ...change(call), key, order: call?.order ?? view.begun }
+  const changed: Call = { ...change(call), key, order: call?.order ?? view.begun, runId: event.runId }
   return {
     ...view,
     calls: HashMap.set(view.calls, key, changed),
@@ -231,7 +236,7 @@ const asked = (view: View, event: Of<"ApprovalRequested">): View => {
 /** A call that the model is writing. A sub-agent's is not shown before it runs. */
 const written = (view: View, event: Of<"ToolCallDelta">): Step => {
   const [quiet, parts] = event.delta === "" ? flush(view, event.at) : just(view)
-  const next = withCall(quiet, keyOf(event), (call) => ({
+  const next = withCall(quiet, event, (call) => ({
     name: cleanLine(event.toolName),
     gist: "",
     output: "",
@@ -245,7 +250,7 @@ const written = (view: View, event: Of<"ToolCallDelta">): Step => {
 const called = (view: View, event: Of<"ToolCalled">, isRoot: boolean): Step => {
   const about = gist(event.arguments)
   const [quiet, parts] = isRoot ? flush(view, event.at) : just(view)
-  const next = withCall(quiet, keyOf(event), () => ({
+  const next = withCall(quiet, event, () => ({
     name: cleanLine(event.toolName),
     gist: about,
     output: "",
@@ -258,7 +263,7 @@ const called = (view: View, event: Of<"ToolCalled">, isRoot: boolean): Step => {
 
 const progressed = (view: View, event: Of<"ToolProgress">): View =>
   HashMap.has(view.calls, keyOf(event))
-    ? withCall(view, keyOf(event), (call) => ({
+    ? withCall(view, event, (call) => ({
         name: cleanLine(event.toolName),
         gist: call?.gist ?? "",
         startedAt: call?.startedAt ?? event.at,
