@@ -9,6 +9,7 @@ import type { Config, Layer } from "effect"
 import type { ChatModel, ModelError } from "effect-deepagents"
 import type * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import type * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
+import type * as BedrockConverseChatModel from "effect-deepagents/models/BedrockConverseChatModel"
 import { expectTypeOf } from "vitest"
 import type * as Wire from "../../../src/models/internal/anthropic/wire.ts"
 
@@ -47,5 +48,7 @@ type BuiltFromConfig = Layer.Layer<ChatModel.ChatModel, ModelError.ModelError | 
 
 expectTypeOf<ReturnType<typeof AnthropicChatModel.layer>>().toEqualTypeOf<Built>()
 expectTypeOf<ReturnType<typeof BedrockChatModel.layer>>().toEqualTypeOf<Built>()
+expectTypeOf<ReturnType<typeof BedrockConverseChatModel.layer>>().toEqualTypeOf<Built>()
 expectTypeOf<ReturnType<typeof AnthropicChatModel.layerConfig>>().toEqualTypeOf<BuiltFromConfig>()
 expectTypeOf<ReturnType<typeof BedrockChatModel.layerConfig>>().toEqualTypeOf<BuiltFromConfig>()
+expectTypeOf<ReturnType<typeof BedrockConverseChatModel.layerConfig>>().toEqualTypeOf<BuiltFromConfig>()
