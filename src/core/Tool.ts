@@ -273,7 +273,8 @@ export type Given<P> = Encoded<P> extends JsonObject ? Encoded<P> : JsonObject
 /**
  * The options of any tool beside its parameters and its work. One that runs agents says by `reaches` which tools these
  * have (`Agent.toolNames`): an inherited rule about such a tool is not taken for a misspelt one. `describe` says what a
- * call with these arguments does, to a person who decides on it (default: its name and arguments).
+ * call with these arguments does, to a person who decides on it (default: its name and arguments, as also where it
+ * throws).
  *
  * @category models
  * @since 0.1.0

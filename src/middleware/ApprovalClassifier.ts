@@ -68,8 +68,16 @@ export const refuse = (reason: string): Verdict => ({ _tag: "Refuse", reason })
  */
 export const person: Verdict = { _tag: "Person" }
 
-/** Refusals, and failures, of a classifier in one tree of runs before the person decides on the rest. */
-const most = { refusals: 3, failures: 2 } as const
+/** Whose name its decisions have. */
+const classifier: Approval.Principal = { id: "classifier" }
+
+/**
+ * Refusals, and failures, of a classifier in one tree of runs before the person decides on the rest.
+ *
+ * @category constants
+ * @since 0.1.0
+ */
+export const most = { refusals: 3, failures: 2 } as const
 
 /** The requests that are judged at once, at most. */
 const batchSize = 20
@@ -146,8 +154,39 @@ export const layer = <E, R>(options: {
 }): Layer.Layer<Approval.Approvals, never, Approval.Approvals | Exclude<R, Scope.Scope>> =>
   Layer.effect(Approval.Approvals, build(options))
 
+/**
+ * Judges requests at once, 20 at a time, as {@link layer} does, and gives the decisions: none on what the classifier may
+ * not decide on, and none on what it leaves to a person. `Inbox.classify` of `effect-deepagents/policy` does so for runs
+ * that are suspended. Fails as `classify` does, and with a `TimeoutError` after a minute without an answer.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const decisionsOn = <E, R>(
+  requests: ReadonlyArray<Approval.Request>,
+  { by = classifier, classify }: Pick<Parameters<typeof layer<E, R>>[0], "classify" | "by">
+): Effect.Effect<ReadonlyArray<Approval.Decision>, E | Cause.TimeoutError, R> =>
+  Effect.map(
+    Effect.forEach(chunks(requests.filter((request) => isOpen(request, by))), (batch) =>
+      Effect.map(Effect.timeout(classify(batch), patience), (verdicts) =>
+        batch.flatMap((request, index) => decisionOf(request, verdicts[index] ?? person, by))
+      )
+    ),
+    (decided) => decided.flat()
+  )
+
+const decisionOf = (
+  request: Approval.Request,
+  verdict: Verdict,
+  by: Approval.Principal
+): ReadonlyArray<Approval.Decision> => {
+  if (verdict._tag === "Person") return []
+  const decision = verdict._tag === "Approve" ? Approval.approve(request) : Approval.reject(request, verdict.reason)
+  return [Approval.decidedBy(decision, request, { by })]
+}
+
 const build = Effect.fnUntraced(function* <E, R>(options: Parameters<typeof layer<E, R>>[0]) {
-  const { by = { id: "classifier" }, classify } = options
+  const { by = classifier, classify } = options
   const window = Duration.fromInputUnsafe(options.window ?? "20 seconds")
   const human = yield* Approval.Approvals
   const scope = yield* Effect.scope
@@ -223,9 +262,8 @@ const build = Effect.fnUntraced(function* <E, R>(options: Parameters<typeof laye
       if (problem !== undefined && run !== undefined) {
         yield* run.warn("approval-classifier", `The classifier could not decide, so a person is asked: ${problem}`)
       }
-      if (verdict._tag === "Person") return yield* human.decide(request)
-      const decision = verdict._tag === "Approve" ? Approval.approve(request) : Approval.reject(request, verdict.reason)
-      return Approval.decidedBy(decision, request, { by })
+      const [decision] = decisionOf(request, verdict, by)
+      return decision ?? (yield* human.decide(request))
     })
   }
 })

@@ -28,6 +28,7 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Approval from "../core/Approval.ts"
 import type { JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
@@ -121,7 +122,13 @@ const gateOf = (
   expiresAt: number | undefined
 ): Middleware.Suspend =>
   Middleware.suspend(
-    rule.describe?.(call.arguments) ?? call.describe?.() ?? `${call.name} ${describeArguments(call.arguments)}`,
+    // A rule that can't describe a call does not keep it from being asked about.
+    Result.getOrElse(
+      Result.try(() => rule.describe?.(call.arguments)),
+      () => undefined
+    ) ??
+      call.describe?.() ??
+      `${call.name} ${describeArguments(call.arguments)}`,
     {
       allow: rule.allow,
       rule: rule.name,

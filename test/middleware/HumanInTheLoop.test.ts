@@ -122,6 +122,37 @@ describe("HumanInTheLoop", () => {
     )
   )
 
+  it.effect("a description that throws leaves the call to be asked about, by its name and arguments", () =>
+    Effect.gen(function* () {
+      const broken = (): string => {
+        throw new TypeError("no such field")
+      }
+      const wipe = Tool.make("wipe", {
+        description: "Wipes",
+        parameters: { disk: Schema.String },
+        needsApproval: true,
+        describe: broken,
+        execute: () => Effect.succeed("wiped")
+      })
+      for (const tools of [{}, { wipe: true as const }, { wipe: { describe: broken } }]) {
+        const agent = Agent.make({
+          name: "a",
+          prompt: "",
+          tools: [wipe],
+          middleware: [HumanInTheLoop.suspending({ tools })]
+        })
+        const first = yield* Agent.run(agent, "go").pipe(
+          Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "wipe", arguments: { disk: "C" } }])]))
+        )
+        assert.strictEqual(first.stopReason, "suspended")
+        const [request] = first.pending
+        assert.include(request?.description, "wipe")
+        assert.include(request?.description, "C")
+        assert.include(request?.description, "the tool's own description of it failed")
+      }
+    })
+  )
+
   it.effect("a decision that comes too late does not count", () =>
     Effect.gen(function* () {
       const { ran, tools } = recorder()

@@ -2,7 +2,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Schema, type Scope, Stream } from "effect"
 import { Agent, Approval, Message, Question, Tool, ToolContext } from "effect-deepagents"
-import { BackgroundSubagents, BackgroundTasks, HumanInTheLoop } from "effect-deepagents/middleware"
+import { ApprovalClassifier, BackgroundSubagents, BackgroundTasks, HumanInTheLoop } from "effect-deepagents/middleware"
 import { Audit, Inbox, Notify } from "effect-deepagents/policy"
 import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -260,6 +260,61 @@ describe("Inbox", () => {
       )
       assert.strictEqual((yield* list()).length, 1)
     }).pipe(Effect.provide(here))
+  )
+
+  it.effect(
+    "a classifier decides on threads that wait, and leaves the rest, and after three refusals all, to a person",
+    () =>
+      Effect.gen(function* () {
+        paid.length = 0
+        const { list } = yield* Inbox.Inbox
+        const clerkOf = Agent.make({
+          name: "clerk",
+          prompt: "",
+          tools: [pay],
+          middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+        })
+        let calls = 0
+        let isDown = true
+        const fiber = yield* Effect.forkChild(
+          Inbox.classify({
+            classify: (requests) =>
+              isDown
+                ? Effect.fail("down")
+                : Effect.sync(() => {
+                    calls++
+                    return requests.map(({ arguments: { amount } }) =>
+                      amount === 1
+                        ? ApprovalClassifier.approve
+                        : amount === 2
+                          ? ApprovalClassifier.person
+                          : ApprovalClassifier.refuse("too much")
+                    )
+                  })
+          })
+        )
+        const open = Effect.map(list(), (items) => items.map(({ threadId }) => threadId))
+        yield* Effect.gen(function* () {
+          for (const amount of [1, 2, 3]) yield* Agent.run(clerkOf, `pay ${amount}`, { threadId: `c${amount}` })
+          yield* Agent.run(clerkOf, "pay 3", { threadId: "c3" })
+          yield* Agent.run(clerkOf, "pay 3", { threadId: "c4" })
+        })
+        yield* TestClock.adjust("20 seconds")
+        assert.strictEqual((yield* open).length, 4)
+        isDown = false
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(paid, [1])
+        assert.deepStrictEqual(yield* open, ["c2"])
+        for (let more = 0; more < 3; more++) {
+          yield* Agent.run(clerkOf, "pay 3", { threadId: "c3" })
+          yield* TestClock.adjust("20 seconds")
+        }
+        assert.deepStrictEqual(yield* open, ["c2", "c3"])
+        assert.strictEqual(calls, 3)
+        const audit = yield* Stream.runCollect(Audit.records())
+        assert.isTrue(audit.every(({ decision }) => decision === undefined || decision.by?.id === "classifier"))
+        yield* Fiber.interrupt(fiber)
+      }).pipe(Effect.provide(here))
   )
 
   it.effect("a run that waits is in it, is decided on there, and leaves nothing when it is interrupted", () =>

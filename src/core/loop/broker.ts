@@ -32,12 +32,12 @@ const closed = rejected("Other tools can't be called, and nobody can be asked, b
 const past = <A, E>(work: Effect.Effect<A, E, unknown>): Effect.Effect<A, ToolError, unknown> =>
   Effect.catch(work, (error) => (error instanceof ToolError ? Effect.fail(error) : Effect.die(tunnel(error))))
 
+/** What tools and middleware need is in the context of the whole run: the agent's type saw to that. */
+const inRun = <A, E>(work: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> => work as Effect.Effect<A, E>
+
 /** Calls another tool of the run: through the door that the model's calls go through. */
 export const call: Doors["call"] = (attempt, target, args) =>
-  attempt === undefined
-    ? Effect.fail(closed)
-    : // What tools and middleware need is in the context of the whole run: the agent's type saw to that.
-      (past(Inside.working(attempt, made(attempt, target, args))) as Effect.Effect<ToolOutput, ToolError>)
+  attempt === undefined ? Effect.fail(closed) : inRun(past(Inside.working(attempt, made(attempt, target, args))))
 
 const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Tool<unknown>, args: JsonObject) {
   const { live } = attempt
@@ -70,12 +70,9 @@ const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Too
     if (status === "done") Inside.forget(live, id)
     if (place === undefined) return Effect.void
     const { outcome } = one
-    const end =
-      status !== "done" || outcome === undefined
-        ? {}
-        : {
-            outcome: "error" in outcome ? ({ _tag: "Failed", error: outcome.error } as const) : toStored(outcome.output)
-          }
+    const end: Pick<DoneOf<"Call">, "outcome"> = status !== "done" || outcome === undefined
+      ? {}
+      : { outcome: "error" in outcome ? { _tag: "Failed", error: outcome.error } : toStored(outcome.output) }
     Inside.keep(attempt, place, { _tag: "Call", id, arguments: args, status, settled, ...end })
     // What waits is stored with the suspension.
     return status === "begun" || status === "done" ? save(live) : Effect.void
@@ -161,24 +158,22 @@ interface Codec<A> {
   readonly decode: (json: Json) => Effect.Effect<A, Schema.SchemaError>
 }
 
-const codecs = new WeakMap<object, Codec<never>>()
+const codecs = new WeakMap<object, unknown>()
 
 /** The codec of a schema, made once: a step may be done many times. */
 const codecOf = <A, I>(schema: Schema.Codec<A, I>): Codec<A> => {
-  const known = codecs.get(schema)
   // Only a schema of `A` has this codec.
-  if (known !== undefined) return known as unknown as Codec<A>
+  const known = codecs.get(schema) as Codec<A> | undefined
+  if (known !== undefined) return known
   const codec = Schema.toCodecJson(schema)
   const made: Codec<A> = { encode: Schema.encodeEffect(codec), decode: Schema.decodeEffect(codec) }
-  codecs.set(schema, made as unknown as Codec<never>)
+  codecs.set(schema, made)
   return made
 }
 
 /** Asks a person, and waits: here, or by ending the run until there is an answer. */
 export const ask: Doors["ask"] = (attempt, question) =>
-  attempt === undefined
-    ? Effect.fail(closed)
-    : (past(Inside.working(attempt, answered(attempt, question))) as Effect.Effect<never, ToolError>)
+  attempt === undefined ? Effect.fail(closed) : inRun(past(Inside.working(attempt, answered(attempt, question))))
 
 const answered = Effect.fnUntraced(function* <A>(attempt: Attempt, question: Question<A>) {
   const { call: outer, live } = attempt

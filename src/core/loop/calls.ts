@@ -2,6 +2,7 @@
  * A call on its way: resolved, decoded, put into its context, answered.
  */
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Content from "../Content.ts"
 import { toEffect } from "../internal/decoding.ts"
 import { neverBegun, recovery, unknownOutcome } from "../internal/history.ts"
@@ -9,7 +10,7 @@ import { fromUnknown, type JsonObject } from "../Json.ts"
 import { tool as makeAnswer, type ToolMessage } from "../Message.ts"
 import type { PreparedCall } from "../Middleware.ts"
 import type { Prepared, Tool } from "../Tool.ts"
-import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
+import { describeArguments, type MalformedToolCall, type ToolCall } from "../ToolCall.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
@@ -146,16 +147,24 @@ export const answer = (live: Live, { id, left, name, outcome, started }: OpenCal
 
 const interrupted = "This call was interrupted. Whether it had an effect is not known."
 
-/** A call as middleware sees it. */
+/** A call as middleware sees it. Of a tool that can't describe it, a person is shown the arguments. */
 export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): PreparedCall => {
   const { annotations, describe } = tool
+  const plain = (): string =>
+    `${call.name} ${describeArguments(prepared.arguments)} (the tool's own description of it failed)`
   return {
     id: call.id,
     name: call.name,
     arguments: prepared.arguments,
     annotations,
-    ...(call.outer === undefined ? {} : { parent: call.outer.id }),
-    ...(describe === undefined ? {} : { describe: () => describe(prepared.arguments) })
+    parent: call.outer?.id,
+    describe:
+      describe &&
+      (() =>
+        Result.getOrElse(
+          Result.try(() => describe(prepared.arguments)),
+          plain
+        ))
   }
 }
 
