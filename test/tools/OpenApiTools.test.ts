@@ -15,9 +15,25 @@ import { json, layer, serve } from "./web.ts"
 
 type JsonObject = Json.JsonObject
 
-const github: Document = JSON.parse(
-  brotliDecompressSync(readFileSync(new URL("fixtures/github.json.br", import.meta.url))).toString()
-)
+const published = (path: string): Document =>
+  JSON.parse(brotliDecompressSync(readFileSync(new URL(path, import.meta.url))).toString())
+
+const github = published("fixtures/github.json.br")
+
+/** A form as Stripe reads it: what is in lists and objects in brackets. */
+const bracketed = (value: unknown, name: string): ReadonlyArray<readonly [string, string]> =>
+  typeof value === "object" && value !== null
+    ? Object.entries(value).flatMap(([key, inner]) => bracketed(inner, name === "" ? key : `${name}[${key}]`))
+    : [[name, String(value)]]
+
+const files = new Set(["file", "image", "mask"])
+
+/** The parts of a body of several parts, as their service gets them: a file is its content. */
+const partsOf = (body: unknown) =>
+  bracketed(body, "").map(([name, value]) => [
+    name,
+    files.has(name) ? { file: value.slice(value.lastIndexOf("/") + 1), text: "x" } : value
+  ])
 
 /** A document that has one of everything that is written in a way of its own. */
 const shop = {
@@ -213,6 +229,44 @@ describe("OpenApiTools", () => {
             operations[index]?.id,
             args["body"]
           ])
+          for (const [name, value] of Object.entries(asked?.parameters ?? {})) {
+            expect([tool.name, value]).toEqual([tool.name, `${args[name] as string | number}`])
+          }
+        }
+      }),
+    60_000
+  )
+
+  it.effect.each([
+    ["Stripe", "fixtures/stripe.json.br", 452],
+    ["OpenAI", "fixtures/openai.json.br", 28]
+  ] as const)(
+    "every operation of %s is called as its document says, forms and files too",
+    ([, path, count]) =>
+      Effect.gen(function* () {
+        const document = published(path)
+        const { operations, tools } = yield* OpenApiTools.make(document, {
+          as: "operations",
+          baseUrl: "http://localhost"
+        })
+        expect(tools.length).toBe(count)
+        const { handler, seen } = mock(document)
+        const file = "/a text/of 40 characters, ü included.."
+        for (const [index, tool] of tools.entries()) {
+          if (!isFull && index % 4 !== 0) continue
+          expect([tool.name, isLegal(tool)]).toEqual([tool.name, true])
+          const args = sample(tool.parameters, tool.parameters) as JsonObject
+          yield* Tool.run(tool, args).pipe(
+            Effect.provide([layer(handler), nobody, MemoryBackend.layer({ files: { [file]: "x" } })])
+          )
+          const asked = seen.at(-1)
+          const type = asked?.headers.get("content-type") ?? ""
+          const body = type.includes("urlencoded")
+            ? bracketed(args["body"], "")
+            : type.includes("multipart")
+              ? partsOf(args["body"])
+              : args["body"]
+          expect([asked?.operation, asked?.body]).toEqual([operations[index]?.id, body])
           for (const [name, value] of Object.entries(asked?.parameters ?? {})) {
             expect([tool.name, value]).toEqual([tool.name, `${args[name] as string | number}`])
           }
