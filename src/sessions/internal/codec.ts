@@ -9,6 +9,7 @@ import { isObject, JsonObject } from "../../core/Json.ts"
 import type { Entry } from "../../core/SessionStore.ts"
 import { stringify } from "../../support/jsonPieces.ts"
 import { version, versionProblem } from "../../support/version.ts"
+import { usual } from "./usual.ts"
 
 /** Schema of a label. */
 export const Label = Schema.TaggedStruct("Label", { name: Schema.String, target: Schema.NullOr(Schema.String) })
@@ -35,7 +36,13 @@ export const decodeVersioned = <A>(
 }
 
 /** Reads an entry. In tables, those of the first versions do not say theirs. */
-export const decode = (value: unknown): Result.Result<Entry, string> =>
+export const decode = (value: unknown): Result.Result<Entry, string> => {
+  const known = usual(value)
+  return known === undefined ? decodeBySchema(value) : Result.succeed(known)
+}
+
+/** Reads any entry. */
+export const decodeBySchema = (value: unknown): Result.Result<Entry, string> =>
   versioned(value) === undefined ? Result.mapError(decodeAny(value), problem) : decodeVersioned(value, decodeAny)
 
 /** Writes an entry for tables. */

@@ -1,0 +1,89 @@
+/**
+ * Entries that are recognised without their schema are what the schema would make of them.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import { type Journal, Message, Usage } from "effect-deepagents"
+import * as fc from "fast-check"
+import * as codec from "../../src/sessions/internal/codec.ts"
+import { usual } from "../../src/sessions/internal/usual.ts"
+import { version } from "../../src/support/version.ts"
+
+const usage = Usage.make({ inputTokens: 3, outputTokens: 2, cost: 0.5 })
+const message = (one: Message.Message): Journal.Entry => ({ _tag: "Message", message: one })
+
+const entries: ReadonlyArray<Journal.Entry> = [
+  message(Message.human("hello")),
+  message(Message.human("a notice", { source: "notice" })),
+  message(
+    Message.ai("", { toolCalls: [{ id: "1", name: "look", arguments: { path: "/a", n: 1, all: true, no: null } }] })
+  ),
+  message(Message.ai("done", { usage, model: "m", stopReason: "length" })),
+  message(Message.tool("a result", { toolCallId: "1", toolName: "look" })),
+  { _tag: "Step", usage, rounds: 3 },
+  { _tag: "RunStarted", runId: "r", agent: "a" },
+  { _tag: "RunSettled", runId: "r", outcome: "completed" }
+]
+
+const stored = entries.map((entry): unknown => JSON.parse(codec.encode(entry)))
+
+/** A value with something changed at a random place in it. */
+const changed = (value: unknown, steps: ReadonlyArray<number>, key: string, put: unknown): unknown => {
+  const [step, ...rest] = steps
+  if (step === undefined || typeof value !== "object" || value === null) return put
+  const copy: Record<string, unknown> | Array<unknown> = Array.isArray(value) ? [...value] : { ...value }
+  const keys = [...Object.keys(copy), key]
+  const at = keys[step % keys.length] ?? key
+  const target = copy as Record<string, unknown>
+  // No JSON has a list with a hole.
+  if (put === undefined && rest.length === 0 && Array.isArray(copy)) copy.pop()
+  else if (put === undefined && rest.length === 0) delete target[at]
+  else
+    Object.defineProperty(target, at, {
+      value: changed(target[at], rest, key, put),
+      enumerable: true,
+      configurable: true,
+      writable: true
+    })
+  return copy
+}
+
+describe("entries that are recognised", () => {
+  it("are the usual ones", () => {
+    for (const [index, value] of stored.entries()) assert.deepStrictEqual(usual(value), entries[index])
+  })
+
+  it("are not those of another version, or with what is nested", () => {
+    const [first] = stored
+    assert.isUndefined(usual({ ...(first as object), v: version + 1 }))
+    assert.isUndefined(usual({ _tag: "Step", usage, rounds: 3 }))
+    assert.isUndefined(usual({ v: version, _tag: "State", slot: "a", value: 1 }))
+    assert.isUndefined(usual(null))
+  })
+
+  it("are what the schema makes of them, however they were changed", () => {
+    const names = fc.constantFrom("__proto__", "source", "providerData", "cost", "text", "v", "content", "constructor")
+    const puts = fc.oneof(
+      fc.jsonValue(),
+      fc.constant(undefined),
+      fc.constantFrom<unknown>(Infinity, NaN, "ai", "tool", "text", "image", [], {}, [{ type: "text", text: "x" }])
+    )
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...stored),
+        fc.array(fc.nat(12), { maxLength: 5 }),
+        names,
+        puts,
+        (value, steps, name, put) => {
+          const other = changed(value, steps, name, put)
+          const known = usual(other)
+          if (known === undefined) return
+          const read = codec.decodeBySchema(other)
+          assert.isTrue(Result.isSuccess(read))
+          assert.deepStrictEqual(known, Result.getOrThrow(read))
+        }
+      ),
+      { numRuns: 5_000 }
+    )
+  })
+})
