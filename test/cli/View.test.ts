@@ -186,6 +186,19 @@ describe("a view", () => {
     })
   )
 
+  it("gives a block the definitions of links that earlier ones had, and no others", () => {
+    const text =
+      "[Home]: https://a.b/c\n\n[2]: https://d.e\n\nSee [home] and `[x]`.\n\n[home]: https://f.g\n[home] again"
+    expect(View.ofMessages([Message.human("Go"), Message.ai(text)]).slice(1)).toEqual(
+      [
+        "[Home]: https://a.b/c",
+        "[2]: https://d.e",
+        "See [home] and `[x]`.\n\n[Home]: https://a.b/c",
+        "[home]: https://f.g\n[home] again"
+      ].map((markdown) => ({ kind: "text", markdown }))
+    )
+  })
+
   it("has calls in the order in which they began, and leaves earlier views as they were, however many there are", () => {
     const call = (index: number, name = "look") => ({ ...base, callId: `c${index}`, toolName: name })
     const many = 20_000

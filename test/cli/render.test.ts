@@ -182,6 +182,12 @@ describe("the view of a turn", () => {
   }
 })
 
+it("shows a definition of a link where nothing beside it refers to it: nobody could see where it leads", () => {
+  const at = { columns: 80, style: plain, highlight: undefined }
+  expect(render("See [docs][1].\n\n[1]: https://a.b/c", at)).toEqual(["See docs (https://a.b/c)."])
+  expect(render("[1]: https://a.b/c\n[Two]: https://d.e", at)).toEqual(["[1]: https://a.b/c", "[two]: https://d.e"])
+})
+
 describe("lines", () => {
   for (const columns of [40, 80, 250]) {
     it(`are these at ${columns} columns`, () => {

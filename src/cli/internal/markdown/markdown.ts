@@ -129,6 +129,13 @@ const block = (token: Tokens.Generic, surface: Surface): ReadonlyArray<string> =
       return list(token, surface)
     case "table":
       return table(token, surface)
+    case "def":
+      return [
+        fit(
+          `${style.dim(`[${String(token["tag"])}]:`)} ${style.link(String(token["href"]), String(token["href"]))}`,
+          columns
+        )
+      ]
     case "hr":
       return [style.dim("───")]
     case "html":
@@ -141,10 +148,18 @@ const block = (token: Tokens.Generic, surface: Surface): ReadonlyArray<string> =
   }
 }
 
+/** Definitions of links are shown if what refers to them is elsewhere: nobody could see where it leads. */
+const isShown = (tokens: ReadonlyArray<Token>): ((token: Token) => boolean) => {
+  const texts = tokens.flatMap(({ raw, type }) => (type === "def" ? [] : [...raw.matchAll(/\[([^[\]]{1,200})\]/g)]))
+  const used = new Set(texts.map(([, label = ""]) => label.toLowerCase()))
+  return (token) => token.type !== "space" && (token.type !== "def" || !used.has(String(known(token)["tag"])))
+}
+
 const blocks = (tokens: ReadonlyArray<Token>, surface: Surface, isTight: boolean): ReadonlyArray<string> =>
-  tokens
-    .filter(({ type }) => type !== "space" && type !== "def")
-    .flatMap((token, index) => [...(index === 0 || isTight ? [] : [""]), ...block(known(token), surface)])
+  tokens.filter(isShown(tokens)).flatMap((token, index, all) => {
+    const isClose = index === 0 || isTight || (token.type === "def" && all[index - 1]?.type === "def")
+    return [...(isClose ? [] : [""]), ...block(known(token), surface)]
+  })
 
 /** The longest line of a source that is read as Markdown, in characters: longer ones are no prose. */
 const longest = 20_000

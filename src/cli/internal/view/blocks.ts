@@ -27,9 +27,11 @@ export interface Splitter {
   readonly fence: Fence | undefined
   /** Lines of a list; inside of it, the mark of a fence that is open. */
   readonly list: { readonly fence: string | undefined } | undefined
+  /** Definitions of links so far, by what they are referred to by: later blocks are read without this one. */
+  readonly links: ReadonlyMap<string, string>
 }
 
-export const empty: Splitter = { lines: [], tail: "", fence: undefined, list: undefined }
+export const empty: Splitter = { lines: [], tail: "", fence: undefined, list: undefined, links: new Map() }
 
 /** Blocks of more lines are parted where they can be: the live part of the screen is small. */
 const most = 24
@@ -49,6 +51,27 @@ interface Working {
   lines: Array<string>
   fence: Fence | undefined
   list: { readonly fence: string | undefined } | undefined
+  links: ReadonlyMap<string, string>
+}
+
+/** Definitions that are kept, and the longest of them, in characters. */
+const mostLinks = 200
+const longestLink = 500
+const definition = /^ {0,3}\[([^[\]]{1,200})\]:[ \t]*\S/
+const reference = /\[([^[\]]{1,200})\]/g
+
+/** A block with the definitions of earlier blocks that it refers to. */
+const whole = (state: Working): string => {
+  const text = state.lines.join("\n").replace(/\s+$/, "")
+  const labelled = state.lines.flatMap((line): ReadonlyArray<readonly [string, string]> => {
+    const label = line.length > longestLink ? undefined : definition.exec(line)?.[1]
+    return label === undefined ? [] : [[label.toLowerCase(), line]]
+  })
+  const own = new Map(labelled)
+  const used = new Set([...text.matchAll(reference)].map(([, label = ""]) => label.toLowerCase()))
+  const before = [...state.links].flatMap(([label, line]) => (used.has(label) && !own.has(label) ? [line] : []))
+  if (own.size > 0) state.links = new Map([...state.links, ...own].slice(-mostLinks))
+  return before.length === 0 ? text : `${text}\n\n${before.join("\n")}`
 }
 
 const finish = (state: Working, out: Array<Block>): void => {
@@ -62,7 +85,7 @@ const finish = (state: Working, out: Array<Block>): void => {
       more: false
     })
   } else if (lines.some((line) => line.trim() !== "")) {
-    out.push({ kind: "text", text: lines.join("\n").replace(/\s+$/, "") })
+    out.push({ kind: "text", text: whole(state) })
   }
   state.lines = []
   state.fence = undefined
@@ -133,7 +156,8 @@ export const feed = (splitter: Splitter, text: string): readonly [Splitter, Read
   const pieces = text.split("\n")
   if (pieces.length === 1) return [{ ...splitter, tail: splitter.tail + text }, []]
   const out: Array<Block> = []
-  const state: Working = { lines: [...splitter.lines], fence: splitter.fence, list: splitter.list }
+  const { fence, lines, links, list } = splitter
+  const state: Working = { lines: [...lines], fence, list, links }
   const tail = pieces.pop() ?? ""
   for (const [index, piece] of pieces.entries()) take(state, index === 0 ? splitter.tail + piece : piece, out)
   return [{ ...state, tail }, out]
@@ -142,7 +166,8 @@ export const feed = (splitter: Splitter, text: string): readonly [Splitter, Read
 /** Ends the text: what is left is a block. */
 export const end = (splitter: Splitter): ReadonlyArray<Block> => {
   const out: Array<Block> = []
-  const state: Working = { lines: [...splitter.lines], fence: splitter.fence, list: splitter.list }
+  const { fence, lines, links, list } = splitter
+  const state: Working = { lines: [...lines], fence, list, links }
   if (splitter.tail !== "") take(state, splitter.tail, out)
   finish(state, out)
   return out
