@@ -11,6 +11,7 @@ import { CurrentRun } from "../../core/Run.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import { SessionStore } from "../../core/SessionStore.ts"
 import { BackgroundTasks } from "../../middleware/BackgroundTasks.ts"
+import { defined } from "../../support/defined.ts"
 import { type Kind, Notify, type Severity } from "../Notify.ts"
 import * as Books from "./book.ts"
 import { InboxError, type Item, type Options, type Query, type Reason, type Service } from "./inboxModel.ts"
@@ -75,9 +76,7 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
       ...running.flatMap(({ key, pending: requests, status }) =>
         status === "suspended" ? requests.map((request) => place(request, { task: key })) : []
       ),
-      ...[...live.values()].map((one) =>
-        place(one.request, one.threadId === undefined ? {} : { threadId: one.threadId }, one)
-      )
+      ...[...live.values()].map((one) => place(one.request, defined({ threadId: one.threadId }), one))
     ]
     // A run that waits here may have told its thread, too.
     const byId = new Map(found.map((one) => [one.item.id, one]))
@@ -265,5 +264,5 @@ const notificationOf = ({ id, kind, request, severity, threadId }: Item) => ({
   title: `${request.path.join(" > ")} ${kind === "question" ? "asks" : "wants to call"} ${request.toolName}`,
   text: request.description,
   at: request.at,
-  ...(threadId === undefined ? {} : { threadId })
+  ...defined({ threadId })
 })

@@ -7,6 +7,7 @@ import * as Checkpoint from "../../core/Checkpoint.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Listing, Service, Thread } from "../../core/SessionStore.ts"
 import { loadThread } from "../../sessions/SessionStore.ts"
+import { defined } from "../../support/defined.ts"
 import { bookId } from "./book.ts"
 
 /** A request of a thread. */
@@ -51,7 +52,7 @@ export const make = (store: Service) => {
     const seen = new Set<string>()
     let cursor: string | undefined
     do {
-      const page: Listing<Thread> = yield* store.list({ limit: pageSize, ...(cursor === undefined ? {} : { cursor }) })
+      const page: Listing<Thread> = yield* store.list(defined({ limit: pageSize, cursor }))
       for (const thread of page.items) {
         if (thread.threadId === bookId || seen.has(thread.threadId)) continue
         seen.add(thread.threadId)
