@@ -72,6 +72,7 @@ export type {
  * - `call`: calls a tool, outside of an agent (in one, `Mcp.make` does)
  * - `prompts`, `resources`: of all servers, or of one
  * - `read`: what is under a URI of a server
+ * - `updates`: a value whenever a resource changed that was asked about; also after its connection was made again
  * - `complete`: values for an argument that begins so, at most 100
  * - `reconnect`: connects to a server at once, or anew
  *
@@ -91,6 +92,7 @@ export interface Service {
   readonly prompts: Effect.Effect<ReadonlyArray<Prompt>>
   readonly resources: (server?: string) => Effect.Effect<ReadonlyArray<Resource>, McpError>
   readonly read: (server: string, uri: string) => Effect.Effect<ReadonlyArray<ResourceContent>, McpError>
+  readonly updates: (server: string, uri: string) => Stream.Stream<void, McpError>
   readonly complete: (
     server: string,
     of: Completable,

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import { McpServers } from "../../src/mcp/index.ts"
 import { everything, filesystem, hostile, layer, until } from "./servers.ts"
 
@@ -91,10 +93,33 @@ describe("McpServers", () => {
         yield* Effect.sleep(50)
         yield* Fiber.interrupt(fiber)
         yield* servers.call({ server: "h", tool: "echo" }, {})
-        const [status] = yield* servers.status
-        assert.match(status?.log ?? "", /cancelled/)
+        // What it says beside the protocol comes by another way, and may be later.
+        yield* servers.status.pipe(
+          Effect.delay(20),
+          Effect.repeat({ until: ([status]) => /cancelled/u.test(status?.log ?? "") }),
+          Effect.timeout("15 seconds")
+        )
         yield* until("h", ({ state }) => state === "connected")
       }).pipe(Effect.provide(layer({ h: hostile() }))),
+    30_000
+  )
+
+  it.live(
+    "tells of the changes of a resource, once for all who listen",
+    () =>
+      Effect.gen(function* () {
+        const servers = yield* Servers
+        yield* servers.tools
+        const uri = "demo://resource/dynamic/text/1"
+        const next = Stream.runHead(servers.updates("everything", uri))
+        const both = yield* Effect.forkChild(Effect.all([next, next], { concurrency: "unbounded" }))
+        yield* Effect.sleep(200)
+        yield* servers.call({ server: "everything", tool: "toggle-subscriber-updates" }, {})
+        const [first, second] = yield* Fiber.join(both)
+        assert.isTrue(Option.isSome(first) && Option.isSome(second))
+        const refused = yield* Effect.flip(Stream.runHead(servers.updates("h", uri)))
+        assert.match(refused.message, /"h": it offers no subscriptions to resources/)
+      }).pipe(Effect.provide(layer({ everything, h: hostile() }))),
     30_000
   )
 })

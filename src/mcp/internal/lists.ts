@@ -3,10 +3,13 @@
  */
 import type { Client } from "@modelcontextprotocol/client"
 import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import { cut } from "../../support/text.ts"
 import { oneLine, visible } from "../../support/untrusted.ts"
 import type { McpError } from "../McpError.ts"
+import * as Errors from "./errors.ts"
 import type { Completable, Prompt, Resource, ResourceContent } from "./model.ts"
 import { blockOf, messagesOf, resourceContent } from "./results.ts"
 import type { Session } from "./session.ts"
@@ -73,6 +76,20 @@ const resourcesOf = (server: string, session: Session): Effect.Effect<ReadonlyAr
     ]
   })
 
+/** A value for each change of a resource. One that nobody has taken yet stands for those after it. */
+const updatesOf = (server: string, { client, subscribe }: Session, uri: string): Stream.Stream<void, McpError> =>
+  client.getServerCapabilities()?.resources?.subscribe === true
+    ? Stream.callback<void, McpError>(
+        (queue) =>
+          Effect.catch(
+            subscribe(uri, () => void Queue.offerUnsafe(queue, undefined)),
+            // The next connection is asked again.
+            (error) => (error.reason === "Lost" ? Effect.never : Queue.fail(queue, error))
+          ),
+        { bufferSize: 1, strategy: "sliding" }
+      )
+    : Stream.fail(Errors.unsupported(server, "subscriptions to resources"))
+
 /** The connection of a server that stands now. */
 const present = (server: Supervised): Effect.Effect<Session | undefined> =>
   Effect.map(SubscriptionRef.get(server.state), (state) => (state._tag === "Connected" ? state.session : undefined))
@@ -122,6 +139,14 @@ export const make = (
       Effect.flatMap(sessionOf(name), (session) =>
         session.request(async (client, signal) =>
           (await client.readResource({ uri }, { signal, cacheMode: "refresh" })).contents.map(resourceContent)
+        )
+      ),
+    updates: (name: string, uri: string): Stream.Stream<void, McpError> =>
+      Stream.unwrap(
+        Effect.map(find(name), ({ state }) =>
+          SubscriptionRef.changes(state).pipe(
+            Stream.switchMap((now) => (now._tag === "Connected" ? updatesOf(name, now.session, uri) : Stream.empty))
+          )
         )
       ),
     complete: (

@@ -27,6 +27,7 @@ import * as Errors from "./errors.ts"
 import * as Http from "./http.ts"
 import * as Process from "./process.ts"
 import type { Sdk } from "./sdk.ts"
+import * as Subscriptions from "./subscriptions.ts"
 
 /** The surroundings of connections. */
 export interface Surroundings {
@@ -66,6 +67,8 @@ export interface Session {
   /** Asks the server for something. A connection that turns out to be lost is given up. */
   readonly request: <A>(ask: (client: Client, signal: AbortSignal) => Promise<A>) => Effect.Effect<A, McpError>
   readonly call: Call.Call
+  /** Hears of changes of a resource as long as the scope lasts. */
+  readonly subscribe: (uri: string, changed: () => void) => Effect.Effect<void, McpError, Scope.Scope>
 }
 
 const defaultConnectTimeout = 30_000
@@ -210,8 +213,9 @@ const attempt = (
       if (asked.getServerCapabilities()?.tools === undefined) return []
       return (await asked.listTools({}, { cacheMode: "refresh", signal, timeout: time })).tools
     })
+    const subscribe = Subscriptions.make(client, request)
     const call = yield* Call.make({ server: name, callTimeout: config.callTimeout, client, open: calls, failure })
-    return { client, pid, lost, changed, listTools, request, call }
+    return { client, pid, lost, changed, listTools, request, call, subscribe }
   })
 
 /** Closes what was opened in vain. */
