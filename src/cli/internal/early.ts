@@ -1,4 +1,4 @@
-/** Whether the chat begins with a prompt at once. */
+/** Tells whether the chat begins with a prompt at once. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"

@@ -85,7 +85,7 @@ const hint = (wanted: Prompt["arguments"]): string =>
 const commandName = (server: string, name: string): string =>
   [server, name].map((part) => part.replaceAll(/[^\w-]+/g, "-")).join(":")
 
-/** What a server would have said before is told as such: it is one message of the person. */
+/** Turns of a server's prompt become one message of the person, told as such. */
 const asOne = (messages: ReadonlyArray<Message.Message>): Message.HumanMessage =>
   Message.human(
     messages.flatMap((message) =>

@@ -32,7 +32,7 @@ const closed = rejected("Other tools can't be called, and nobody can be asked, b
 const past = <A, E>(work: Effect.Effect<A, E, unknown>): Effect.Effect<A, ToolError, unknown> =>
   Effect.catch(work, (error) => (error instanceof ToolError ? Effect.fail(error) : Effect.die(tunnel(error))))
 
-/** What tools and middleware need is in the context of the whole run: the agent's type saw to that. */
+/** The context of the whole run has what tools and middleware need: the agent's type saw to that. */
 const inRun = <A, E>(work: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> => work as Effect.Effect<A, E>
 
 /** Calls another tool of the run: through the door that the model's calls go through. */

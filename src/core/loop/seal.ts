@@ -20,7 +20,7 @@ type Key = SigningKey["Service"]
 
 const waits = (slots: ReadonlyMap<string, Json>): boolean => (slots.get(suspension.name) ?? null) !== null
 
-/** What is signed: as it is read back. */
+/** The text that is signed: of data as it is read back. */
 const textOf = (threadId: string, turn: Message.Message | undefined, slots: ReadonlyMap<string, Json>): string => {
   const state: Json = Object.fromEntries([...slots].filter(([name]) => name !== slot))
   const body: Json = JSON.parse(JSON.stringify([turn === undefined ? null : Message.encode(turn), state]))

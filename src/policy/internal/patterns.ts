@@ -14,7 +14,7 @@ export type Pattern =
 /** The characters by which a shell, or a list of lines, goes on to something else. */
 const further = new Set("\n\r;&|<>`$(){}")
 
-/** What stands in a pattern for one character (`?`), for some (`*`) or for anything (`**`), beside code points. */
+/** Signs that stand in a pattern for one character (`?`), for some (`*`) or for anything (`**`), beside code points. */
 const one = -1
 const some = -2
 const any = -3

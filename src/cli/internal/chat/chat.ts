@@ -108,7 +108,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
 
   const facts = (): void => ui.setFacts([at.setup.name, at.setup.model].map(cleanLine))
 
-  /** What was said and never arrived comes back. */
+  /** Brings back what was said and never arrived. */
   const giveBack = (text: string): void => {
     if (!ui.memory.hasSaid && text !== "" && ui.input.text() === "") ui.input.set(text)
   }

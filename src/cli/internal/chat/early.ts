@@ -13,7 +13,7 @@ const nobody: Listener = { onKey: nothing, onPaste: nothing, onResize: nothing, 
 /** The terminal, with a prompt on it; `undefined` where the chat has no screen. */
 export const earlyPrompt = Effect.fnUntraced(function* (options: {
   readonly plain: boolean
-  /** What the last line says. Parts that are not plain ASCII are left out: nothing is known of their width yet. */
+  /** The text of the last line. Parts that are not plain ASCII are left out: nothing is known of their width yet. */
   readonly facts: ReadonlyArray<string>
 }) {
   const { colours, isPlain, isTerminal } = facts()

@@ -1,4 +1,4 @@
-/** What the terminal is that the process was started in. */
+/** Facts of the terminal that the process was started in. */
 
 /** Facts about the terminal that the process was started in. */
 interface Facts {
@@ -19,5 +19,5 @@ export const facts = (): Facts => {
   }
 }
 
-/** What is said of keys while a person is waited for. */
+/** The line about keys while a person is waited for. */
 export const idleHints = "/ commands · @ files · ! shell"

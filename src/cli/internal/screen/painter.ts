@@ -24,7 +24,7 @@ export const makePainter = (paint: () => void, terminal: Pick<Terminal, "isBusy"
   /** A line that is slow to take frames is left free for as long as it took: keys go before what streams. */
   let notBefore = 0
   let isStopped = false
-  /** What is to be painted when the terminal has taken the last frame: something, and for a key. */
+  /** Work that is left for when the terminal has taken the last frame: something, and for a key. */
   let wanted: "frame" | "key" | undefined
 
   const run = (): void => {

@@ -6,7 +6,7 @@ import { write as writeFile } from "node:fs"
 
 export interface Writer {
   readonly write: (text: string) => void
-  /** Whether something that was written is not taken yet. */
+  /** Tells whether something that was written is not taken yet. */
   readonly isBusy: () => boolean
   /** Is called, with the time that it took in milliseconds, whenever everything was taken. */
   readonly onTaken: (listener: (millis: number) => void) => () => void

@@ -31,7 +31,7 @@ const notPossible = (problem: string) => {
   return Effect.fail(new TaskError({ reason }))
 }
 
-/** What a task used there, as its server told last, and whether there is anything left for it. */
+/** Use of a task there, as its server told last, and a mark of whether anything is left for it. */
 export interface Account {
   readonly spent: { usage: Usage }
   readonly usedUp: UsedUp

@@ -62,7 +62,7 @@ const count = (from: unknown, key: string): number => {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0
 }
 
-/** What a thread used, as far as its messages say (`usage_metadata`, as LangChain has it). */
+/** Tokens that a thread used, as far as its messages say (`usage_metadata`, as LangChain has it). */
 export const usageOf = (thread: typeof ThreadAnswer.Type): Usage | undefined => {
   let total: Usage | undefined
   for (const message of messagesOf(thread)) {

@@ -146,7 +146,7 @@ export interface Body extends Prompt {
   readonly top_k?: number
   readonly service_tier?: "auto" | "standard_only"
   readonly metadata?: { readonly user_id: string }
-  /** Where code runs: by its id the container of the turn before, which a caller may have asked for with skills. */
+  /** The place where code runs: by its id the container of the turn before, which a caller may have asked for with skills. */
   readonly container?: string | JsonObject
   /** Bedrock takes the API version here, Anthropic in a header. */
   readonly anthropic_version?: string

@@ -58,7 +58,7 @@ const errorBody = (text: string): string => {
 /** Headers that `fetch` makes itself. */
 const own = new Set(["host", "content-length"])
 
-/** What the SDK sends its requests by. It remembers the headers of the last answer, for errors inside of it. */
+/** The handler that the SDK sends its requests by. It remembers the headers of the last answer, for errors inside of it. */
 const makeHandler = (fetch: typeof globalThis.fetch) => {
   let last = new Headers()
   return {
@@ -103,7 +103,7 @@ const plainNames = new Set(["", "Error", "TypeError", "SyntaxError", "RangeError
 const inStream = (name: string): string =>
   name.endsWith("Exception") ? name.slice(0, 1).toLowerCase() + name.slice(1) : "internalServerException"
 
-/** What the SDK adds to what a server said. */
+/** Fields that the SDK adds to what a server said. */
 const hint = /\n\s*Deserialization error:.*$/s
 
 const noRegion = "there is no region: set AWS_REGION, or give region"

@@ -167,7 +167,7 @@ const fields = new Set([
   "promptVariables"
 ])
 
-/** What is no field of the API is one of the model's own. */
+/** A name that is no field of the API is one of the model's own. */
 const sorted = (layer: JsonObject): JsonObject => {
   const own: Record<string, Json> = {}
   const others: Record<string, Json> = {}

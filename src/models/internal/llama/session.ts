@@ -127,7 +127,7 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
       return { asked, turn, limit: yield* limitOf(shared, turn, settings.maxTokens ?? defaultMaxTokens) }
     })
 
-    /** What all conversations with this system prompt and these tools begin with: as two others do. */
+    /** Beginning of all conversations with this system prompt and these tools: where two others agree. */
     const beginningOf = ({ tokens }: Prepared, asked: Asked): ReadonlyArray<Token> => {
       const [one = [], other = []] = ["0", "Z"].map((text) => {
         const human = { role: "human" as const, content: [Content.text(text)], index: 0 }

@@ -86,7 +86,7 @@ const shownOf = (text: string): Shown => {
   }
 }
 
-/** What the server says of a failure. */
+/** Words of the server on a failure. */
 export const messageOf = (text: string): string => {
   const parsed = parse(text)
   const error = Result.isSuccess(parsed) ? objectOf(parsed.success)?.["error"] : undefined

@@ -97,7 +97,7 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     sink.emit({ _tag: "ToolCallDelta", id: callId(slot.item), delta })
   }
 
-  /** What the client is asked for, and the agent has no tool for, nobody can do: no gate would be passed. */
+  /** Nobody can do what the client is asked for and the agent has no tool for: no gate would be passed. */
   const unasked = (type: string): ModelError | undefined => {
     const isAsked = hosted?.has(type) === true || type === "mcp_approval_request"
     return isAsked && hosted?.get(type) === undefined ? waitsInVain(origin, type) : undefined

@@ -15,7 +15,7 @@ const unavailable = 'the package "unpdf" could not be loaded; install it: npm in
 
 const megabyte = 1_000_000
 
-/** What a small document may unpack to; a larger one to ten times its size. */
+/** Bytes that a small document may unpack to; a larger one to ten times its size. */
 const always = 64 * megabyte
 
 const tooMuch = (bytes: number): DocumentError =>

@@ -39,7 +39,7 @@ const findEnd = (view: DataView): number | undefined => {
   return undefined
 }
 
-/** Where the central directory begins, by the end record. */
+/** The place where the central directory begins, by the end record. */
 const directoryOf = (view: DataView, end: number): number => {
   const offset = view.getUint32(end + 16, true)
   if (offset !== max32) {

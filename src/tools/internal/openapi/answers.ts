@@ -17,7 +17,7 @@ const nextLink = (headers: Headers.Headers): URL | null => {
 const valueAt = (json: JsonObject, path: ReadonlyArray<string>): Json | undefined =>
   path.reduce<Json | undefined>((value, key) => (isObject(value) ? value[key] : undefined), json)
 
-/** Where answers say how to go on, and the parameters that take it. */
+/** Places where answers say how to go on, and the parameters that take it. */
 const cursors: ReadonlyArray<readonly [ReadonlyArray<string>, ReadonlyArray<string>]> = [
   [["nextPageToken"], ["pageToken", "page_token"]],
   [["next_page_token"], ["page_token", "pageToken"]],
