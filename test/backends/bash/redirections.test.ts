@@ -6,11 +6,15 @@ import * as Bash from "effect-deepagents/backends/Bash"
 
 const rules = [{ operations: ["write"], paths: ["/ro/**"], mode: "deny" }] as const
 const files = MemoryBackend.layer({ files: { "/ro/x": "fixed", "/a": "file\n", "/d/f": "f\n" } })
-const shell = Bash.layer().pipe(
-  Layer.provide(Permissions.layer({ rules, default: "allow" })),
-  Layer.provide(files),
-  Layer.fresh
-)
+const shellOf = (options?: Bash.Options) =>
+  Bash.layer(options).pipe(
+    Layer.provide(Permissions.layer({ rules, default: "allow" })),
+    Layer.provide(files),
+    Layer.fresh
+  )
+const shell = shellOf()
+/** A shell that only the clock stops. */
+const tireless = shellOf({ maxCommands: 1_000_000_000, maxLoopIterations: 1_000_000_000 })
 
 const run = (command: string, options?: Sandbox.ExecuteOptions) =>
   Sandbox.Sandbox.use((sandbox) => sandbox.execute(command, options))
@@ -133,7 +137,7 @@ describe("redirections", () => {
           expect([command, error.reason, error.detail]).toEqual([command, { _tag: "TimedOut", limit: 1_000 }, detail])
         }
         expect((yield* run("echo fine")).output).toBe("fine\n")
-      }).pipe(Effect.provide(shell)),
+      }).pipe(Effect.provide(tireless)),
     60_000
   )
 })

@@ -101,13 +101,22 @@ const kinds: ReadonlyArray<readonly [Body["kind"], RegExp]> = [
   ["bytes", /./]
 ]
 
+/** Stripe's document, and others, say of a file only that it is a text, and name it so. */
+const isNamedFile = (name: string, schema: JsonObject | undefined): boolean =>
+  name === "file" && schema?.["type"] === "string" && schema["format"] === undefined && schema["enum"] === undefined
+
 const filesOf = (document: Document, schema: JsonObject | undefined): ReadonlySet<string> =>
   new Set(
     Object.entries(objectAt(schema, "properties") ?? {}).flatMap(([name, given]) => {
       const property = resolved(document, given)
       const items = resolved(document, property?.["items"])
       const members = [...listAt(property, "anyOf"), ...listAt(property, "oneOf")]
-      return isFile(property) || isFile(items) || members.some((one) => isFile(resolved(document, one))) ? [name] : []
+      const isAny =
+        isFile(property) ||
+        isFile(items) ||
+        isNamedFile(name, property) ||
+        members.some((one) => isFile(resolved(document, one)))
+      return isAny ? [name] : []
     })
   )
 
