@@ -83,6 +83,9 @@ const leaveWithin = 2_000
 /** A turn that took longer is worth a bell, for who looks elsewhere. */
 const longTurn = 20_000
 
+/** How long a spinner stays as it is, in milliseconds. */
+const turning = 125
+
 export const makeUi = (options: {
   readonly terminal: Terminal
   readonly style: Style
@@ -131,7 +134,7 @@ export const makeUi = (options: {
     const { caret, lines } = input.render(columns)
     const around = {
       now: now(),
-      frame: Math.floor(now() / 100),
+      frame: Math.floor(now() / turning),
       isPlanOpen,
       queue,
       panel: panel(),
@@ -150,7 +153,7 @@ export const makeUi = (options: {
     clearInterval(ticker)
     ticker = undefined
     if (isWorking() || asking.expiresAt() > now()) {
-      ticker = setInterval(painter.request, view.pending.length > 0 ? 1_000 : 100)
+      ticker = setInterval(painter.request, view.pending.length > 0 ? 1_000 : turning)
     }
   }
 
