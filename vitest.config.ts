@@ -58,9 +58,9 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     // Node keeps what it compiled for the processes that tests start: each takes half of its time to load Effect.
     env: { NODE_COMPILE_CACHE: `${import.meta.dirname}/node_modules/.cache/node` },
-    // A busy machine is slower by a factor; a hang is found as well after 20 seconds.
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    // A busy machine is slower by a factor; a hang is found as well after a minute.
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     // .ci/run counts the tests from this file.
     reporters: results ? ["default", ["json", { outputFile: results }]] : ["default"]
   }
