@@ -1,5 +1,6 @@
 /** Servers in the chat: `/mcp`, and their prompts as commands. */
 import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Content from "../../core/Content.ts"
 import * as Message from "../../core/Message.ts"
@@ -26,12 +27,13 @@ const toolOf = ({ annotations, description, tool }: ServerTool): string =>
 
 const actions = ["tools", "reconnect", "login"]
 
-const mcp = (context: Context, servers: Server, note: (text: string) => void) =>
+/** `told` is done before it is said how servers are: what they bring can be asked for at once. */
+const mcp = (context: Context, servers: Server, note: (text: string) => void, told: Effect.Effect<unknown>) =>
   Effect.fnUntraced(function* (argument: string): Effect.fn.Return<Said, Problem, Services> {
     const [action = "", name = ""] = argument.trim().split(/\s+/)
     const states = yield* Effect.andThen(servers.tools, servers.status)
     const show = (all: ReadonlyArray<Status>): Said => ({ _tag: "Show", markdown: all.map(stateOf).join("\n") })
-    if (action === "") return show(states)
+    if (action === "") return yield* Effect.as(told, show(states))
     if (!actions.includes(action)) {
       return yield* problem(`There is no /mcp ${JSON.stringify(action)}. ${suggestion(action, actions)}`)
     }
@@ -58,6 +60,7 @@ const mcp = (context: Context, servers: Server, note: (text: string) => void) =>
       Stream.runHead,
       Effect.timeoutOption("20 seconds")
     )
+    yield* told
     return show((yield* servers.status).filter((status) => status.name === name))
   })
 
@@ -110,17 +113,23 @@ export const mcpInChat = Effect.fnUntraced(function* (context: Context) {
   const { servers } = context
   const node = yield* Effect.context<Services>()
   let prompts: ReadonlyArray<Command> = []
+  // One at a time, so that none puts back what an earlier one found.
+  const listed = Semaphore.makeUnsafe(1).withPermit(
+    Effect.suspend(() =>
+      servers === undefined
+        ? Effect.void
+        : Effect.map(servers.prompts, (found) => {
+            prompts = found.map(promptCommand)
+          })
+    )
+  )
   if (servers !== undefined) {
     const connected = Stream.map(servers.changes, (all) =>
       all.map(({ name, state }) => `${name} ${state === "connected"}`).join("\n")
     )
     yield* connected.pipe(
       Stream.changes,
-      Stream.runForEach(() =>
-        Effect.map(servers.prompts, (found) => {
-          prompts = found.map(promptCommand)
-        })
-      ),
+      Stream.runForEach(() => listed),
       Effect.forkScoped
     )
   }
@@ -131,7 +140,7 @@ export const mcpInChat = Effect.fnUntraced(function* (context: Context) {
     run: (argument, note) =>
       servers === undefined
         ? problem("There is no server: deepagents mcp add NAME -- COMMAND, or a URL")
-        : Effect.provideContext(mcp(context, servers, note)(argument), node)
+        : Effect.provideContext(mcp(context, servers, note, Effect.timeoutOption(listed, "5 seconds"))(argument), node)
   }
   return () => [own, ...prompts]
 })
