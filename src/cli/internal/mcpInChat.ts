@@ -52,8 +52,6 @@ const mcp = (context: Context, servers: Server, note: (text: string) => void, to
     }
     if (action === "login") yield* signIn(context, name, (lines) => Effect.sync(() => note(lines.join("\n"))))
     yield* Effect.mapError(servers.reconnect(name), ({ message }): Problem => ({ message }))
-    // What it was before has gone by then.
-    yield* Effect.sleep("200 millis")
     const isSettled = ({ state }: Status) => state === "connected" || state === "failed"
     yield* servers.changes.pipe(
       Stream.filter((all) => all.some((one) => one.name === name && isSettled(one))),

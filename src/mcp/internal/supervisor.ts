@@ -96,15 +96,17 @@ export const run = (
     let attempt = 0
     while (true) {
       if (attempt > 0) yield* SubscriptionRef.set(state, { _tag: "Connecting" })
+      yield* Latch.close(wake)
       const exit = yield* Effect.exit(connection(supervised, around, () => (attempt = 0)))
       if (Exit.isSuccess(exit)) continue
       if (Cause.hasInterrupts(exit.cause)) return yield* Effect.interrupt
       attempt++
+      // Somebody asked for a new connection meanwhile.
+      if (yield* Latch.close(wake)) continue
       const error = errorOf(target.name, exit.cause)
       const pause = isFinal(error) ? undefined : pauseAfter(attempt)
       if (pause === undefined || attempt > patience) yield* SubscriptionRef.set(tools, noTools)
       const retryAt = pause === undefined ? undefined : (yield* Clock.currentTimeMillis) + pause
-      yield* Latch.close(wake)
       yield* SubscriptionRef.set(state, { _tag: "Broken", error, retryAt })
       const woken = Latch.await(wake)
       yield* pause === undefined ? woken : Effect.raceFirst(Effect.sleep(pause), woken)
@@ -161,8 +163,9 @@ export const settled = ({ state }: Supervised): Effect.Effect<void> =>
 export const reconnect = ({ state, target, wake }: Supervised): Effect.Effect<void> =>
   Effect.gen(function* () {
     const now = yield* SubscriptionRef.get(state)
-    if (now._tag === "Connected") {
-      yield* Deferred.succeed(now.session.lost, Errors.lost(target.name, "it was asked to connect anew"))
-    }
     yield* Latch.open(wake)
+    if (now._tag !== "Connected") return
+    // The old connection takes its time to close: nobody is to take it for the new one.
+    yield* SubscriptionRef.set(state, { _tag: "Connecting" })
+    yield* Deferred.succeed(now.session.lost, Errors.lost(target.name, "it was asked to connect anew"))
   })
