@@ -83,7 +83,7 @@ const leaveWithin = 2_000
 /** A turn that took longer is worth a bell, for who looks elsewhere. */
 const longTurn = 20_000
 
-/** How long a spinner stays as it is, in milliseconds. */
+/** Time between two signs of a spinner, in milliseconds. */
 const turning = 125
 
 export const makeUi = (options: {

@@ -103,15 +103,21 @@ const plainNames = new Set(["", "Error", "TypeError", "SyntaxError", "RangeError
 const inStream = (name: string): string =>
   name.endsWith("Exception") ? name.slice(0, 1).toLowerCase() + name.slice(1) : "internalServerException"
 
-/** Fields that the SDK adds to what a server said. */
-const hint = /\n\s*Deserialization error:.*$/s
+/** Words that the SDK adds to what a server said. */
+const hint = "\n  Deserialization error:"
+
+const withoutHint = (message: string): string => {
+  const at = message.indexOf(hint)
+  return at < 0 ? message : message.slice(0, at)
+}
 
 const noRegion = "there is no region: set AWS_REGION, or give region"
 
 const failureOf = (origin: Origin, cause: unknown, headers: Headers): ModelError => {
   if (isModelError(cause)) return cause
   const name = textOf(cause, "name") ?? ""
-  const message = (textOf(cause, "message") ?? "").replace(hint, "")
+  const said = textOf(cause, "message") ?? ""
+  const message = withoutHint(said)
   if (name === "CredentialsProviderError" || name === "TokenProviderError") {
     return requestError(origin, { cause: { name: "CredentialsProviderError" } })
   }
@@ -125,10 +131,7 @@ const failureOf = (origin: Origin, cause: unknown, headers: Headers): ModelError
     return requestError(origin, { status, type: name, error: { message }, headers })
   }
   if (!plainNames.has(name)) return requestError(origin, { type: inStream(name), error: { message }, headers })
-  return requestError(
-    origin,
-    name === "Error" && hint.test(textOf(cause, "message") ?? "") ? new Error(message) : cause
-  )
+  return requestError(origin, name === "Error" && message !== said ? new Error(message) : cause)
 }
 
 /** An answer in one piece, as the events that it would have been. */
