@@ -62,7 +62,7 @@ const reference = /\[([^[\]]{1,200})\]/g
 
 /** A block with the definitions of earlier blocks that it refers to. */
 const whole = (state: Working): string => {
-  const text = state.lines.join("\n").replace(/\s+$/, "")
+  const text = state.lines.join("\n").trimEnd()
   const labelled = state.lines.flatMap((line): ReadonlyArray<readonly [string, string]> => {
     const label = line.length > longestLink ? undefined : definition.exec(line)?.[1]
     return label === undefined ? [] : [[label.toLowerCase(), line]]
