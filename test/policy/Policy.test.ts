@@ -123,6 +123,44 @@ describe("rules for calls", () => {
     assert.strictEqual(pay({ amount: 5, tags: ["safe"] }), "ask")
   })
 
+  it("what restricts holds for what is in lists, for what was left out, and for what can't be compared", () => {
+    const one = (pattern: typeof Policy.Pattern.Type, path = "to"): Policy.Policy => ({
+      tools: { send: [{ mode: "deny", arguments: { [path]: pattern } }, "allow"] }
+    })
+    const isDenied = (policy: Policy.Policy, args: Policy.Call["arguments"]) =>
+      explain([policy], { name: "send", arguments: args })[0] === "deny"
+    const ours = one({ not: "*@ours.example" })
+    assert.isFalse(isDenied(ours, { to: "ada@ours.example" }))
+    assert.isFalse(isDenied(ours, { to: ["ada@ours.example", "bob@ours.example"] }))
+    for (const to of ["x@evil.example", ["ada@ours.example", "x@evil.example"], [], 5, null, {}, [[]]]) {
+      assert.isTrue(isDenied(ours, { to }), JSON.stringify(to))
+    }
+    assert.isTrue(isDenied(ours, {}))
+    const most = one({ above: 100 })
+    for (const to of [101, [5, 101], "101", { amount: 101 }]) assert.isTrue(isDenied(most, { to }), JSON.stringify(to))
+    for (const to of [100, [5, 100], []]) assert.isFalse(isDenied(most, { to }), JSON.stringify(to))
+    assert.isFalse(isDenied(most, {}))
+    const inside = one("*@evil.example", "to.address")
+    assert.isTrue(isDenied(inside, { to: [{ address: "ada@ours.example" }, { address: "x@evil.example" }] }))
+    assert.isFalse(isDenied(inside, { to: [{ address: "ada@ours.example" }, "x"] }))
+  })
+
+  it("what allows a list allows values that fit any of its patterns, and nothing that is not there", () => {
+    const allowing = (pattern: typeof Policy.Pattern.Type): Policy.Policy => ({
+      tools: { tag: [{ mode: "allow", arguments: { "tags.name": pattern } }, "deny"] }
+    })
+    const tag = (pattern: typeof Policy.Pattern.Type, ...names: ReadonlyArray<string>) =>
+      explain([allowing(pattern)], { name: "tag", arguments: { tags: names.map((name) => ({ name })) } })[0]
+    assert.strictEqual(tag(["safe", "ok"], "safe", "ok"), "allow")
+    assert.strictEqual(tag(["safe", "ok"], "safe", "other"), "deny")
+    assert.strictEqual(tag({ not: "evil" }, "safe", "evil"), "deny")
+    assert.strictEqual(tag({ not: "evil" }), "deny")
+    assert.strictEqual(
+      explain([allowing("safe")], { name: "tag", arguments: { tags: [{ name: "safe" }, {}] } })[0],
+      "deny"
+    )
+  })
+
   it("a name before a pattern, a server by what the tool says of itself, the strictest annotation, the default", () => {
     const policy: Policy.Policy = {
       name: "p",

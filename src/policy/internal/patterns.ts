@@ -92,36 +92,48 @@ export const isWild = (name: string): boolean => /[*?]/.test(name)
 
 const scalar = (value: Json): string => (typeof value === "string" ? value : JSON.stringify(value))
 
-const matches = (pattern: Pattern, value: Json, allows: boolean): boolean => {
-  // A list fits if what it is asked about could be any of it: all of it for what allows, any of it for what does not.
-  if (Array.isArray(value) && !Array.isArray(pattern) && typeof pattern !== "object") {
-    return (
-      value.length > 0 &&
-      (allows
-        ? value.every((one) => matches(pattern, one, allows))
-        : value.some((one) => matches(pattern, one, allows)))
-    )
-  }
-  if (typeof pattern === "string") return matchesText(pattern, scalar(value), allows)
-  if (typeof pattern !== "object") return value === pattern
-  if (Array.isArray(pattern)) return pattern.some((one) => matches(one, value, allows))
-  const { above, below, not } = pattern as Exclude<Pattern, string | number | boolean | ReadonlyArray<unknown>>
-  if (above !== undefined && !(typeof value === "number" && value > above)) return false
-  if (below !== undefined && !(typeof value === "number" && value < below)) return false
-  if (not === undefined) return true
-  // What must not be there is looked for widely by what allows, and closely by what does not.
-  return !(typeof not === "string" ? [not] : not).some((one) => matches(one, value, !allows))
+/** Tells whether a value is within bounds. What is no number can't be told: it fits what restricts. */
+const isWithin = (value: Json | undefined, above: number | undefined, below: number | undefined, allows: boolean) => {
+  if (above === undefined && below === undefined) return true
+  if (value === undefined) return false
+  if (typeof value !== "number") return !allows
+  return (above === undefined || value > above) && (below === undefined || value < below)
 }
 
-/** The value at a path of names: `options.force`. */
-const at = (args: JsonObject, path: string): Json | undefined => {
-  if (Object.hasOwn(args, path)) return args[path]
-  let current: Json | undefined = args
-  for (const name of path.split(".")) {
-    if (!isObject(current) || !Object.hasOwn(current, name)) return undefined
-    current = current[name]
+/** What was left out is not what must not be there, as far as it restricts; what allows wants to see a value. */
+const matches = (pattern: Pattern, value: Json | undefined, allows: boolean): boolean => {
+  if (typeof pattern === "object" && !Array.isArray(pattern)) {
+    const { above, below, not } = pattern as Exclude<Pattern, string | number | boolean | ReadonlyArray<unknown>>
+    if (not === undefined && value === undefined) return false
+    if (!isWithin(value, above, below, allows)) return false
+    if (not === undefined) return true
+    if (value === undefined) return !allows
+    // What must not be there is looked for widely by what allows, and closely by what does not.
+    return !(typeof not === "string" ? [not] : not).some((one) => matches(one, value, !allows))
   }
-  return current
+  if (value === undefined) return false
+  if (Array.isArray(pattern)) return pattern.some((one) => matches(one, value, allows))
+  return typeof pattern === "string" ? matchesText(pattern, scalar(value), allows) : value === pattern
+}
+
+/**
+ * Matches the value at a path of names (`options.force`). Of a list, what allows must fit all values, and what restricts
+ * any.
+ */
+const matchesAt = (
+  pattern: Pattern,
+  value: Json | undefined,
+  names: ReadonlyArray<string>,
+  allows: boolean
+): boolean => {
+  if (Array.isArray(value)) {
+    if (value.length === 0) return matches(pattern, undefined, allows)
+    const fitsOne = (one: Json): boolean => matchesAt(pattern, one, names, allows)
+    return allows ? value.every(fitsOne) : value.some(fitsOne)
+  }
+  const [name, ...rest] = names
+  if (name === undefined) return matches(pattern, value, allows)
+  return matchesAt(pattern, isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined, rest, allows)
 }
 
 /** Tells whether the arguments of a call fit all patterns. */
@@ -130,7 +142,6 @@ export const matchesArguments = (
   args: JsonObject,
   allows: boolean
 ): boolean =>
-  Object.entries(patterns).every(([path, pattern]) => {
-    const value = at(args, path)
-    return value !== undefined && matches(pattern, value, allows)
-  })
+  Object.entries(patterns).every(([path, pattern]) =>
+    matchesAt(pattern, args, Object.hasOwn(args, path) ? [path] : path.split("."), allows)
+  )
