@@ -23,6 +23,7 @@
  * or registered there and then. PKCE, state, issuer (RFC 9207) and resource (RFC 8707) are always used and checked.
  */
 import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { CredentialStore } from "../stores/CredentialStore.ts"
@@ -33,13 +34,15 @@ import { isBound, make, type Token } from "./internal/oauth.ts"
 import type { Page } from "./internal/page.ts"
 import { load } from "./internal/sdk.ts"
 import { type Authorize, McpAuthorization } from "./McpAuthorization.ts"
+import type { McpError } from "./McpError.ts"
 
 export type { Redirect }
 
 /**
  * `tenant` is the namespace of the tokens in the `CredentialStore`; in it they are kept by server. `redirect` is the
- * way back from the page (`LoopbackRedirect.redirect` of `effect-deepagents/tools`), and `open` shows the page to a
- * person, who has 300 seconds: give such a server a `connectTimeout` that is as long. `clientMetadataUrl` is the address
+ * way back from the page (`LoopbackRedirect.redirect` of `effect-deepagents/tools`); without it, a code (`userCode`) is
+ * typed in at the page on any other device (RFC 8628), where the authorisation server gives such codes out. `open` shows
+ * the page to a person, who has 300 seconds: give such a server a `connectTimeout` that is as long. `clientMetadataUrl` is the address
  * of a client metadata document, for servers that take one in the place of a registration.
  *
  * @category models
@@ -47,7 +50,7 @@ export type { Redirect }
  */
 export interface Options {
   readonly tenant: string
-  readonly redirect: Redirect
+  readonly redirect?: Redirect | undefined
   readonly open: (page: Page) => Effect.Effect<void>
   readonly clientName?: string | undefined
   readonly clientMetadataUrl?: string | undefined
@@ -77,6 +80,8 @@ export const layer = (options: Options): Layer.Layer<never, never, CredentialSto
         const known = made.get(key) ?? (yield* make(sdk, around, server))
         made.set(key, known)
         const context = yield* Effect.context()
+        // A sign-in ends with the connection: its listener, its lock and its wait for a person with it.
+        const whileConnected = yield* FiberSet.makeRuntimePromise<never, void, McpError>()
         const run = <A, E>(effect: Effect.Effect<A, E>): Promise<A> => observed(Effect.runPromiseWith(context)(effect))
         const send = async (
           input: Parameters<FetchLike>[0],
@@ -104,7 +109,8 @@ export const layer = (options: Options): Layer.Layer<never, never, CredentialSto
           const { error, resourceMetadataUrl, scope } = sdk.extractWWWAuthenticateParams(response)
           if (response.status === 403 && error !== "insufficient_scope") return response
           await response.body?.cancel()
-          await run(known.authorised({ status: response.status, used, scope, resourceMetadataUrl }, fetch))
+          const challenge = { status: response.status, used, scope, resourceMetadataUrl }
+          await observed(whileConnected(known.authorised(challenge, fetch)))
           return send(input, init, await run(known.tokens))
         }
         return authorised

@@ -5,7 +5,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { say, serve } from "../models/servers/anthropic.ts"
 import { guarded } from "../servers/guarded.ts"
-import { browse } from "../servers/oidc.ts"
+import { browse, confirmDevice } from "../servers/oidc.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -72,6 +72,21 @@ describe("servers of the program", { timeout: 90_000 }, () => {
           assert.notMatch(readFileSync(file, "utf8"), /eyJ|access_token|refresh_token/, file)
           assert.equal(statSync(file).mode & 0o077, 0, file)
         }
+      })
+    )
+  )
+
+  it.live("are signed in to by a code that is typed in elsewhere", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { cwd, env } = yield* world
+        const login = program.start(cwd, ["mcp", "login", "guarded", "--device"], env)
+        const url = yield* seen(login, /(http:\/\/127\.0\.0\.1:\d+\/device\?\S+)/, "err")
+        yield* seen(login, /on any device, with the code [A-Z]{4}-[A-Z]{4}, within 5 minutes/, "err")
+        yield* confirmDevice(url)
+        const done = yield* Effect.promise(() => login.ended)
+        assert.equal(done.code, 0, done.err)
+        assert.match(done.err, /guarded is connected: 2 tools/)
       })
     )
   )

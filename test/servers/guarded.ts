@@ -37,6 +37,7 @@ export const guarded = Effect.gen(function* () {
     },
     features: {
       devInteractions: { enabled: false },
+      deviceFlow: { enabled: true, successSource: (context) => void (context.body = "done") },
       registration: { enabled: true },
       resourceIndicators: {
         enabled: true,

@@ -110,6 +110,7 @@ export const add = Effect.fnUntraced(function* ({ places }: Context, { args, at,
 export const signIn = Effect.fnUntraced(function* (
   context: Context,
   name: string,
+  isDevice: boolean,
   show: (lines: ReadonlyArray<string>) => Effect.Effect<void>
 ) {
   const { places } = context
@@ -120,15 +121,15 @@ export const signIn = Effect.fnUntraced(function* (
   const { signingIn } = yield* Effect.promise(() => import("./signIn.ts"))
   // The person at the page has five minutes.
   const patient = { ...one, server: { ...one.server, enabled: true, connectTimeout: 310_000 } }
-  const [result] = yield* Effect.provide(tried, serversLayer(places, [patient], signingIn(places, show)))
+  const [result] = yield* Effect.provide(tried, serversLayer(places, [patient], signingIn(places, isDevice, show)))
   return result?.status.state === "connected"
     ? result
     : yield* fail("failed", result?.problem ?? `${name} could not be reached`)
 })
 
-export const login = Effect.fnUntraced(function* (context: Context, name: string) {
+export const login = Effect.fnUntraced(function* (context: Context, name: string, isDevice: boolean) {
   const stdio = yield* Effect.context<Stdio.Stdio>()
-  const result = yield* signIn(context, name, (lines) => Effect.provideContext(tell(...lines), stdio))
+  const result = yield* signIn(context, name, isDevice, (lines) => Effect.provideContext(tell(...lines), stdio))
   return yield* tell(`${name} is connected: ${result.tools.length} tools.`)
 })
 

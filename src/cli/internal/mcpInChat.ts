@@ -30,7 +30,7 @@ const actions = ["tools", "reconnect", "login"]
 /** `told` is done before it is said how servers are: what they bring can be asked for at once. */
 const mcp = (context: Context, servers: Server, note: (text: string) => void, told: Effect.Effect<unknown>) =>
   Effect.fnUntraced(function* (argument: string): Effect.fn.Return<Said, Problem, Services> {
-    const [action = "", name = ""] = argument.trim().split(/\s+/)
+    const [action = "", name = "", flag = ""] = argument.trim().split(/\s+/)
     const states = yield* Effect.andThen(servers.tools, servers.status)
     const show = (all: ReadonlyArray<Status>): Said => ({ _tag: "Show", markdown: all.map(stateOf).join("\n") })
     if (action === "") return yield* Effect.as(told, show(states))
@@ -50,7 +50,8 @@ const mcp = (context: Context, servers: Server, note: (text: string) => void, to
       const markdown = parts.length === 0 ? "There are no tools." : parts.map((part) => part.join("\n")).join("\n\n")
       return { _tag: "Show", markdown }
     }
-    if (action === "login") yield* signIn(context, name, (lines) => Effect.sync(() => note(lines.join("\n"))))
+    if (action === "login")
+      yield* signIn(context, name, flag === "--device", (lines) => Effect.sync(() => note(lines.join("\n"))))
     yield* Effect.mapError(servers.reconnect(name), ({ message }): Problem => ({ message }))
     const isSettled = ({ state }: Status) => state === "connected" || state === "failed"
     yield* servers.changes.pipe(

@@ -58,10 +58,16 @@ export const mcpCommand = <E, R>(looking: Effect.Effect<Context, E, R>) => {
 
   const login = Command.make(
     "login",
-    { server },
+    {
+      server,
+      device: Flag.Boolean("device").pipe(
+        Flag.withDescription("By a code that is typed in on any other device: for a machine without a browser"),
+        off
+      )
+    },
     Effect.fnUntraced(function* (options) {
       const context = yield* looking
-      return yield* (yield* load).login(context, options.server)
+      return yield* (yield* load).login(context, options.server, options.device)
     })
   ).pipe(Command.withDescription("Signs in to a server by its page; the tokens are kept as keys are"))
 

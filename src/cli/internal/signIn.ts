@@ -1,7 +1,9 @@
 /** Signing in to servers: at a terminal by a page, in a run by the tokens that were kept. */
 import type { NodeServices } from "@effect/platform-node/NodeServices"
+import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { type Authorize, McpAuthorization } from "../../mcp/McpAuthorization.ts"
 import * as McpOAuth from "../../mcp/McpOAuth.ts"
 import * as CredentialKey from "../../stores/CredentialKey.ts"
@@ -49,14 +51,27 @@ export const keptTokens = (places: Places): Authorization =>
     )
   )
 
-/** Shows the page to the person, and keeps the tokens. */
+/** A browser on another machine can't come back to this one. */
+const isRemote = Effect.map(Effect.option(Config.String("SSH_CONNECTION")), Option.isSome)
+
+/** Shows the page to the person, with a code for another device where that is wanted, and keeps the tokens. */
 export const signingIn = (
   places: Places,
+  isDevice: boolean,
   show: (lines: ReadonlyArray<string>) => Effect.Effect<void>
 ): Authorization<Failure> =>
   McpOAuth.layer({
     ...shared,
-    redirect: loopback,
-    open: ({ origin, server, url }) =>
-      show([`Sign in to ${visible(server)} at ${visible(origin)}, within 5 minutes:`, "", visible(url), ""])
+    ...(isDevice ? {} : { redirect: loopback }),
+    open: Effect.fnUntraced(function* ({ origin, server, url, userCode }) {
+      const way = userCode === undefined ? "" : `, on any device, with the code ${visible(userCode)}`
+      const hint = "Is your browser on another machine? Then stop this, and add --device to the command."
+      yield* show([
+        `Sign in to ${visible(server)} at ${visible(origin)}${way}, within 5 minutes:`,
+        "",
+        visible(url),
+        "",
+        ...(!isDevice && (yield* isRemote) ? [hint, ""] : [])
+      ])
+    })
   }).pipe(Layer.provide(layerOrFail("failed")(credentials(places))))

@@ -85,9 +85,21 @@ const counted = (limit: number): TransformStream<Uint8Array, Uint8Array> => {
   })
 }
 
-/** Bounds the answers of a `fetch`, and keeps what it saw last. */
+/** Bounds the answers of a `fetch`. */
 export const limited =
-  (fetch: FetchLike, maxMessage: number, seen: Seen): FetchLike =>
+  (fetch: FetchLike, maxMessage: number): FetchLike =>
+  async (input, init) => {
+    const response = await fetch(input, init)
+    if (response.body === null) return response
+    const type = response.headers.get("content-type") ?? ""
+    const limiter = type.includes("text/event-stream") ? bounded : type.includes("application/json") ? whole : counted
+    const body = response.body.pipeThrough(limiter(maxMessage))
+    return new Response(body, { status: response.status, headers: response.headers })
+  }
+
+/** Keeps what came last of a `fetch`. */
+export const watched =
+  (fetch: FetchLike, seen: Seen): FetchLike =>
   async (input, init) => {
     const response = await fetch(input, init).catch((error: unknown) => {
       seen.failure = error
@@ -95,11 +107,7 @@ export const limited =
     })
     seen.status = response.status
     seen.failure = undefined
-    if (response.body === null) return response
-    const type = response.headers.get("content-type") ?? ""
-    const limiter = type.includes("text/event-stream") ? bounded : type.includes("application/json") ? whole : counted
-    const body = response.body.pipeThrough(limiter(maxMessage))
-    return new Response(body, { status: response.status, headers: response.headers })
+    return response
   }
 
 const reveal = (headers: HttpServer["headers"]): Record<string, string> =>

@@ -2,7 +2,6 @@
  * The authorisation of one server: tokens that are kept and renewed, and a sign-in where there are none, or too few.
  */
 import type {
-  DpopKeyPair,
   DpopSession,
   OAuthClientProvider,
   OAuthDiscoveryState,
@@ -12,7 +11,6 @@ import type {
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import type { Scope } from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
@@ -27,14 +25,17 @@ import { cut } from "../../support/text.ts"
 import { oneLine } from "../../support/untrusted.ts"
 import type { HttpServer, Secret } from "../McpConfig.ts"
 import { McpError } from "../McpError.ts"
+import * as Device from "./device.ts"
 import type { Page } from "./page.ts"
+import { type Key, keyPairOf, takesProofs } from "./proofs.ts"
 import type { Sdk } from "./sdk.ts"
 
 /** The parts of an authorisation that all servers share. */
 export interface Around {
   readonly credentials: Credentials
   readonly tenant: string
-  readonly redirect: Redirect
+  /** Without it, a code is typed in on another device. */
+  readonly redirect: Redirect | undefined
   readonly open: (page: Page) => Effect.Effect<void>
   readonly clientName: string
   readonly clientMetadataUrl: string | undefined
@@ -51,7 +52,8 @@ interface Challenge {
   readonly resourceMetadataUrl: URL | undefined
 }
 
-const patience = "300 seconds"
+/** The time that a person has, in seconds. */
+const patience = 300
 
 const credentialsRequest = (scope?: string): URLSearchParams =>
   new URLSearchParams({ grant_type: "client_credentials", ...defined({ scope }) })
@@ -71,30 +73,11 @@ const wordsOf = (error: unknown): string =>
 const reveal = (secret: Secret | undefined): string | undefined =>
   Redacted.isRedacted(secret) ? Redacted.value(secret) : secret
 
-interface Key {
-  readonly privateJwk: DpopKeyPair["publicJwk"]
-  readonly publicJwk: DpopKeyPair["publicJwk"]
-  readonly thumbprint: string
-}
-
-const algorithm = { name: "ECDSA", namedCurve: "P-256" }
-
-const keyPairOf = async (sdk: Sdk, key: Key | undefined): Promise<DpopKeyPair> => {
-  if (key === undefined) return sdk.generateDpopKeyPair({ alg: "ES256", extractable: true })
-  const { privateJwk, publicJwk, thumbprint } = key
-  const [privateKey, publicKey] = await Promise.all([
-    crypto.subtle.importKey("jwk", { ...privateJwk }, algorithm, true, ["sign"]),
-    crypto.subtle.importKey("jwk", { ...publicJwk }, algorithm, true, ["verify"])
-  ])
-  return { privateKey, publicKey, publicJwk, thumbprint, alg: "ES256" }
-}
-
-const takesProofs = (metadata: OAuthDiscoveryState["authorizationServerMetadata"]): boolean => {
-  const known = Predicate.hasProperty(metadata, "dpop_signing_alg_values_supported")
-    ? metadata.dpop_signing_alg_values_supported
-    : undefined
-  return Array.isArray(known) && known.includes("ES256")
-}
+/** Requests that end with who wants them. */
+const until =
+  (signal: AbortSignal, fetch: FetchLike): FetchLike =>
+  (input, init) =>
+    fetch(input, { ...init, signal })
 
 /** Makes the authorisation of a server, for one connection after the other. */
 export const make = Effect.fnUntraced(function* (
@@ -214,7 +197,7 @@ export const make = Effect.fnUntraced(function* (
   /** A secret is told to the authorisation server that it is for, and to no other that an MCP server may name. */
   const ofIssuer = (client: StoredOAuthClientInformation, issuer: string | undefined) =>
     client.issuer === undefined || issuer === undefined || client.issuer === issuer
-      ? Effect.succeed(client)
+      ? Effect.succeed({ ...client, ...defined({ issuer: client.issuer ?? issuer }) })
       : Effect.fail(
           unauthorized(`its client is one of ${client.issuer}, but it sends to ${cut(oneLine(issuer), 200)} to sign in`)
         )
@@ -231,7 +214,7 @@ export const make = Effect.fnUntraced(function* (
         if (old._tag !== "OAuthToken" || old.refreshToken === undefined) return old
         const refreshToken = Redacted.value(old.refreshToken)
         const given = yield* Effect.tryPromise({
-          try: () =>
+          try: (signal) =>
             sdk.refreshAuthorization(
               state.authorizationServerUrl,
               defined({
@@ -239,7 +222,7 @@ export const make = Effect.fnUntraced(function* (
                 clientInformation: client,
                 refreshToken,
                 resource: state.resourceMetadata?.resource,
-                fetchFn,
+                fetchFn: until(signal, fetchFn),
                 ...authentication,
                 dpop: proofs
               })
@@ -254,6 +237,42 @@ export const make = Effect.fnUntraced(function* (
       onFailure: (error) =>
         error === "refused" ? Effect.succeed(false) : Effect.fail(error instanceof McpError ? error : refused(error))
     })
+  })
+
+  /** What the page would have been asked for is asked for by a code. */
+  const byCode = Effect.fnUntraced(function* (
+    provider: OAuthClientProvider,
+    discovery: OAuthDiscoveryState | undefined,
+    asked: URLSearchParams,
+    fetchFn: FetchLike
+  ): Effect.fn.Return<void, McpError | typeof invalidScope> {
+    const issuer = discovery?.authorizationServerMetadata?.issuer ?? discovery?.authorizationServerUrl ?? ""
+    const client = yield* Effect.tryPromise({
+      try: async () => provider.clientInformation({ issuer }),
+      catch: refused
+    })
+    if (client === undefined || discovery === undefined) return yield* unauthorized("it knows no client of ours")
+    const given = yield* Device.signIn(
+      {
+        sdk,
+        server: server.name,
+        provider,
+        discovery,
+        client,
+        scope: asked.get("scope") ?? undefined,
+        resource: asked.get("resource") ?? undefined,
+        fetchFn,
+        open: around.open,
+        fail: unauthorized,
+        refused
+      },
+      patience
+    ).pipe(
+      Effect.mapError((error) =>
+        error.cause instanceof sdk.OAuthError && error.cause.code === invalidScope ? invalidScope : error
+      )
+    )
+    yield* Effect.tryPromise({ try: async () => provider.saveTokens({ ...given, issuer }, { issuer }), catch: refused })
   })
 
   const signIn = Effect.fnUntraced(function* (
@@ -288,9 +307,13 @@ export const make = Effect.fnUntraced(function* (
     if (isAlone && (configured === undefined || (configured.client_secret ?? privateKey) === undefined)) {
       return yield* unauthorized("client_credentials need a clientId, and a clientSecret or a privateKey")
     }
+    const { redirect } = around
+    const isDevice = !isAlone && redirect === undefined
     const back = isAlone
       ? undefined
-      : yield* Effect.mapError(around.redirect.open(receive, oauth?.callbackPort), (problem) => unauthorized(problem))
+      : redirect === undefined
+        ? Device.nowhere
+        : yield* Effect.mapError(redirect.open(receive, oauth?.callbackPort), (problem) => unauthorized(problem))
     let verifier = ""
     let page: URL | undefined
     let discovery: OAuthDiscoveryState | undefined =
@@ -306,22 +329,26 @@ export const make = Effect.fnUntraced(function* (
       clientMetadata: {
         client_name: around.clientName,
         redirect_uris: back === undefined ? [] : [back],
-        grant_types: isAlone ? ["client_credentials"] : ["authorization_code", "refresh_token"],
+        grant_types: isAlone
+          ? ["client_credentials"]
+          : ["authorization_code", "refresh_token", ...(isDevice ? [Device.grant] : [])],
         response_types: ["code"],
         token_endpoint_auth_method: "none",
         application_type: "native"
       },
       state: () => state,
       clientInformation: (context) =>
-        configured !== undefined
-          ? run(ofIssuer(configured, context?.issuer))
-          : run(
-              Effect.map(kept<StoredOAuthClientInformation>("client"), (found) => {
-                // A client that was registered with another address would be refused with this one.
-                const known = found !== undefined && "redirect_uris" in found ? found.redirect_uris : undefined
-                return Array.isArray(known) && back !== undefined && !known.includes(back) ? undefined : found
-              })
-            ),
+        isDevice && Device.endpointOf(discovery?.authorizationServerMetadata) === undefined
+          ? run(Effect.fail(unauthorized("its authorisation server gives out no codes to type in elsewhere")))
+          : configured !== undefined
+            ? run(ofIssuer(configured, context?.issuer))
+            : run(
+                Effect.map(kept<StoredOAuthClientInformation>("client"), (found) => {
+                  // A client that was registered with another address would be refused with this one.
+                  const known = found !== undefined && "redirect_uris" in found ? found.redirect_uris : undefined
+                  return Array.isArray(known) && back !== undefined && !known.includes(back) ? undefined : found
+                })
+              ),
       saveClientInformation: (client) => (configured === undefined ? run(keep("client", client)) : undefined),
       // What can be renewed was: a person is asked now.
       tokens: () => undefined,
@@ -346,15 +373,19 @@ export const make = Effect.fnUntraced(function* (
       invalidateCredentials: (what) =>
         what === "all" || what === "client" ? run(Effect.asVoid(forget("client"))) : undefined
     }
-    const options = { serverUrl, fetchFn, forceReauthorization: true, ...defined({ scope, resourceMetadataUrl }) }
+    const options = { serverUrl, forceReauthorization: true, ...defined({ scope, resourceMetadataUrl }) }
     const auth = (more: object) =>
-      Effect.tryPromise({ try: () => sdk.auth(provider, { ...options, ...more }), catch: refused })
+      Effect.tryPromise({
+        try: (signal) => sdk.auth(provider, { ...options, ...more, fetchFn: until(signal, fetchFn) }),
+        catch: refused
+      })
     if ((yield* auth({})) === "AUTHORIZED") return
     if (page === undefined) return yield* unauthorized("it has no page to sign in at")
+    if (isDevice) return yield* byCode(provider, discovery, page.searchParams, fetchFn)
     yield* around.open({ server: server.name, url: page.href, origin: page.origin })
     const answer = yield* Effect.timeoutOrElse(Deferred.await(arrived), {
-      duration: patience,
-      orElse: () => Effect.fail(unauthorized(`nobody signed in within ${patience}`))
+      duration: patience * 1000,
+      orElse: () => Effect.fail(unauthorized(`nobody signed in within ${patience} seconds`))
     })
     yield* auth(answer)
   })

@@ -87,6 +87,7 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
     onChanged: () => void Queue.offerUnsafe(changed, what)
   })
   const samples = config.sampling !== undefined
+  const time = config.connectTimeout ?? defaultConnectTimeout
   const client = new sdk.Client(around.client, {
     capabilities: {
       elicitation: { form: { applyDefaults: true }, url: {} },
@@ -95,7 +96,8 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
     },
     versionNegotiation: {
       mode: known.isLegacy || config.type === "sse" ? "legacy" : "auto",
-      probe: { timeoutMs: Math.min(5_000, (config.connectTimeout ?? defaultConnectTimeout) / 3) }
+      // A person may have to sign in before the first answer; a process that is silent knows the older protocol only.
+      probe: { timeoutMs: config.type === "stdio" ? Math.min(5_000, time / 3) : time }
     },
     listChanged: {
       tools: onChanged("tools"),
@@ -160,11 +162,11 @@ const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surround
     if (url === null || !/^https?:$/u.test(url.protocol)) {
       return yield* Errors.unavailable(target.name, `"${config.url}" is not an address of http or https`, undefined)
     }
+    // What a server of an authorisation says is bounded, too.
+    const limited = Http.limited(around.fetch, around.maxMessage)
     const authorized =
-      around.authorize === undefined
-        ? around.fetch
-        : yield* around.authorize({ name: target.name, config }, around.fetch)
-    const fetch = Http.limited(authorized, around.maxMessage, seen)
+      around.authorize === undefined ? limited : yield* around.authorize({ name: target.name, config }, limited)
+    const fetch = Http.watched(authorized, seen)
     return Http.open(sdk, config, url, config.type === "sse" || target.known.isOldTransport, fetch)
   })
 

@@ -7,6 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type * as OAuth4 from "oauth4webapi"
 import { defined } from "../../../support/defined.ts"
+import * as DeviceFlow from "../../../support/deviceFlow.ts"
 import { type FetchLike, fetchLike } from "../../../support/fetchLike.ts"
 import { loadPeer } from "../../../support/peer.ts"
 import { isLoopback } from "../../../support/redirect.ts"
@@ -59,7 +60,11 @@ const scopeOf = (scopes: ReadonlyArray<string>): Parameters => (scopes.length ==
 export const over = (seconds: number): Reason => ({ _tag: "Expired", seconds })
 
 /** Failures of a poll after which it goes on. */
-const open: ReadonlySet<string> = new Set(["authorization_pending", "slow_down", "Unavailable"])
+const againOf = (reason: Reason): DeviceFlow.Again | undefined => {
+  if (reason._tag === "Unavailable") return "unavailable"
+  const error = reason._tag === "Refused" ? reason.error : undefined
+  return error === "authorization_pending" || error === "slow_down" ? error : undefined
+}
 
 const most = 300
 const said = (text: string): string => cut(oneLine(text), most)
@@ -276,9 +281,7 @@ export const protocol = Effect.gen(function* () {
       code: response.device_code,
       userCode: said(response.user_code),
       url: page.href,
-      seconds: Math.min(Math.max(1, response.expires_in), 1800),
-      // RFC 8628: five seconds, if the server says none.
-      interval: Math.min(Math.max(1, response.interval ?? 5), 60)
+      ...DeviceFlow.bounds(response.expires_in, response.interval)
     }
     return found
   })
@@ -288,17 +291,10 @@ export const protocol = Effect.gen(function* () {
     const asked = at("token_endpoint", server, own, async ({ as, authentication: by, client, oauth, options }) =>
       oauth.processDeviceCodeResponse(as, client, await oauth.deviceCodeGrantRequest(as, client, by, code, options))
     )
-    for (let seconds = interval; ;) {
-      yield* Effect.sleep(seconds * 1000)
-      const response = yield* Effect.catch(asked, (reason) => {
-        const error = reason._tag === "Refused" ? reason.error : reason._tag
-        if (error === "slow_down") seconds += 5
-        // RFC 8628, 3.5: a connection that fails is tried again, more slowly.
-        if (error === "Unavailable") seconds = Math.min(seconds * 2, 60)
-        return open.has(error) ? Effect.undefined : Effect.fail(error === "expired_token" ? over(lasts) : reason)
-      })
-      if (response !== undefined) return yield* tokensOf(response)
-    }
+    const answer = Effect.mapError(DeviceFlow.poll(interval, asked, againOf), (reason) =>
+      reason._tag === "Refused" && reason.error === "expired_token" ? over(lasts) : reason
+    )
+    return yield* Effect.flatMap(answer, tokensOf)
   })
 
   const refresh = (server: Server, own: Client, token: Redacted.Redacted): Effect.Effect<Tokens, Reason> =>
