@@ -21,6 +21,10 @@ import manifest from "../package.json" with { type: "json" }
 import { answer, error, type Reply, say, type Recorded, serve, stream } from "../test/models/servers/anthropic.ts"
 import * as OpenAi from "../test/models/servers/openai.ts"
 
+if (process.env["TEST_SCALE"] !== "full") {
+  console.log("A newcomer's programs run with TEST_SCALE=full, as in .ci/run.")
+  process.exit()
+}
 if (!existsSync("dist/index.js")) throw new Error("dist/ is missing: run `npm run build` first.")
 const folder = mkdtempSync(join(tmpdir(), "effect-deepagents-programs-"))
 const { HOME = folder, PATH = "" } = process.env

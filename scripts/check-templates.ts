@@ -15,6 +15,10 @@ import manifest from "../package.json" with { type: "json" }
 import { say, serve } from "../test/models/servers/anthropic.ts"
 import { postgres } from "../test/servers/postgres.ts"
 
+if (process.env["TEST_SCALE"] !== "full") {
+  console.log("The templates run with TEST_SCALE=full, as in .ci/run.")
+  process.exit()
+}
 if (!existsSync("dist/cli/program/deepagents.js")) throw new Error("dist/ is missing: run `npm run build` first.")
 const folder = mkdtempSync(join(tmpdir(), "effect-deepagents-templates-"))
 const names = ["chat", "research", "coder", "http", "worker"]

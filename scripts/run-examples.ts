@@ -1,8 +1,11 @@
 /**
  * Runs every example against the sources without API keys; fails if one does not end well in a minute. The first runs as in a fresh clone, too: against what `npm ci` built.
  */
-import { spawnSync } from "node:child_process"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { globSync } from "node:fs"
+import { availableParallelism } from "node:os"
+import { text } from "node:stream/consumers"
 
 const examples = globSync("examples/{*.ts,*/main.ts}").sort()
 if (examples.length === 0) throw new Error("No examples found: this check would check nothing.")
@@ -12,25 +15,29 @@ const env = { HOME, PATH, TMPDIR, NO_COLOR: "1" }
 
 const [first = ""] = examples
 const runs = [
-  ...examples.map((example) => ({ example, flags: ["--conditions=@effect-deepagents/source"] })),
-  { example: first, flags: [] }
+  { example: first, flags: [] },
+  ...examples.map((example) => ({ example, flags: ["--conditions=@effect-deepagents/source"] }))
 ]
 
-let failed = 0
-for (const { example, flags } of runs) {
-  const run = spawnSync(process.execPath, [...flags, example], {
-    encoding: "utf8",
+const run = async ({ example, flags }: (typeof runs)[number]): Promise<void> => {
+  const child = spawn(process.execPath, [...flags, example], {
     env,
     stdio: ["ignore", "pipe", "pipe"],
     timeout: 60_000,
     killSignal: "SIGKILL"
   })
-  if (run.status === 0) {
+  const [out, err, [code, signal]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "exit")])
+  if (code === 0) {
     console.log(`ok    ${example}${flags.length === 0 ? ", as built" : ""}`)
-  } else {
-    failed++
-    const ended = run.status === null ? (run.error?.message ?? `killed by ${run.signal}`) : `exit code ${run.status}`
-    console.error(`FAIL  ${example} (${ended})\n${run.stdout}${run.stderr}`)
+    return
   }
+  process.exitCode = 1
+  console.error(`FAIL  ${example} (${code === null ? `killed by ${signal}` : `exit code ${code}`})\n${out}${err}`)
 }
-if (failed > 0) process.exit(1)
+
+const left = runs.values()
+await Promise.all(
+  Array.from({ length: Math.max(2, availableParallelism() - 1) }, async () => {
+    for (const one of left) await run(one)
+  })
+)

@@ -8,7 +8,6 @@ import { MemoryBackend } from "effect-deepagents/backends"
 import * as Bash from "effect-deepagents/backends/Bash"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { BackendConformance } from "effect-deepagents/testing"
-import { sampled } from "../scale.ts"
 import { folder, holds, inFolder, inMemory, onDiskAgain, tenMebibytes } from "./conformance.ts"
 import * as subjects from "./subjects.ts"
 
@@ -61,19 +60,17 @@ describe.concurrent("by a shell", () => {
   )
   holds(
     "a sandbox of three functions",
-    sampled(
-      BackendConformance.suite({
-        layer: shell(false),
-        ...onDiskAgain,
-        host: { ...subjects.host, resistsRaces: machine },
-        again: Effect.map(
-          Effect.flatMap(subjects.Folder, ({ root }) => Effect.orDie(Layer.build(subjects.shellSandbox(root, false)))),
-          Context.get(Backend.Backend)
-        ),
-        deny: subjects.denyShell,
-        maxFileSize: tenMebibytes
-      })
-    )
+    BackendConformance.suite({
+      layer: shell(false),
+      ...onDiskAgain,
+      host: { ...subjects.host, resistsRaces: machine },
+      again: Effect.map(
+        Effect.flatMap(subjects.Folder, ({ root }) => Effect.orDie(Layer.build(subjects.shellSandbox(root, false)))),
+        Context.get(Backend.Backend)
+      ),
+      deny: subjects.denyShell,
+      maxFileSize: tenMebibytes
+    })
   )
   holds(
     "a sandbox of three functions: its stream",

@@ -5,6 +5,7 @@ import { describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import { BackendConformance } from "effect-deepagents/testing"
+import { sampled } from "../scale.ts"
 import * as subjects from "./subjects.ts"
 
 const { absent } = BackendConformance
@@ -48,7 +49,7 @@ export const onDiskAgain = { ...onDisk, counter: elsewhere, huge: elsewhere, man
 
 export const holds = <E>(name: string, checks: ReadonlyArray<BackendConformance.Check<E, never>>) =>
   describe(name, () => {
-    for (const check of checks)
+    for (const check of sampled(checks))
       (check.absent === undefined ? it.live : it.live.skip)(check.name, () => check.run, 180_000)
   })
 
