@@ -35,8 +35,9 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
-import { lendWrites } from "./internal/sql/append.ts"
+import { lendWay } from "./internal/sql/append.ts"
 import { inMemory, open } from "./internal/sqlite/connection.ts"
+import { readsFrom } from "./internal/sqlite/reads.ts"
 import { writesTo } from "./internal/sqlite/writes.ts"
 
 /**
@@ -105,7 +106,10 @@ export const make = Effect.fnUntraced(function* (
       : { transformRows: Statement.defaultTransforms(options.transformResultNames).array })
   })
   const named = Object.assign(client, { file })
-  lendWrites(named, () => writesTo(connection.database, semaphore, connection.written))
+  lendWay(named, () => ({
+    ...writesTo(connection.database, semaphore, connection.written),
+    reads: readsFrom(connection.database)
+  }))
   return named
 })
 

@@ -3,10 +3,10 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { type Journal, Message, Usage } from "effect-deepagents"
+import { Content, type Journal, Message, Usage } from "effect-deepagents"
 import * as fc from "fast-check"
 import * as codec from "../../src/sessions/internal/codec.ts"
-import { usual } from "../../src/sessions/internal/usual.ts"
+import { usual, usualNew } from "../../src/sessions/internal/usual.ts"
 import { version } from "../../src/support/version.ts"
 
 const usage = Usage.make({ inputTokens: 3, outputTokens: 2, cost: 0.5 })
@@ -20,6 +20,14 @@ const entries: ReadonlyArray<Journal.Entry> = [
   ),
   message(Message.ai("done", { usage, model: "m", stopReason: "length" })),
   message(Message.tool("a result", { toolCallId: "1", toolName: "look" })),
+  message(
+    Message.ai([{ type: "reasoning", text: "I look", providerData: { signature: "s" } }, Content.text("there")], {
+      providerData: { items: [{ id: "1" }, null] },
+      toolCalls: [{ id: "1", name: "write", arguments: { edits: [{ line: 1 }] }, providerData: { deep: { er: [1] } } }]
+    })
+  ),
+  { _tag: "State", slot: "todos", value: [{ text: "one", done: false }] },
+  { _tag: "State", slot: "todos" },
   { _tag: "Step", usage, rounds: 3 },
   { _tag: "RunStarted", runId: "r", agent: "a" },
   { _tag: "RunSettled", runId: "r", outcome: "completed" }
@@ -53,12 +61,44 @@ describe("entries that are recognised", () => {
     for (const [index, value] of stored.entries()) assert.deepStrictEqual(usual(value), entries[index])
   })
 
-  it("are not those of another version, or with what is nested", () => {
+  it("are copies", () => {
+    for (const entry of entries) {
+      const known = usualNew(entry)
+      assert.deepStrictEqual(known, entry)
+      assert.notStrictEqual(known, entry)
+    }
+  })
+
+  it("are not those of another version, or of another shape", () => {
     const [first] = stored
     assert.isUndefined(usual({ ...(first as object), v: version + 1 }))
     assert.isUndefined(usual({ _tag: "Step", usage, rounds: 3 }))
-    assert.isUndefined(usual({ v: version, _tag: "State", slot: "a", value: 1 }))
+    assert.isUndefined(usualNew({ v: version, _tag: "Step", usage, rounds: 3 }))
+    assert.isUndefined(usual({ v: version, _tag: "Compaction", tokensBefore: 1, tokensAfter: 1 }))
     assert.isUndefined(usual(null))
+  })
+
+  it("are what the schema makes of values that no JSON has", () => {
+    class Text {
+      readonly type = "text"
+      readonly text = "hello"
+    }
+    const human = Message.human("hello")
+    const odd: ReadonlyArray<unknown> = [
+      { ...human, content: [new Text()] },
+      { ...human, content: Object.assign([Content.text("a")], { length: 2 }) },
+      { ...human, source: undefined },
+      { ...human, providerData: new Date() },
+      { ...human, providerData: { at: new Date() } },
+      { ...human, providerData: { list: [undefined] } },
+      { ...human, providerData: Object.create(null) },
+      Object.create(human)
+    ]
+    for (const one of odd) {
+      const entry = { _tag: "Message", message: one }
+      const known = usualNew(entry)
+      if (known !== undefined) assert.deepStrictEqual(known, Result.getOrThrow(codec.checkBySchema(entry)))
+    }
   })
 
   it("are what the schema makes of them, however they were changed", () => {
@@ -66,21 +106,31 @@ describe("entries that are recognised", () => {
     const puts = fc.oneof(
       fc.jsonValue(),
       fc.constant(undefined),
-      fc.constantFrom<unknown>(Infinity, NaN, "ai", "tool", "text", "image", [], {}, [{ type: "text", text: "x" }])
+      fc.constantFrom<unknown>(
+        Infinity,
+        NaN,
+        "ai",
+        "tool",
+        "text",
+        "image",
+        [],
+        {},
+        [[[]]],
+        [{ type: "text", text: "x" }]
+      )
     )
     fc.assert(
       fc.property(
-        fc.constantFrom(...stored),
+        fc.constantFrom(...stored, ...entries),
         fc.array(fc.nat(12), { maxLength: 5 }),
         names,
         puts,
         (value, steps, name, put) => {
           const other = changed(value, steps, name, put)
           const known = usual(other)
-          if (known === undefined) return
-          const read = codec.decodeBySchema(other)
-          assert.isTrue(Result.isSuccess(read))
-          assert.deepStrictEqual(known, Result.getOrThrow(read))
+          if (known !== undefined) assert.deepStrictEqual(known, Result.getOrThrow(codec.decodeBySchema(other)))
+          const fresh = usualNew(other)
+          if (fresh !== undefined) assert.deepStrictEqual(fresh, Result.getOrThrow(codec.checkBySchema(other)))
         }
       ),
       { numRuns: 5_000 }

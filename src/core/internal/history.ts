@@ -124,6 +124,23 @@ export const isOpen = (history: ReadonlyArray<Message>, { messageId }: Suspensio
   return callsOf(turn).some(({ id }) => !answered.has(id))
 }
 
+/** Tells whether behind every ai message there are the answers to its calls, in their order, and none anywhere else. */
+const isMended = (history: ReadonlyArray<Message>): boolean => {
+  let at = 0
+  while (at < history.length) {
+    const message = history[at++]
+    if (message?.role === "tool") return false
+    if (message?.role !== "ai" || message.toolCalls.length + message.malformedToolCalls.length === 0) continue
+    const calls = callsOf(message)
+    if (calls.length > 1 && new Set(calls.map(({ id }) => id)).size < calls.length) return false
+    for (const { id } of calls) {
+      const answer = history[at++]
+      if (answer?.role !== "tool" || answer.toolCallId !== id) return false
+    }
+  }
+  return true
+}
+
 /**
  * A history that any provider accepts: behind every ai message exactly one answer for each of its calls, in call order,
  * and no answer without a call. What is missing at the very end is given apart, since it is new; what is missing inside
@@ -133,6 +150,8 @@ export const mend = (
   history: ReadonlyArray<Message>,
   suspension: Suspension | null
 ): { readonly messages: Array<Message>; readonly missing: ReadonlyArray<ToolMessage> } => {
+  // Most are: nothing has to be looked up by its id then.
+  if (isMended(history)) return { messages: history.slice(), missing: [] }
   const turns = collect(history)
   if (turns.size === 0) return { messages: history.filter(({ role }) => role !== "tool"), missing: [] }
   const last = lastTurn(history)

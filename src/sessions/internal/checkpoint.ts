@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import type { Checkpoint } from "../../core/Checkpoint.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Leaf, Page, Service, Stored, Thread } from "../../core/SessionStore.ts"
-import { add, checkpointOf, emptySum, recentOf, type Sum } from "./recent.ts"
+import { add, checkpointOf, emptySum, recentOf, type Sum, weightOf } from "./recent.ts"
 
 /**
  * A thread as it was at one moment: where it stood, what it had come to, and the outcome of its last run
@@ -18,8 +18,8 @@ export interface Loaded {
 }
 
 /** The outcome of the run that wrote the last entries: it ends with its settlement, and what it used. */
-const outcomeOf = ({ newest }: Sum): string | undefined => {
-  const settled = newest.find((entry) => entry?._tag === "RunSettled")
+const outcomeOf = ({ beforeLast, last }: Sum): string | undefined => {
+  const settled = [last, beforeLast].find((entry) => entry?._tag === "RunSettled")
   return settled?._tag === "RunSettled" ? settled.outcome : undefined
 }
 
@@ -29,11 +29,11 @@ const toLoaded = (leaf: Leaf, sum: Sum): Loaded => ({
   ended: outcomeOf(sum)
 })
 
-/** Reads the whole path to the leaf, page by page. */
+/** Reads the whole path to the leaf, page by page, and what its messages weigh. */
 const read = Effect.fnUntraced(function* (
   store: Service,
   { leaf, threadId }: Thread
-): Effect.fn.Return<Sum, SessionError> {
+): Effect.fn.Return<{ readonly sum: Sum; readonly weight: number }, SessionError> {
   const pages: Array<ReadonlyArray<Stored>> = []
   let from = leaf.id
   while (from !== null) {
@@ -42,8 +42,14 @@ const read = Effect.fnUntraced(function* (
     from = page.next
   }
   const sum = emptySum()
-  for (const page of pages.toReversed()) for (const { entry, id } of page) add(sum, id, entry)
-  return sum
+  let weight = 0
+  for (const page of pages.toReversed()) {
+    for (const { entry, id } of page) {
+      if (entry._tag === "Message") weight += weightOf(entry)
+      add(sum, id, entry)
+    }
+  }
+  return { sum, weight }
 })
 
 /** Reads a thread as it is known to stand, however it grows meanwhile: from memory, if nobody wrote to it since. */
@@ -51,9 +57,9 @@ export const loadAt = (store: Service, thread: Thread): Effect.Effect<Loaded, Se
   const recent = recentOf(store)
   const known = recent?.get(thread)
   if (known !== undefined) return Effect.succeed(toLoaded(thread.leaf, known))
-  return Effect.map(read(store, thread), (sum) => {
+  return Effect.map(read(store, thread), ({ sum, weight }) => {
     const loaded = toLoaded(thread.leaf, sum)
-    recent?.put(thread, sum)
+    recent?.put(thread, sum, weight)
     return loaded
   })
 }

@@ -9,7 +9,7 @@ import { isObject, JsonObject } from "../../core/Json.ts"
 import type { Entry } from "../../core/SessionStore.ts"
 import { stringify } from "../../support/jsonPieces.ts"
 import { version, versionProblem } from "../../support/version.ts"
-import { usual } from "./usual.ts"
+import { usual, usualNew } from "./usual.ts"
 
 /** Schema of a label. */
 export const Label = Schema.TaggedStruct("Label", { name: Schema.String, target: Schema.NullOr(Schema.String) })
@@ -21,7 +21,14 @@ const decodeAny = Schema.decodeUnknownResult(Any)
 const problem = (error: Schema.SchemaError): string => error.message.split("\n").slice(0, 4).join(" ").slice(0, 400)
 
 /** Checks an entry that is to be stored; what is not of its schema is left out. */
-export const check = (entry: unknown): Result.Result<Journal.Entry, string> => Result.mapError(checkNew(entry), problem)
+export const check = (entry: unknown): Result.Result<Journal.Entry, string> => {
+  const known = usualNew(entry)
+  return known === undefined ? checkBySchema(entry) : Result.succeed(known)
+}
+
+/** Checks any entry. */
+export const checkBySchema = (entry: unknown): Result.Result<Journal.Entry, string> =>
+  Result.mapError(checkNew(entry), problem)
 
 /** A record with the version that it was written in. */
 const versioned = (value: unknown): unknown => (isObject(value) ? value["v"] : undefined)

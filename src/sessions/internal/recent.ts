@@ -7,6 +7,7 @@ import { applyState, type Part, partial } from "../../core/Journal.ts"
 import type { Json } from "../../core/Json.ts"
 import { isPartial, type Message } from "../../core/Message.ts"
 import type { Entry, Leaf, NewEntry, Service, Thread } from "../../core/SessionStore.ts"
+import type { ToolCall } from "../../core/ToolCall.ts"
 import * as Usage from "../../core/Usage.ts"
 import { boundOf } from "../../support/size.ts"
 
@@ -20,9 +21,10 @@ export interface Sum {
   /** The parts that were there before the last run began. */
   earlier: number
   /** The last entry, and the one before it. */
-  newest: readonly [Entry | undefined, Entry | undefined]
+  last: Entry | undefined
+  beforeLast: Entry | undefined
   /** The last entry that is no part, and what there was then: what comes next may take the place of the parts since. */
-  base: { readonly id: string | null; readonly parts: number; readonly newest: Sum["newest"] }
+  readonly base: { id: string | null; parts: number; last: Entry | undefined; beforeLast: Entry | undefined }
 }
 
 export const emptySum = (): Sum => ({
@@ -31,8 +33,9 @@ export const emptySum = (): Sum => ({
   step: { usage: Usage.zero, rounds: 0 },
   parts: [],
   earlier: 0,
-  newest: [undefined, undefined],
-  base: { id: null, parts: 0, newest: [undefined, undefined] }
+  last: undefined,
+  beforeLast: undefined,
+  base: { id: null, parts: 0, last: undefined, beforeLast: undefined }
 })
 
 const push = (messages: Array<Message>, message: Message | undefined): void => {
@@ -44,29 +47,37 @@ const push = (messages: Array<Message>, message: Message | undefined): void => {
 
 /** Adds the next entry of the path. */
 export const add = (sum: Sum, id: string, entry: Entry): void => {
-  sum.newest = [entry, sum.newest[0]]
+  sum.beforeLast = sum.last
+  sum.last = entry
   if (entry._tag === "Part") {
     sum.parts.push(entry)
     return
   }
   if (entry._tag === "Message") {
-    if (entry.message.role !== "ai") push(sum.messages, partial(sum.parts))
-    sum.parts = []
+    if (sum.parts.length > 0) {
+      if (entry.message.role !== "ai") push(sum.messages, partial(sum.parts))
+      sum.parts = []
+    }
     sum.earlier = 0
     push(sum.messages, entry.message)
   }
   if (entry._tag === "RunStarted") sum.earlier = sum.parts.length
   // A turn that failed leaves nothing; one that a crash cut off before is still there.
-  if (entry._tag === "RunSettled") sum.parts = sum.parts.slice(0, sum.earlier)
+  if (entry._tag === "RunSettled" && sum.parts.length > sum.earlier) sum.parts = sum.parts.slice(0, sum.earlier)
   if (entry._tag === "State") applyState(sum.state, entry)
   if (entry._tag === "Step") sum.step = { usage: entry.usage, rounds: entry.rounds }
-  sum.base = { id, parts: sum.parts.length, newest: sum.newest }
+  // It is changed in place: a long thread would leave as many behind as it has entries.
+  sum.base.id = id
+  sum.base.parts = sum.parts.length
+  sum.base.last = sum.last
+  sum.base.beforeLast = sum.beforeLast
 }
 
 /** Goes back to before the last parts. */
 const withoutParts = (sum: Sum): void => {
   sum.parts = sum.parts.slice(0, sum.base.parts)
-  sum.newest = sum.base.newest
+  sum.last = sum.base.last
+  sum.beforeLast = sum.base.beforeLast
 }
 
 /** The checkpoint that a sum comes to. What grows with the thread is copied: the sum is added to. */
@@ -76,14 +87,23 @@ export const checkpointOf = ({ messages, parts, state, step }: Sum): Checkpoint 
   return { messages: all, state: Object.fromEntries(state), ...step }
 }
 
+/** Arguments are mostly a few texts and numbers. */
+const weightOfCall = ({ arguments: args, name, providerData }: ToolCall): number => {
+  let weight = 256 + 2 * name.length + (providerData === undefined ? 0 : boundOf(providerData))
+  for (const value of Object.values(args)) {
+    weight += 64 + (typeof value === "string" ? 2 * value.length : typeof value === "object" ? boundOf(value) : 0)
+  }
+  return weight
+}
+
 /** About what is kept of an entry in memory, in bytes. Most of most messages is text, which is not gone through. */
-const weightOf = (entry: Entry): number => {
+export const weightOf = (entry: Entry): number => {
   if (entry._tag === "State" || entry._tag === "Part") return boundOf(entry)
   if (entry._tag !== "Message") return 0
   const { message } = entry
   let weight = 512
   for (const block of message.content) weight += block.type === "text" ? 2 * block.text.length : boundOf(block)
-  if (message.role === "ai" && message.toolCalls.length > 0) weight += boundOf(message.toolCalls)
+  if (message.role === "ai") for (const call of message.toolCalls) weight += weightOfCall(call)
   return message.providerData === undefined ? weight : weight + boundOf(message.providerData)
 }
 
@@ -102,7 +122,8 @@ interface Known {
 export interface Recent {
   /** The sum of a thread as it stands; `undefined` if that is not known. */
   readonly get: (thread: Thread) => Sum | undefined
-  readonly put: (thread: Thread, sum: Sum) => void
+  /** `weight` is that of the messages together. */
+  readonly put: (thread: Thread, sum: Sum, weight: number) => void
   readonly drop: (threadId: string) => void
   /** Entries were appended behind an entry. */
   readonly extend: (threadId: string, behind: string | null, entries: ReadonlyArray<NewEntry>, leaf: Leaf) => void
@@ -133,9 +154,8 @@ const make = (): Recent => {
       const known = threads.get(threadId)
       return known?.leaf === leaf.id && known.createdAt === createdAt ? known.sum : undefined
     },
-    put: ({ createdAt, leaf, threadId }, sum) => {
-      let weight = 512
-      for (const message of sum.messages) weight += weightOf({ _tag: "Message", message })
+    put: ({ createdAt, leaf, threadId }, sum, messages) => {
+      let weight = 512 + messages
       for (const value of sum.state.values()) weight += boundOf(value)
       keep(threadId, { createdAt, leaf: leaf.id, sum, weight })
     },

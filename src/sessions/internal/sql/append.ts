@@ -15,6 +15,7 @@ import { first, rows, toFault, transaction } from "./client.ts"
 import type { Entries } from "./entries.ts"
 import { type Due, group } from "./group.ts"
 import { nullable, nullableNumber, number } from "./rows.ts"
+import type { Source } from "./walk.ts"
 
 /** An append that is about to be made. */
 export interface Batch {
@@ -189,21 +190,26 @@ export const appendSqlite = (sql: SqlClient, { visible }: Pick<Entries, "visible
     )
 }
 
-/** A client's own way to write to the tables, past its statements. */
+/** Writes to the tables past the statements of a client. */
 export interface OwnWrites {
   readonly append: Append
   /** Makes a thread without entries. `false`: there is one already. */
   readonly create: (thread: NewThread) => Effect.Effect<boolean, Fault>
 }
 
-const own = new WeakMap<SqlClient, () => OwnWrites>()
-
-/** Has a client write in its own way. It is asked for when the tables are there. */
-export const lendWrites = (sql: SqlClient, writes: () => OwnWrites): void => {
-  own.set(sql, writes)
+/** A client's own way to the tables, past its statements. */
+export interface OwnWay extends OwnWrites {
+  readonly reads: (other: Source) => Source
 }
 
-export const ownWrites = (sql: SqlClient): OwnWrites | undefined => own.get(sql)?.()
+const own = new WeakMap<SqlClient, () => OwnWay>()
+
+/** Has a client read and write in its own way. It is asked for when the tables are there. */
+export const lendWay = (sql: SqlClient, way: () => OwnWay): void => {
+  own.set(sql, way)
+}
+
+export const ownWay = (sql: SqlClient): OwnWay | undefined => own.get(sql)?.()
 
 /** Does one thing where the fiber has a transaction of the client, which it is a part of, and another elsewhere. */
 export const inTransaction = <A, E>(

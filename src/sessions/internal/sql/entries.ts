@@ -8,7 +8,8 @@ import type { Label } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
 import type { Fault, Tables } from "../tables.ts"
 import { decoded, first, rows } from "./client.ts"
-import { entryColumns, nullable, nullableNumber, number, toStored } from "./rows.ts"
+import { entryColumns, nullableNumber, number, text, toStored } from "./rows.ts"
+import { type Source, walk } from "./walk.ts"
 
 /** An entry that a thread sees. */
 export interface Visible {
@@ -51,51 +52,34 @@ export const makeEntries = (sql: SqlClient) => {
     )
 
   const byFunction = (threadId: string, from: string, limit: number) =>
-    sql`SELECT * FROM session_path(${key(threadId)}::text, ${key(from)}::text, ${limit}::bigint) ORDER BY distance`
-
-  /** The rows of a thread from one of them backwards, those of other branches included. */
-  const before = (thread: number, pk: number, limit: number) =>
-    rows(sql`SELECT e.pk, e.id, e.parent, e.at, e.body FROM session_entries e
-      WHERE e.thread = ${thread} AND e.pk <= ${pk} ORDER BY e.pk DESC LIMIT ${limit}`)
-
-  const threadOfEntry = (pk: number) => first(sql`SELECT thread FROM session_entries WHERE pk = ${pk}`)
-
-  /**
-   * Follows the parents through the rows of a thread, and of those that it was forked from. Each row is read once at
-   * most, in the order of the table: that is several times faster than to look each parent up.
-   */
-  const walk = Effect.fnUntraced(function* (threadId: string, from: string, limit: number) {
-    const start = yield* visible(threadId, from)
-    const path: Array<Row> = []
-    let next = start === undefined ? null : start.pk
-    // One more has the id of the last one's parent.
-    while (next !== null && path.length <= limit) {
-      const owner = yield* threadOfEntry(next)
-      if (owner === undefined) break
-      let part: ReadonlyArray<Row>
-      do {
-        part = yield* before(number(owner, "thread"), next, limit + 1 - path.length)
-        const length = path.length
-        for (const row of part) {
-          if (number(row, "pk") !== next) continue
-          path.push(row)
-          next = nullableNumber(row, "parent")
-          if (next === null) break
-        }
-        if (path.length === length) break
-      } while (next !== null && path.length <= limit)
-    }
-    const parentOf = (index: number): string | null => nullable(path[index + 1] ?? {}, "id")
-    return path.slice(0, limit).map((row, index) => toStored(row, parentOf(index)))
-  })
-
-  const pathTo: Tables["path"] = (threadId, from, limit) =>
     Effect.flatMap(
-      isPostgres
-        ? Effect.map(rows(byFunction(threadId, from, limit)), (found) => found.map((row) => toStored(row)))
-        : walk(threadId, from, limit),
-      decoded
+      rows(
+        sql`SELECT * FROM session_path(${key(threadId)}::text, ${key(from)}::text, ${limit}::bigint) ORDER BY distance`
+      ),
+      (found) => decoded(found.map((row) => toStored(row)))
     )
+
+  const source: Source = {
+    start: (threadId, id) => Effect.map(visible(threadId, id), (entry) => entry?.pk),
+    before: (pk, limit) =>
+      Effect.map(
+        rows(sql`SELECT e.pk, e.id, e.parent, e.at, e.body FROM session_entries e
+          WHERE e.thread = (SELECT thread FROM session_entries WHERE pk = ${pk}) AND e.pk <= ${pk}
+          ORDER BY e.pk DESC LIMIT ${limit}`),
+        (found) =>
+          found.map((row) => [
+            number(row, "pk"),
+            text(row, "id"),
+            nullableNumber(row, "parent"),
+            number(row, "at"),
+            text(row, "body")
+          ])
+      )
+  }
+
+  /** `own` reads past `effect/sql`. */
+  const pathTo = (own: ((other: Source) => Source) | undefined): Tables["path"] =>
+    isPostgres ? byFunction : walk(own === undefined ? source : own(source))
 
   const labels: Tables["labels"] = (threadId) =>
     Effect.flatMap(

@@ -41,15 +41,29 @@ export const toThread = (row: Row): Result.Result<Thread, string> =>
 export const entryColumns =
   "e.pk, e.id, e.step, e.at, e.body, (SELECT p.id FROM session_entries p WHERE p.pk = e.parent) AS parent_id"
 
-const toEntry = (body: string): Result.Result<Entry, string> => Result.flatMap(codec.parse(body), codec.decode)
+/** An entry as it is stored: its number, its id, its parent's number, when it was written, and its JSON. */
+export type Cells = readonly [pk: number, id: string, parent: number | null, at: number, body: string]
 
-export const toStored = (row: Row, parentId = nullable(row, "parent_id")): Result.Result<Stored, string> =>
-  Result.mapBoth(toEntry(text(row, "body")), {
-    onFailure: (problem) => `entry ${text(row, "id")}: ${problem}`,
-    onSuccess: (entry) => ({
-      id: text(row, "id"),
-      parentId,
-      at: number(row, "at"),
-      entry
-    })
-  })
+const toEntry = (id: string, body: string): Result.Result<Entry, string> =>
+  Result.mapError(Result.flatMap(codec.parse(body), codec.decode), (problem) => `entry ${id}: ${problem}`)
+
+export const toStored = (row: Row): Result.Result<Stored, string> => {
+  const id = text(row, "id")
+  return Result.map(toEntry(id, text(row, "body")), (entry) => ({
+    id,
+    parentId: nullable(row, "parent_id"),
+    at: number(row, "at"),
+    entry
+  }))
+}
+
+/** An entry whose parent's id is not known yet. */
+export interface Placed {
+  readonly id: string
+  parentId: string | null
+  readonly at: number
+  readonly entry: Entry
+}
+
+export const toPlaced = ([, id, , at, body]: Cells): Result.Result<Placed, string> =>
+  Result.map(toEntry(id, body), (entry) => ({ id, parentId: null, at, entry }))

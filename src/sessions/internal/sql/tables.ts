@@ -8,7 +8,7 @@ import type { NewEntry, Stored } from "../../../core/SessionStore.ts"
 import { encode, toJson } from "../codec.ts"
 import { key } from "../ids.ts"
 import type { Appended, Fault, NewThread, Tables } from "../tables.ts"
-import { appendPostgres, appendSqlite, inTransaction, large, type Outcome, ownWrites } from "./append.ts"
+import { appendPostgres, appendSqlite, inTransaction, large, type Outcome, ownWay } from "./append.ts"
 import { decoded, first, insertAll, rows, transaction } from "./client.ts"
 import { kindColumn, makeEntries } from "./entries.ts"
 import { makeList } from "./list.ts"
@@ -27,7 +27,7 @@ export const make = (sql: SqlClient): Tables => {
   const entries = makeEntries(sql)
   const { visible } = entries
   const append = isPostgres ? appendPostgres(sql) : appendSqlite(sql, entries)
-  const own = ownWrites(sql)
+  const own = ownWay(sql)
   const kind = kindColumn(sql)
 
   const find: Tables["find"] = (threadId) =>
@@ -140,7 +140,7 @@ export const make = (sql: SqlClient): Tables => {
     find,
     list: makeList(sql),
     search: search.search,
-    path: entries.pathTo,
+    path: entries.pathTo(own?.reads),
     labels: entries.labels,
     entries: entries.page,
 
