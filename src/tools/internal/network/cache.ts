@@ -24,9 +24,10 @@ export interface CacheOptions {
   readonly timeToLive?: Duration.Input | undefined
 }
 
-/** An answer that was kept, and until when it is fresh. */
+/** An answer that was kept: for which wishes of the asker, and until when it is fresh. */
 const Kept = Schema.Struct({
   url: Schema.String,
+  wishes: Schema.String,
   headers: Schema.Record(Schema.String, Schema.String),
   body: Schema.Uint8ArrayFromBase64,
   freshUntil: Schema.Number
@@ -51,15 +52,19 @@ const directives = (header: string | undefined): ReadonlyMap<string, string> =>
     })
   )
 
+/** Headers of a request by which answers to it may differ, and still be kept. */
+const wishes = new Set(["accept", "accept-encoding", "accept-language"])
+
 /** The time that an answer is fresh, in milliseconds; `undefined` if it may not be kept, or if that is of no use. */
 const freshness = (headers: Headers.Headers): number | undefined => {
   const control = directives(headers["cache-control"])
   const vary = (headers["vary"] ?? "").toLowerCase()
+  const age = Math.max(0, Number(headers["age"] ?? 0) || 0)
   if (control.has("no-store") || control.has("private") || headers["set-cookie"] !== undefined) return undefined
-  if (vary !== "" && !vary.split(",").every((name) => ["accept", "accept-encoding"].includes(name.trim()))) {
+  if (vary !== "" && !vary.split(",").every((name) => wishes.has(name.trim()))) {
     return undefined
   }
-  const seconds = control.has("no-cache") ? 0 : Number(control.get("max-age") ?? 0)
+  const seconds = control.has("no-cache") ? 0 : Number(control.get("max-age") ?? 0) - age
   const canBeAsked = headers["etag"] !== undefined || headers["last-modified"] !== undefined
   if (Number.isFinite(seconds) && seconds > 0) return seconds * 1000
   return canBeAsked ? 0 : undefined
@@ -76,6 +81,20 @@ const isCommon = (request: HttpClientRequest.HttpClientRequest): boolean =>
   request.method === "GET" &&
   request.body._tag === "Empty" &&
   Object.keys(request.headers).every((name) => common.has(name))
+
+/** Methods that change nothing, by RFC 9110. */
+const safe = new Set(["GET", "HEAD", "OPTIONS", "TRACE"])
+
+const wishesOf = ({ headers }: HttpClientRequest.HttpClientRequest): string =>
+  [headers["accept"], headers["accept-language"]].join("\n")
+
+const bare = (tag: string): string => tag.replace(/^W\//, "")
+
+/** Headers of an answer that is still good: those of the 304, but for what they say of a body that did not come. */
+const renewed = (kept: Kept["headers"], answer: Headers.Headers): Headers.Headers => {
+  const own = Object.keys(answer).filter((name) => name.startsWith("content-") || name === "transfer-encoding")
+  return Headers.setAll(Headers.remove(Headers.fromInput(kept), "age"), Headers.removeMany(answer, own))
+}
 
 /** Sends one request to where its URL leads, which was judged. */
 export type Ask = (
@@ -128,8 +147,15 @@ export const cached = (
         { url: kept.url }
       )
 
-    /** Hands an answer on, and keeps it once it has come to its end. */
-    const keeping = (key: string, response: HttpClientResponse.HttpClientResponse, now: number) => {
+    const forget = (key: string) => Effect.ignore(pages.invalidate(new Page({ key })))
+
+    /** Hands an answer on, and keeps it once all of it has come: a reader may leave before. */
+    const keeping = (
+      key: string,
+      request: HttpClientRequest.HttpClientRequest,
+      response: HttpClientResponse.HttpClientResponse,
+      now: number
+    ) => {
       const fresh = response.status === 200 ? freshness(response.headers) : undefined
       if (fresh === undefined) return response
       const chunks: Array<Uint8Array> = []
@@ -142,17 +168,18 @@ export const cached = (
             else chunks.length = 0
           })
         ),
-        Stream.onExit((exit) =>
-          Exit.isSuccess(exit) && length <= maxBytes
-            ? Effect.asVoid(
-                keep(key, {
+        Stream.onEnd(
+          Effect.suspend(() =>
+            length > maxBytes
+              ? Effect.void
+              : keep(key, {
                   url: response.url,
+                  wishes: wishesOf(request),
                   headers: { ...Headers.remove(response.headers, "content-length") },
                   body: join(chunks),
                   freshUntil: now + fresh
                 })
-              )
-            : Effect.void
+          )
         )
       )
       return withStream(response, response.headers, tapped)
@@ -160,26 +187,36 @@ export const cached = (
 
     return (request, url) =>
       Effect.gen(function* () {
+        const key = yield* sha256(`${realm}\n${url.href.split("#")[0]}`)
+        if (!safe.has(request.method)) {
+          const response = yield* ask(request, url)
+          // It may have changed what is here (RFC 9111, 4.4).
+          if (response.status < 400) yield* forget(key)
+          return response
+        }
         if (!isCommon(request)) return yield* ask(request, url)
         const now = yield* Clock.currentTimeMillis
-        const key = yield* sha256(
-          [realm, url.href.split("#")[0], request.headers["accept"], request.headers["accept-language"]].join("\n")
-        )
+        const anew = Effect.map(ask(request, url), (response) => keeping(key, request, response, now))
         const kept = Option.getOrUndefined(yield* find(key))
-        if (kept === undefined) return keeping(key, yield* ask(request, url), now)
+        if (kept === undefined || kept.wishes !== wishesOf(request)) return yield* anew
         if (kept.freshUntil > now) return again(request, kept)
         const { etag, "last-modified": modified } = kept.headers
+        if (etag === undefined && modified === undefined) return yield* anew
         const response = yield* ask(
-          etag !== undefined
-            ? HttpClientRequest.setHeader(request, "if-none-match", etag)
-            : modified !== undefined
-              ? HttpClientRequest.setHeader(request, "if-modified-since", modified)
-              : request,
+          etag === undefined
+            ? HttpClientRequest.setHeader(request, "if-modified-since", modified ?? "")
+            : HttpClientRequest.setHeader(request, "if-none-match", etag),
           url
         )
-        if (response.status !== 304) return keeping(key, response, now)
+        if (response.status !== 304) return keeping(key, request, response, now)
         yield* Effect.ignore(Stream.runDrain(response.stream))
-        yield* keep(key, { ...kept, freshUntil: now + (freshness(response.headers) ?? 0) })
-        return again(request, kept)
+        const { etag: said } = response.headers
+        // It speaks of another answer than the one that is here.
+        if (said !== undefined && etag !== undefined && bare(said) !== bare(etag)) return yield* anew
+        const headers = renewed(kept.headers, response.headers)
+        const fresh = freshness(headers)
+        const still = { ...kept, headers: { ...headers }, freshUntil: now + (fresh ?? 0) }
+        yield* fresh === undefined ? forget(key) : keep(key, still)
+        return again(request, still)
       })
   })
