@@ -24,6 +24,7 @@ import * as Content from "../core/Content.ts"
 import * as Sources from "../core/Sources.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolContext from "../core/ToolContext.ts"
+import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { cut } from "../support/text.ts"
 import { oneLine, quote } from "../support/untrusted.ts"
@@ -94,6 +95,8 @@ export class Browser extends Context.Service<
 >()("effect-deepagents/Browser") {}
 
 const maxTree = 30_000
+const maxTitle = 300
+const maxUrl = 2_000
 
 const thread = Effect.map(ToolContext.ToolContext, ({ runId, threadId }) => threadId ?? runId)
 
@@ -102,7 +105,7 @@ const look = Effect.gen(function* () {
   const browser = yield* Browser
   const { title, tree, url } = yield* browser.snapshot(yield* thread)
   return ToolOutput.make(
-    `${oneLine(url)}\n\n${quote(`${title}\n\n${cut(tree, maxTree, "\n[… the rest is left out …]")}`)}`,
+    `${cut(oneLine(url), maxUrl)}\n\n${quote(`${cut(oneLine(title), maxTitle)}\n\n${cut(tree, maxTree, "\n[… the rest is left out …]")}`)}`,
     { sources: /^https?:/.test(url) ? [Sources.make({ url, title: oneLine(title) })] : [] }
   )
 })
@@ -124,6 +127,21 @@ const fileName = (name: string): string =>
     .replaceAll(/[^\p{L}\p{N}._ -]/gu, "_")
     .replace(/^\.+/, "_")
     .slice(0, 100) || "download"
+
+const isThere = (backend: Backend.Service, path: string) =>
+  Effect.match(backend.read(path, { limit: 0 }), {
+    onSuccess: () => true,
+    onFailure: ({ reason }) => reason._tag !== "NotFound"
+  })
+
+/** A path that no file has yet: the page has chosen the name, and takes the place of nothing. */
+const freePath = Effect.fnUntraced(function* (backend: Backend.Service, folder: string, name: string) {
+  for (let number = 1; number <= 100; number++) {
+    const path = `${folder}/${number === 1 ? name : `${number}-${name}`}`
+    if (!(yield* isThere(backend, path))) return path
+  }
+  return yield* ToolError.make(`there are 100 files ${name} in ${folder} already; move or delete them first`)
+})
 
 /**
  * Makes the tools `browser_open`, `browser_back`, `browser_snapshot`, `browser_click`, `browser_type`,
@@ -207,7 +225,7 @@ export const make = (
         const backend = yield* Backend.Backend
         const { bytes, name } = yield* browser.download(yield* thread, element)
         const folder = (options.downloads ?? "/downloads").replace(/\/$/, "")
-        const path = `${folder}/${fileName(name)}`
+        const path = yield* freePath(backend, folder, fileName(name))
         const [written] = yield* backend.upload([{ path, content: bytes }])
         if (written?.ok === false) return yield* Effect.fail(written.error)
         return `${bytes.length} bytes in ${path}`

@@ -8,9 +8,12 @@
  * host and port.
  */
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Semaphore from "effect/Semaphore"
 import type { Browser as Chromium, BrowserContext, Page } from "playwright-core"
 import { defined } from "../support/defined.ts"
+import { observed } from "../support/observed.ts"
 import { loadPeer } from "../support/peer.ts"
 import { type Action, Browser, BrowserError } from "./Browser.ts"
 import type { Resolve } from "./internal/network/connect.ts"
@@ -24,7 +27,7 @@ export type { Resolve }
  * - `rules` of the network
  * - `executablePath` of a Chromium; Playwright's own, if nothing is said
  * - `sandbox`: Chromium's own sandbox, which does not run as root: there, and in most containers, say `false`
- * - `timeout` of one action in milliseconds: 10,000
+ * - `timeout` of one action in milliseconds: 10,000; a page that is opened, and a file, may take three times as long
  * - `maxContexts`: threads that have one at once, 16; the one that was used least recently is closed
  * - `maxDownload` in bytes: 50,000,000
  * - `args`: more arguments of Chromium
@@ -50,9 +53,15 @@ const calls = [
   ..."clients2.google.com clients4.google.com edgedl.me.gvt1.com".split(" ")
 ]
 
+/** Pages that a context has at once: one that opens others has so many at most. */
+const maxPages = 16
+
+/** A context, with the page that is looked at. `takes` while a file is waited for: nobody has asked for others. */
 interface Opened {
   readonly context: BrowserContext
+  readonly turn: Semaphore.Semaphore
   page: Page
+  takes: boolean
 }
 
 /** Playwright's words, without its log and colours. */
@@ -152,43 +161,72 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
         (browser) => Effect.promise(() => browser.close())
       )
 
-      const contexts = new Map<string, Opened>()
+      const scope = yield* Effect.scope
+      const opening = yield* Semaphore.make(1)
+      const contexts = new Map<string, Fiber.Fiber<Opened, BrowserError>>()
+
       const close = (thread: string) =>
         Effect.suspend(() => {
           const opened = contexts.get(thread)
           contexts.delete(thread)
-          return opened === undefined ? Effect.void : Effect.ignore(asked(() => opened.context.close()))
+          return opened === undefined
+            ? Effect.void
+            : Effect.ignore(Effect.flatMap(Fiber.join(opened), ({ context }) => asked(() => context.close())))
         })
 
-      const open = (thread: string) =>
-        Effect.gen(function* () {
-          const known = contexts.get(thread)
-          if (known !== undefined) {
-            contexts.delete(thread)
-            contexts.set(thread, known)
-            return known
-          }
-          const [oldest] = contexts.keys()
-          if (oldest !== undefined && contexts.size >= (options.maxContexts ?? 16)) yield* close(oldest)
-          const opened = yield* asked(async (): Promise<Opened> => {
-            const context = await chromium.newContext({
-              serviceWorkers: "block",
-              acceptDownloads: true,
-              viewport: { width: 1280, height: 800 }
-            })
-            const made: Opened = { context, page: await context.newPage() }
-            // What a link opens beside the page is what the agent looks at next.
-            context.on("page", (page) => {
-              made.page = page
-              page.on("close", () => {
-                made.page = context.pages().at(-1) ?? made.page
-              })
-            })
-            return made
-          })
-          contexts.set(thread, opened)
-          return opened
+      const begin = asked(async (): Promise<Opened> => {
+        const context = await chromium.newContext({
+          serviceWorkers: "block",
+          acceptDownloads: true,
+          viewport: { width: 1280, height: 800 }
         })
+        const opened: Opened = { context, page: await context.newPage(), turn: Semaphore.makeUnsafe(1), takes: false }
+        const look = (page: Page) => {
+          page.on("download", (download) => {
+            if (!opened.takes) void observed(download.cancel())
+          })
+          page.on("close", () => {
+            opened.page = context.pages().at(-1) ?? opened.page
+          })
+        }
+        look(opened.page)
+        // What a link opens beside the page is what the agent looks at next.
+        context.on("page", (page) => {
+          if (context.pages().length > maxPages) {
+            void observed(page.close())
+            return
+          }
+          opened.page = page
+          look(page)
+        })
+        return opened
+      })
+
+      /** The context of a thread, which is made once, whoever of those that ask for it goes away. */
+      const open = (thread: string) =>
+        opening
+          .withPermit(
+            Effect.gen(function* () {
+              const opened =
+                contexts.get(thread) ??
+                (yield* Effect.forkIn(
+                  Effect.onError(begin, () => Effect.sync(() => contexts.delete(thread))),
+                  scope
+                ))
+              contexts.delete(thread)
+              contexts.set(thread, opened)
+              const [oldest] = contexts.keys()
+              if (oldest !== undefined && contexts.size > (options.maxContexts ?? 16)) {
+                yield* Effect.forkIn(close(oldest), scope, { startImmediately: true })
+              }
+              return opened
+            })
+          )
+          .pipe(Effect.flatMap(Fiber.join))
+
+      /** Does something in the context of a thread: one thing at a time. */
+      const using = <A>(thread: string, work: (opened: Opened) => Effect.Effect<A, BrowserError>) =>
+        Effect.flatMap(open(thread), (opened) => opened.turn.withPermit(work(opened)))
 
       const settled = (page: Page) =>
         Effect.ignore(asked(() => page.waitForLoadState("domcontentloaded", { timeout: 3000 })))
@@ -196,40 +234,65 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
       return Browser.of({
         close,
         act: (thread, action) =>
-          Effect.gen(function* () {
-            const opened = yield* open(thread)
-            yield* perform(opened.page, action, timeout)
-            yield* settled(opened.page)
-          }),
+          using(thread, (opened) =>
+            Effect.andThen(
+              perform(opened.page, action, timeout),
+              Effect.suspend(() => settled(opened.page))
+            )
+          ),
         snapshot: (thread) =>
-          Effect.gen(function* () {
-            const { page } = yield* open(thread)
-            const tree = yield* asked(() => page.ariaSnapshot({ mode: "ai", timeout }))
-            return { url: page.url(), title: yield* asked(() => page.title()), tree }
-          }),
+          using(
+            thread,
+            Effect.fnUntraced(function* ({ page }) {
+              const tree = yield* asked(() => page.ariaSnapshot({ mode: "ai", timeout }))
+              const title = yield* Effect.timeoutOrElse(
+                asked(() => page.title()),
+                { duration: timeout, orElse: () => Effect.succeed("") }
+              )
+              return { url: page.url(), title, tree }
+            })
+          ),
         screenshot: (thread) =>
-          Effect.flatMap(open(thread), ({ page }) =>
+          using(thread, ({ page }) =>
             Effect.map(
               asked(() => page.screenshot({ type: "jpeg", quality: 70, timeout })),
               (bytes) => new Uint8Array(bytes)
             )
           ),
         download: (thread, ref) =>
-          Effect.gen(function* () {
-            const { page } = yield* open(thread)
-            const download = yield* asked(async () => {
-              const [given] = await Promise.all([
-                page.waitForEvent("download", { timeout }),
-                element(page, ref).click({ timeout })
-              ])
-              return given
-            }, `; it gives no file${stale}`)
-            const bytes = yield* asked(async () => readAll(await download.createReadStream(), most))
-            yield* Effect.ignore(asked(() => download.delete()))
-            return bytes === undefined
-              ? yield* Effect.fail(new BrowserError({ message: `the file is longer than ${most} bytes` }))
-              : { name: download.suggestedFilename(), bytes }
-          })
+          using(
+            thread,
+            Effect.fnUntraced(function* (opened) {
+              const { page } = opened
+              opened.takes = true
+              const download = yield* asked(async () => {
+                const [given] = await Promise.all([
+                  page.waitForEvent("download", { timeout }),
+                  element(page, ref).click({ timeout })
+                ])
+                return given
+              }, `; it gives no file${stale}`).pipe(
+                Effect.ensuring(
+                  Effect.sync(() => {
+                    opened.takes = false
+                  })
+                )
+              )
+              return yield* asked(async () => readAll(await download.createReadStream(), most)).pipe(
+                Effect.timeoutOrElse({
+                  duration: 3 * timeout,
+                  orElse: () =>
+                    Effect.fail(new BrowserError({ message: `the file did not come within ${3 * timeout} ms` }))
+                }),
+                Effect.flatMap((bytes) =>
+                  bytes === undefined
+                    ? Effect.fail(new BrowserError({ message: `the file is longer than ${most} bytes` }))
+                    : Effect.succeed({ name: download.suggestedFilename(), bytes })
+                ),
+                Effect.ensuring(Effect.ignore(asked(() => download.cancel().then(() => download.delete()))))
+              )
+            })
+          )
       })
     })
   )

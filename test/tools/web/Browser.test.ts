@@ -128,11 +128,94 @@ describe("browser", () => {
     })
   )
 
+  it.live("has one context for all that a thread asks at once, and does one thing after the other", () =>
+    Effect.gen(function* () {
+      const { port, url } = yield* shop
+      yield* Effect.gen(function* () {
+        const browser = yield* Browser.Browser
+        yield* Effect.all([browser.act("a", { _tag: "Open", url }), browser.screenshot("a")], {
+          concurrency: "unbounded"
+        })
+        assert.strictEqual((yield* browser.snapshot("a")).title, "Shop")
+        yield* Effect.all(
+          [
+            browser.act("a", { _tag: "Open", url: `${url}/later` }),
+            browser.act("a", { _tag: "Open", url: `${url}/cookies` })
+          ],
+          { concurrency: "unbounded" }
+        )
+        const { tree, url: at } = yield* browser.snapshot("a")
+        assert.strictEqual(at, `${url}/cookies`)
+        assert.include(tree, "seen=1")
+        // Whoever went away took nothing along.
+        yield* Effect.timeoutOption(browser.act("b", { _tag: "Open", url }), 1)
+        yield* browser.act("b", { _tag: "Open", url })
+        assert.strictEqual((yield* browser.snapshot("b")).title, "Shop")
+      }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${port}`] })))
+    })
+  )
+
+  it.live("keeps hostile pages short: their titles, and the windows that they open", () =>
+    Effect.gen(function* () {
+      let windows = -1
+      const server = yield* serve((request, response) => {
+        if (request.url?.startsWith("/count?") === true) windows = Number(request.url.slice(7))
+        response.setHeader("content-type", "text/html")
+        response.end(
+          request.url !== "/"
+            ? page("other")
+            : `<title>${"t".repeat(100_000)}</title><script>
+                const opened = Array.from({ length: 40 }, (_, i) => window.open("/window" + i))
+                setTimeout(() => fetch("/count?" + opened.filter((one) => one !== null && !one.closed).length), 2000)
+              </script>`
+        )
+      })
+      yield* Effect.gen(function* () {
+        const browser = yield* Browser.Browser
+        yield* browser.act("a", { _tag: "Open", url: server.url })
+        for (let tries = 0; tries < 30 && windows === -1; tries++) yield* Effect.sleep("1 second")
+        assert.isAtLeast(windows, 1)
+        assert.isAtMost(windows, 15)
+        const open = Browser.make().find(({ name }) => name === "browser_open")
+        const model = TestChatModel.script([
+          TestChatModel.calls([{ name: "browser_open", arguments: { url: server.url } }]),
+          "done"
+        ])
+        const agent = Agent.make({ name: "surfer", prompt: "p", tools: open === undefined ? [] : [open] })
+        const { messages } = yield* Effect.provide(Agent.run(agent, "go"), [model, MemoryBackend.layer()])
+        assert.isBelow(JSON.stringify(messages).length, 5_000)
+      }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${server.port}`] })))
+    })
+  )
+
+  it.live("gives up a file without an end", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((request, response) => {
+        if (request.url === "/") {
+          response.setHeader("content-type", "text/html")
+          response.end(page(`<a href="/endless" download>File</a>`))
+          return
+        }
+        response.writeHead(200, { "content-disposition": "attachment; filename=x", "content-type": "text/plain" })
+        response.write("x".repeat(100_000))
+      })
+      yield* Effect.gen(function* () {
+        const browser = yield* Browser.Browser
+        yield* browser.act("a", { _tag: "Open", url: server.url })
+        const { tree } = yield* browser.snapshot("a")
+        const problem = yield* Effect.flip(browser.download("a", refOf(tree, /File/))).pipe(Effect.timeout("30 seconds"))
+        assert.match(problem.message, /did not come within 9000 ms/)
+        assert.include((yield* browser.snapshot("a")).tree, "File")
+      }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${server.port}`] })))
+    })
+  )
+
   it.live("is a set of tools of an agent, whose files go into its backend", () =>
     Effect.gen(function* () {
       const { port, url } = yield* shop
       const model = TestChatModel.script([
         TestChatModel.calls([{ name: "browser_open", arguments: { url } }]),
+        TestChatModel.calls([{ name: "browser_download", arguments: { ref: "e7" } }]),
         TestChatModel.calls([{ name: "browser_download", arguments: { ref: "e7" } }]),
         TestChatModel.calls([{ name: "browser_screenshot", arguments: {} }]),
         "done"
@@ -141,11 +224,13 @@ describe("browser", () => {
       yield* Effect.gen(function* () {
         const result = yield* Agent.run(agent, "go")
         const outputs = result.messages.filter((message) => message.role === "tool")
-        const [opened, downloaded, picture] = outputs
+        const [opened, downloaded, again, picture] = outputs
         const text = JSON.stringify(opened?.content)
         assert.include(text, "> Shop")
         assert.strictEqual(refOf(text.replaceAll("\\n", "\n"), /link \\"Catalogue/), "e7")
         const [, file = ""] = / in (\/downloads\/[^/"]+txt)"/.exec(JSON.stringify(downloaded?.content)) ?? []
+        // The page chose the name: the file that was there stays.
+        assert.include(JSON.stringify(again?.content), "/downloads/2-")
         assert.strictEqual(picture?.content[0]?.type, "image")
         const backend = yield* Backend.Backend
         assert.include(JSON.stringify(yield* backend.read(file)), "towers")
