@@ -1,8 +1,10 @@
 /** Git by tools, on real repositories. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Approval, type Json, Tool, ToolOutput } from "effect-deepagents"
+import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { Git } from "effect-deepagents/tools"
 import * as Effect from "effect/Effect"
 import { git, inRepository } from "./repository.ts"
@@ -77,7 +79,51 @@ describe("reading", () => {
   )
 })
 
+describe("what is not here", () => {
+  it.live("is not fetched by a program that the repository names", () =>
+    inRepository({ "a.txt": "one\n" }, (root) =>
+      Effect.gen(function* () {
+        const mark = join(root, "ran")
+        writeFileSync(join(root, "evil.sh"), `#!/bin/sh\ntouch ${mark}\n`, { mode: 0o755 })
+        const blob = git(root, "rev-parse", "HEAD:a.txt").trim()
+        rmSync(join(root, ".git/objects", blob.slice(0, 2), blob.slice(2)))
+        for (const [key, value] of [
+          ["core.repositoryFormatVersion", "1"],
+          ["extensions.partialClone", "origin"],
+          ["remote.origin.promisor", "true"],
+          ["remote.origin.url", "ssh://nobody@nowhere.test/x"],
+          ["core.sshCommand", join(root, "evil.sh")]
+        ] as const) {
+          git(root, "config", key, value)
+        }
+        assert.notStrictEqual(yield* refusal("git_show", { revision: "HEAD:a.txt" }), "")
+        assert.isFalse(existsSync(mark))
+      })
+    )
+  )
+})
+
 describe("names", () => {
+  it.live("of no revision lead git to no file outside, where there is no repository either", () =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "none-"))),
+      (folder) =>
+        Effect.gen(function* () {
+          const root = join(folder, "root")
+          mkdirSync(root)
+          writeFileSync(join(root, "own.txt"), "own\n")
+          writeFileSync(join(folder, "secret.txt"), "secret words\n")
+          for (const revision of [join(folder, "secret.txt"), "../secret.txt", "./../secret.txt"]) {
+            const told = yield* refusal("git_diff", { revision, path: "own.txt" }).pipe(
+              Effect.provide(LocalShell.layer({ root }))
+            )
+            assert.notInclude(told, "secret words")
+          }
+        }),
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+    )
+  )
+
   it.live("of options, of other places and of nothing are refused", () =>
     inRepository({ a: "" }, () =>
       Effect.gen(function* () {

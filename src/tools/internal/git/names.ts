@@ -7,9 +7,12 @@ const control = /[\u0000-\u001f\u007f]/
 
 const shown = (name: string): string => JSON.stringify(name.slice(0, 100))
 
+/** Names that git takes for paths out of the folder, where that is no repository (`git diff` compares any two files). */
+const outside = /^[/~]|\.\.\//
+
 /** A revision, a range of them, or a branch that there is. */
 export const revision = (name: string): Effect.Effect<string, ToolError.ToolError> =>
-  name === "" || name.startsWith("-") || name.length > 1_000 || control.test(name)
+  name === "" || name.startsWith("-") || name.length > 1_000 || control.test(name) || outside.test(name)
     ? Effect.fail(
         ToolError.make(`${shown(name)} is no revision: give a branch, a tag, a commit or a range (main..work)`)
       )

@@ -3,7 +3,7 @@
  * somebody else put together.
  *
  * Nothing that a repository says is run by reading it: no pager, no external diff, no text conversion, no file system
- * monitor, no hook.
+ * monitor, no hook, no way of fetching.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -50,6 +50,9 @@ const always = ["--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false
 
 const withoutHooks = ["-c", "core.hooksPath=/dev/null"]
 
+/** A commit or file that is not here is not fetched: the repository says by which program (`core.sshCommand`). */
+const offline = { GIT_NO_LAZY_FETCH: "1", GIT_ALLOW_PROTOCOL: "none" }
+
 const failed = (error: BackendError): ToolError.ToolError =>
   ToolError.make(
     error.reason._tag === "TimedOut"
@@ -73,7 +76,7 @@ export const attempt = ({
     const output = { stdout: "", stderr: "" }
     let truncated = false
     const exitCode = yield* sandbox
-      .executeStream(command, { cwd, timeout: patience, env: { ...environment, ...env }, stdin })
+      .executeStream(command, { cwd, timeout: patience, env: { ...environment, ...(hooks ? {} : offline), ...env }, stdin })
       .pipe(
         Stream.runFold(
           () => -1,
