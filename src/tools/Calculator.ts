@@ -15,9 +15,16 @@ import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { evaluate } from "./internal/calculator/evaluate.ts"
 
-/** Numbers as people write them: sums of decimals come out with an error in the last digits. */
+/**
+ * Numbers as people write them: sums of decimals come out with an error in the last digits, and of what is too large to
+ * be exact only the first ones are known.
+ */
 const shown = (value: number): string =>
-  Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(15)))
+  Number.isSafeInteger(value)
+    ? String(value)
+    : Math.abs(value) > Number.MAX_SAFE_INTEGER
+      ? `about ${Number(value.toPrecision(15)).toExponential()}`
+      : String(Number(value.toPrecision(15)))
 
 /**
  * Makes the tool.

@@ -61,11 +61,17 @@ interface Process {
   readonly end: Deferred.Deferred<End>
 }
 
-/** The processes of each run. */
-const runs = new WeakMap<Run, Map<string, Process>>()
+/** The processes of a run by their ids, how many were asked for, and how many of these are not there yet. */
+interface Processes {
+  readonly all: Map<string, Process>
+  asked: number
+  starting: number
+}
 
-const processesOf = (run: Run): Map<string, Process> => {
-  const known = runs.get(run) ?? new Map<string, Process>()
+const runs = new WeakMap<Run, Processes>()
+
+const processesOf = (run: Run): Processes => {
+  const known = runs.get(run) ?? { all: new Map<string, Process>(), asked: 0, starting: 0 }
   runs.set(run, known)
   return known
 }
@@ -80,7 +86,7 @@ const maxWait = 60
 const failed = (error: BackendError): ToolError.ToolError => ToolError.make(error.message)
 
 const find = (run: Run, id: string): Effect.Effect<Process, ToolError.ToolError> => {
-  const all = processesOf(run)
+  const { all } = processesOf(run)
   const known = all.get(id)
   const ids = [...all.keys()].join(", ")
   return known === undefined
@@ -137,46 +143,50 @@ const start = ({ most = 8, output = 64 * 1024 * 1024, time = "4 hours" }: Option
     execute: Effect.fnUntraced(function* ({ command, pty = false }) {
       const { callId, run } = yield* ToolContext
       const sandbox = yield* Sandbox
-      const all = processesOf(run)
-      const running = yield* Effect.filter([...all.values()], (one) =>
-        Effect.map(endOf(one), (end) => end === undefined)
-      )
-      if (running.length >= most) {
+      const known = processesOf(run)
+      const running = [...known.all.values()].filter(({ end }) => !Deferred.isDoneUnsafe(end)).map((one) => one.id)
+      if (running.length + known.starting >= most) {
         return yield* ToolError.make(
-          `${most} processes run already: ${running.map((one) => one.id).join(", ")}; end one with kill_process first`
+          `${most} processes run already: ${running.join(", ")}; end one with kill_process first`
         )
       }
       if (command.includes("\0")) return yield* ToolError.make("a command can't have a NUL character")
-      const name = `p${all.size + 1}`
+      // Taken at once: other calls of the turn start theirs meanwhile.
+      known.starting++
+      const name = `p${++known.asked}`
       const now = yield* Clock.currentTimeMillis
       const folder = `.processes/${now.toString(36)}-${callId.replaceAll(/[^A-Za-z0-9]/g, "").slice(-12)}-${name}`
-      if (pty) {
-        const { exitCode } = yield* script(sandbox, "command -v script")
-        if (exitCode !== 0) {
-          return yield* ToolError.make("this sandbox has no terminal to give (no program script); start it without pty")
+      const process = yield* Effect.gen(function* () {
+        if (pty) {
+          const { exitCode } = yield* script(sandbox, "command -v script")
+          if (exitCode !== 0) {
+            return yield* ToolError.make(
+              "this sandbox has no terminal to give (no program script); start it without pty"
+            )
+          }
         }
-      }
-      const end = yield* Deferred.make<End>()
-      // A folder that git and searches leave alone.
-      yield* Effect.mapError(sandbox.write("/.processes/.gitignore", "*\n"), failed)
-      const work = sandbox.executeStream(Script.run(command, { folder, pty, limit: output }), { timeout: time }).pipe(
-        Stream.runFold(
-          (): End => ({ problem: "it did not begin" }),
-          (known, event) => (event._tag === "Exited" ? { exitCode: event.exitCode } : known)
-        ),
-        Effect.catch((error) =>
-          Effect.succeed<End>({
-            problem: error.reason._tag === "TimedOut" ? "it was ended: its time was up" : error.message
-          })
-        ),
-        Effect.onInterrupt(() => Deferred.succeed(end, { problem: "it was ended" })),
-        Effect.flatMap((came) => Deferred.succeed(end, came)),
-        Effect.asVoid
-      )
-      const fiber = yield* Effect.forkIn(work, run.scope)
-      const process: Process = { id: name, command, folder, fiber, end }
-      all.set(name, process)
-      yield* Effect.raceFirst(Deferred.await(end), Effect.sleep("500 millis"))
+        const end = yield* Deferred.make<End>()
+        // A folder that git and searches leave alone.
+        yield* Effect.mapError(sandbox.write("/.processes/.gitignore", "*\n"), failed)
+        const work = sandbox.executeStream(Script.run(command, { folder, pty, limit: output }), { timeout: time }).pipe(
+          Stream.runFold(
+            (): End => ({ problem: "it did not begin" }),
+            (before, event) => (event._tag === "Exited" ? { exitCode: event.exitCode } : before)
+          ),
+          Effect.catch((error) =>
+            Effect.succeed<End>({
+              problem: error.reason._tag === "TimedOut" ? "it was ended: its time was up" : error.message
+            })
+          ),
+          Effect.onInterrupt(() => Deferred.succeed(end, { problem: "it was ended" })),
+          Effect.flatMap((came) => Deferred.succeed(end, came)),
+          Effect.asVoid
+        )
+        const begun: Process = { id: name, command, folder, fiber: yield* Effect.forkIn(work, run.scope), end }
+        known.all.set(name, begun)
+        return begun
+      }).pipe(Effect.ensuring(Effect.sync(() => known.starting--)))
+      yield* Effect.raceFirst(Deferred.await(process.end), Effect.sleep("500 millis"))
       const first = yield* Effect.result(outputOf(sandbox, process, 0))
       if (first._tag === "Failure") {
         return yield* ToolError.make(`the process could not be started: ${told(yield* endOf(process))}`)

@@ -21,6 +21,7 @@ import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { sha256 } from "../support/hash.ts"
 
 /**
  * `languages` narrows what may be run. `timeout` is how long a program may run (default 1 minute). `allow` names
@@ -80,9 +81,10 @@ export const make = (options: Options = {}): Tool.Tool<Sandbox | ToolContext> =>
           'run_code is refused here: this sandbox does not isolate, its programs have all rights of this machine. Whoever set this up can give the agent a sandbox that does, or allow it: RunCode.make({ allow: ["LocalShell"] })'
         )
       }
-      const { callId } = yield* ToolContext
+      const { callId, runId } = yield* ToolContext
       const { extension, run } = programs[language]
-      const name = `${callId.replaceAll(/[^A-Za-z0-9]/g, "").slice(-40)}.${extension}`
+      // Ids of calls are the model's: two runs in one sandbox may have the same.
+      const name = `${(yield* sha256(`${runId}\n${callId}`)).slice(0, 40)}.${extension}`
       const answer = yield* Effect.acquireUseRelease(
         sandbox.write(`${folder}/${name}`, code),
         () => sandbox.execute(`${run} .code/${name}`, { timeout, stdin: input }),
