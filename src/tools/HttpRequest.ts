@@ -106,7 +106,9 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
         const query = Object.entries(params).map(([name, value]): [string, string] => [name, String(value)])
         const values = [...Object.values(headers), ...query.map(([, value]) => value), text ?? ""]
         const used = yield* Effect.mapError(fills.lookUp(values, url), (message) => fail(message))
+        const known = yield* fills.knownTo(url)
         const filled = (value: string) => fills.fill(value, used)
+        const inJson = new Map([...used].map(([name, value]) => [name, fills.inJson(value)]))
         for (const [name, value] of query) url.searchParams.append(name, filled(value))
         const own = Object.entries(headers).map(([name, value]): [string, string] => [
           name.toLowerCase(),
@@ -122,7 +124,7 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
             ? bare
             : HttpClientRequest.bodyText(
                 bare,
-                filled(text),
+                typeof body === "string" ? filled(text) : fills.fill(text, inJson),
                 type ?? (typeof body === "string" ? "text/plain" : "application/json")
               )
         const seconds = Math.min(120, Math.max(1, timeout))
@@ -149,7 +151,7 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
           Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
           // Spans tell headers and addresses.
           Effect.provideService(HttpClient.TracerDisabledWhen, () => used.size > 0),
-          Effect.mapError((error) => fail(fills.mask(describe(error), used), error.reason._tag === "TransportError")),
+          Effect.mapError((error) => fail(fills.mask(describe(error), known), error.reason._tag === "TransportError")),
           Effect.timeoutOrElse({
             duration: Duration.seconds(seconds),
             orElse: () => Effect.fail(fail(`there was no answer within ${seconds} seconds`, true))
@@ -158,14 +160,14 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
         const answered = response.headers["content-type"] ?? ""
         const kind = decode.kindOf(bytes, answered, url.href)
         const isText = !["binary", "image", "document"].includes(kind)
-        const masked = fills.mask(decode.decode(bytes, answered), used)
-        const whole = isCut ? fills.withoutEnd(masked, used) : masked
+        const masked = fills.mask(decode.decode(bytes, answered), known)
+        const whole = isCut ? fills.withoutEnd(masked, known) : masked
         const said = isText
           ? cut(whole, maxLength, "\n[… the rest is left out …]")
           : `(${bytes.length} bytes that are no text)`
         const head = told.flatMap((name) => {
           const value = response.headers[name]
-          return value === undefined ? [] : [`${name}: ${oneLine(fills.mask(value, used))}`]
+          return value === undefined ? [] : [`${name}: ${oneLine(fills.mask(value, known))}`]
         })
         return ToolOutput.make(
           [

@@ -111,8 +111,10 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
       for (const [name, value] of query) url.searchParams.append(name, fills.fill(value, used))
     }
     const type = headers.find(([name]) => name === "content-type")?.[1] ?? "application/octet-stream"
+    const known = yield* fills.knownTo(url)
     // A body of bytes stays as it is: a value is put in as the bytes of its text.
-    const bytes = new Map([...used].map(([name, value]) => [name, Buffer.from(value).toString("latin1")]))
+    const asBytes = (secrets: fills.Used) =>
+      new Map([...secrets].map(([name, value]) => [name, Buffer.from(value).toString("latin1")]))
     const bare = HttpClientRequest.setHeaders(
       HttpClientRequest.make(method)(url),
       headers.map(([name, value]): [string, string] => [name, fills.fill(value, used)])
@@ -120,21 +122,21 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
     const onward =
       body === ""
         ? bare
-        : HttpClientRequest.bodyUint8Array(bare, new Uint8Array(Buffer.from(fills.fill(body, bytes), "latin1")), type)
+        : HttpClientRequest.bodyUint8Array(bare, new Uint8Array(Buffer.from(fills.fill(body, asBytes(used)), "latin1")), type)
     return yield* HttpClient.execute(onward).pipe(
       Effect.flatMap((response) => Effect.map(response.arrayBuffer, (content) => ({ response, content }))),
       Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
       Effect.provideService(HttpClient.TracerDisabledWhen, () => used.size > 0),
       Effect.mapBoth({
-        onFailure: (error): Refusal => ({ status: 502, message: fills.mask(describe(error), used) }),
+        onFailure: (error): Refusal => ({ status: 502, message: fills.mask(describe(error), known) }),
         onSuccess: ({ content, response }) => ({
           status: response.status,
           headers: Object.entries(response.headers).flatMap(([name, value]): Array<[string, string]> =>
             value === undefined || ["transfer-encoding", "connection", "content-length"].includes(name)
               ? []
-              : [[name, fills.mask(value, used)]]
+              : [[name, fills.mask(value, known)]]
           ),
-          content: Buffer.from(fills.mask(Buffer.from(content).toString("latin1"), bytes), "latin1")
+          content: Buffer.from(fills.mask(Buffer.from(content).toString("latin1"), asBytes(known)), "latin1")
         })
       })
     )

@@ -87,6 +87,47 @@ describe("http_request", () => {
     })
   )
 
+  it.effect("fills a secret into JSON as JSON", () =>
+    Effect.gen(function* () {
+      const server = yield* echo
+      yield* Tool.run(tool, { url: server.url, method: "POST", body: { key: "a {{secret:KEY}}" } }).pipe(
+        Effect.provide(webFor("127.0.0.1"))
+      )
+      assert.deepStrictEqual(JSON.parse(server.seen[0]?.body ?? ""), { key: `a ${value}` })
+    })
+  )
+
+  it.effect("shows no secret that the host says unasked, written in whatever way, or that is a part of another", () =>
+    Effect.gen(function* () {
+      const values = { SHORT: "s3cr/t&", LONG: "s3cr/t&longer=", OTHER: "for another host" }
+      const server = yield* serve((_, response) => {
+        const ways = Object.values(values).flatMap((secret) => [
+          secret,
+          JSON.stringify(secret).replaceAll("/", "\\/"),
+          encodeURIComponent(secret).toLowerCase(),
+          secret.replaceAll("&", "&amp;"),
+          Buffer.from(secret).toString("base64")
+        ])
+        response.end(ways.join("\n"))
+      })
+      const text = yield* Effect.map(Tool.run(tool, { url: server.url }), ToolOutput.text).pipe(
+        Effect.provide(
+          Layer.mergeAll(
+            approvals,
+            NodeNetwork.layer({ allowPrivate: ["127.0.0.1"] }),
+            Secrets.layer({
+              SHORT: { value: Redacted.make(values.SHORT), hosts: ["127.0.0.1"] },
+              LONG: { value: Redacted.make(values.LONG), hosts: ["127.0.0.1"] },
+              OTHER: { value: Redacted.make(values.OTHER), hosts: ["api.example.com"] }
+            })
+          )
+        )
+      )
+      for (const part of ["s3cr", "longer", "czNjc", "S3CR"]) assert.notInclude(text, part)
+      assert.include(text, "for another host")
+    })
+  )
+
   it.effect("shows no beginning of a secret where an answer is cut off", () =>
     Effect.gen(function* () {
       const server = yield* serve((request, response) => response.end(`key: ${String(request.headers["x-key"])}`))

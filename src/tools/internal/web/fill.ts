@@ -19,25 +19,33 @@ export type Used = ReadonlyMap<string, string>
 
 const shown = (name: string) => `[secret ${name}]`
 
-/** The forms in which an answer may say a value. */
-const forms = (value: string): ReadonlyArray<string> => [
-  value,
-  encodeURIComponent(value),
-  JSON.stringify(value).slice(1, -1),
-  new URLSearchParams([["", value]]).toString().slice(1),
-  Base64.encode(value),
-  Base64Url.encode(value)
-]
+/** A value as it stands in a string of JSON. */
+export const inJson = (value: string): string => JSON.stringify(value).slice(1, -1)
 
-/** Takes the secrets that were used out of a text. */
-export const mask = (text: string, used: Used): string => {
-  let masked = text
-  for (const [name, value] of used) {
-    if (value === "") continue
-    for (const form of new Set(forms(value))) masked = masked.replaceAll(form, shown(name))
-  }
-  return masked
+const entities: { readonly [character: string]: string } = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" }
+
+/** The forms in which an answer may say a value. */
+const forms = (value: string): ReadonlyArray<string> => {
+  const percent = [encodeURIComponent(value), new URLSearchParams([["", value]]).toString().slice(1)]
+  return [
+    value,
+    ...percent,
+    ...percent.map((form) => form.replaceAll(/%[\dA-F]{2}/g, (code) => code.toLowerCase())),
+    inJson(value),
+    // As PHP writes it.
+    inJson(value).replaceAll("/", "\\/"),
+    value.replaceAll(/[&<>"]/g, (character) => entities[character] ?? character),
+    Base64.encode(value),
+    Base64Url.encode(value)
+  ]
 }
+
+/** Takes secrets out of a text: the longest first, of which another one may be a part. */
+export const mask = (text: string, used: Used): string =>
+  [...used]
+    .flatMap(([name, value]) => (value === "" ? [] : [...new Set(forms(value))].map((form) => ({ name, form }))))
+    .toSorted((left, right) => right.form.length - left.form.length)
+    .reduce((masked, { form, name }) => masked.replaceAll(form, shown(name)), text)
 
 /** A text that was cut off, without its end: the beginning of a secret could be there, which is not known for one. */
 export const withoutEnd = (text: string, used: Used): string => {
@@ -74,6 +82,18 @@ export const lookUp = (texts: ReadonlyArray<string>, url: URL): Effect.Effect<Us
       used.set(name, Redacted.value(secret.value))
     }
     return used
+  })
+
+/** The secrets that a host knows: it may say one that a request did not ask for. */
+export const knownTo = (url: URL): Effect.Effect<Used, never, Secrets> =>
+  Effect.gen(function* () {
+    const secrets = yield* Secrets
+    const known = new Map<string, string>()
+    for (const name of yield* secrets.names) {
+      const secret = yield* secrets.get(name)
+      if (secret !== undefined && matchesHost(secret.hosts, url)) known.set(name, Redacted.value(secret.value))
+    }
+    return known
   })
 
 /** Fills secrets in. */
