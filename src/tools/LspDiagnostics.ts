@@ -21,6 +21,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
@@ -133,14 +134,17 @@ export const layer = (options: Options): Layer.Layer<LanguageServer, never, Chil
     Effect.gen(function* () {
       const scope = yield* Effect.scope
       const spawner = yield* ChildProcessSpawner
-      const client = yield* Effect.cached(
+      const starting = yield* Effect.cached(
         start(options).pipe(
           Effect.provideService(ChildProcessSpawner, spawner),
           Effect.provideService(Scope.Scope, scope),
           Effect.tapError((error) => Effect.logWarning(`The language server could not be started: ${error.message}`)),
-          Effect.orElseSucceed(() => undefined)
+          Effect.orElseSucceed(() => undefined),
+          // Whoever asked first may go away meanwhile, and the server is for all.
+          Effect.forkIn(scope)
         )
       )
+      const client = Effect.flatMap(starting, Fiber.join)
       return {
         diagnose: (path, text) => {
           const extension = path.slice(path.lastIndexOf(".") + 1).toLowerCase()

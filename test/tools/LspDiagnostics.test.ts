@@ -1,5 +1,5 @@
 /** What a language server says of a file after an edit: TypeScript's own, and one that only publishes. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -12,6 +12,7 @@ import { TestChatModel } from "effect-deepagents/testing"
 import { LspDiagnostics } from "effect-deepagents/tools"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { makeReader } from "../../src/tools/internal/lsp/client.ts"
 
 const tsc = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc")
 
@@ -107,6 +108,49 @@ describe("diagnostics after an edit", () => {
       ])
       assert.include(bad, "[the language server says of /ä b.txt:]\n1:3 warning this is bad")
       assert.notInclude(good, "language server")
+    })
+  )
+
+  it.live("come from one server, though the first to ask went away while it began", () =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "lsp-"))),
+      (root) =>
+        Effect.gen(function* () {
+          const slow = `require("node:fs").appendFileSync("started", "x"); setTimeout(() => { ${publishing} }, 500)`
+          const server = { root, command: [process.execPath, "-e", slow] as const, languages: { txt: "text" } }
+          const problems = yield* Effect.gen(function* () {
+            const { diagnose } = yield* LspDiagnostics.LanguageServer
+            yield* Effect.timeoutOption(diagnose("/a.txt", "bad"), "400 millis")
+            return yield* diagnose("/a.txt", "bad")
+          }).pipe(Effect.provide(LspDiagnostics.layer(server).pipe(Layer.provide(NodeServices.layer))))
+          assert.deepInclude(problems?.[0], { line: 1, message: "this is bad" })
+          assert.strictEqual(readFileSync(join(root, "started"), "utf8"), "x")
+        }),
+      (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true }))
+    )
+  )
+
+  it.effect("are read from frames in any pieces; what is no frame, or too long, costs none but itself", () =>
+    Effect.sync(() => {
+      const encode = (text: string) => new TextEncoder().encode(text)
+      const frame = (body: string) => `Content-Length: ${body.length}\r\n\r\n${body}`
+      const large = "x".repeat(20_000_000)
+      const bytes = encode(`${frame("one")}${"junk".repeat(5_000)}\r\n\r\n${frame(large)}${frame("two")}`)
+      for (const size of [1_000, 65_536, bytes.length]) {
+        const read = makeReader()
+        const bodies: Array<string> = []
+        for (let at = 0; at < bytes.length; at += size) bodies.push(...read(bytes.subarray(at, at + size)))
+        assert.deepStrictEqual(
+          bodies.filter((body) => body !== "").map((body) => body.length),
+          [3, 20_000_000, 3]
+        )
+      }
+      const read = makeReader()
+      assert.deepStrictEqual(read(encode("Content-Length: 99999999\r\n\r\n")), [])
+      for (let left = 99_999_999; left > 0; left -= 1_000_000) {
+        assert.deepStrictEqual(read(new Uint8Array(Math.min(left, 1_000_000))), [])
+      }
+      assert.deepStrictEqual(read(encode(frame("after"))), ["after"])
     })
   )
 

@@ -10,6 +10,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
+import { join } from "../network/body.ts"
 
 /** A diagnostic as the protocol has it. */
 export const Diagnostic = Schema.Struct({
@@ -53,36 +54,56 @@ const frame = (message: unknown): Uint8Array => {
   return whole
 }
 
+/** The longest head of a message. */
+const maxHead = 8_192
+
 /** The end of a head, behind which its body begins; -1 if it has not come. */
 const headEnd = (bytes: Uint8Array): number => {
-  for (let at = 3; at < Math.min(bytes.length, 8_192); at++) {
+  for (let at = 3; at < Math.min(bytes.length, maxHead); at++) {
     if (bytes[at] === 10 && bytes[at - 1] === 13 && bytes[at - 2] === 10 && bytes[at - 3] === 13) return at + 1
   }
   return -1
 }
 
-/** Takes frames apart that come in any pieces. */
-const makeReader = (): ((chunk: Uint8Array) => ReadonlyArray<string>) => {
-  let left: Uint8Array = new Uint8Array(0)
+/** Takes frames apart that come in any pieces. What is too long, or no frame, is left out. */
+export const makeReader = (): ((chunk: Uint8Array) => ReadonlyArray<string>) => {
+  let pieces: Array<Uint8Array> = []
+  let length = 0
+  /** The bytes that must be there before anything can be done. */
+  let wanted = 0
+  let skip = 0
   const decoder = new TextDecoder()
   return (chunk) => {
-    const both = new Uint8Array(left.length + chunk.length)
-    both.set(left)
-    both.set(chunk, left.length)
-    left = both
+    const rest = chunk.subarray(skip)
+    skip -= chunk.length - rest.length
+    pieces.push(rest)
+    length += rest.length
+    if (length < wanted) return []
+    let left = pieces.length === 1 ? rest : join(pieces)
+    wanted = 0
     const bodies: Array<string> = []
     for (;;) {
       const start = headEnd(left)
-      if (start === -1) break
-      const length = Number(/content-length: *(\d+)/i.exec(decoder.decode(left.subarray(0, start)))?.[1] ?? 0)
-      if (length > maxMessage) {
-        left = new Uint8Array(0)
-        break
+      if (start === -1) {
+        if (left.length < maxHead) break
+        // Its last bytes may be those of the end of a head.
+        left = left.subarray(maxHead - 3)
+        continue
       }
-      if (left.length < start + length) break
-      bodies.push(decoder.decode(left.subarray(start, start + length)))
-      left = left.slice(start + length)
+      const size = Number(/content-length: *(\d+)/i.exec(decoder.decode(left.subarray(0, start)))?.[1] ?? 0)
+      if (size > maxMessage) {
+        skip = Math.max(0, start + size - left.length)
+        left = left.subarray(start + size)
+        continue
+      }
+      wanted = start + size
+      if (left.length < wanted) break
+      bodies.push(decoder.decode(left.subarray(start, wanted)))
+      left = left.subarray(wanted)
+      wanted = 0
     }
+    pieces = left.length === 0 ? [] : [left.slice()]
+    length = left.length
     return bodies
   }
 }
