@@ -231,6 +231,8 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
         userAgent,
         "text/html,application/xhtml+xml,application/xml;q=0.9,text/plain;q=0.8,*/*;q=0.7"
       )
+      const end = new URL(fetched.url)
+      if (options.robots === true && end.href.split("#")[0] !== url.href.split("#")[0]) yield* checkRobots(end)
       if (fetched.status >= 400) {
         const said = oneLine(plain.textOf(decode.decode(fetched.bytes.subarray(0, 4000), fetched.contentType))).slice(
           0,

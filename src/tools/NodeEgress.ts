@@ -122,7 +122,11 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
     const onward =
       body === ""
         ? bare
-        : HttpClientRequest.bodyUint8Array(bare, new Uint8Array(Buffer.from(fills.fill(body, asBytes(used)), "latin1")), type)
+        : HttpClientRequest.bodyUint8Array(
+            bare,
+            new Uint8Array(Buffer.from(fills.fill(body, asBytes(used)), "latin1")),
+            type
+          )
     return yield* HttpClient.execute(onward).pipe(
       Effect.flatMap((response) => Effect.map(response.arrayBuffer, (content) => ({ response, content }))),
       Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),

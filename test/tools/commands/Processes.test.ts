@@ -140,8 +140,7 @@ describe("a process", () => {
   it.live("of several that are started at once has an id of its own, and counts", () =>
     inRun(() =>
       Effect.gen(function* () {
-        const begin = (word: string) =>
-          call("start_process", { command: `echo ${word}; sleep 60` }, { most: 2 })
+        const begin = (word: string) => call("start_process", { command: `echo ${word}; sleep 60` }, { most: 2 })
         const said = yield* Effect.all([begin("one"), begin("two"), begin("three")], { concurrency: "unbounded" })
         const ids = said.map((text) => /process (p\d)/.exec(text)?.[1] ?? text)
         assert.deepStrictEqual(ids.slice(0, 2), ["p1", "p2"])

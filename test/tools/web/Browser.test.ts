@@ -203,7 +203,9 @@ describe("browser", () => {
         const browser = yield* Browser.Browser
         yield* browser.act("a", { _tag: "Open", url: server.url })
         const { tree } = yield* browser.snapshot("a")
-        const problem = yield* Effect.flip(browser.download("a", refOf(tree, /File/))).pipe(Effect.timeout("30 seconds"))
+        const problem = yield* Effect.flip(browser.download("a", refOf(tree, /File/))).pipe(
+          Effect.timeout("30 seconds")
+        )
         assert.match(problem.message, /did not come within 9000 ms/)
         assert.include((yield* browser.snapshot("a")).tree, "File")
       }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${server.port}`] })))

@@ -51,11 +51,16 @@ const pages: Record<string, { readonly type?: string; readonly body: string | Bu
   "/image": { type: "text/html", body: Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 0]) },
   "/missing": { type: "text/html", body: "<h1>Nothing here</h1>", status: 404 },
   "/nested": { type: "text/html", body: `${"<div>".repeat(50_000)}deep` },
+  "/turkish": { type: "text/html", body: `${"\u0130".repeat(50)}<p>seen</p><script>hidden()</script><p>more</p>` },
   "/robots.txt": { type: "text/plain", body: "User-agent: *\nDisallow: /secret\n" },
   "/secret": { type: "text/plain", body: "secret" }
 }
 
 const site = serve((request, response) => {
+  if (request.url === "/to-secret") {
+    response.writeHead(302, { location: "/secret" }).end()
+    return
+  }
   const page = pages[request.url ?? ""]
   response.writeHead(page?.status ?? (page === undefined ? 404 : 200), { "content-type": page?.type ?? "text/plain" })
   response.end(page?.body ?? "none")
@@ -129,12 +134,22 @@ describe("fetch_url", () => {
     }).pipe(Effect.provide(web))
   )
 
+  it.effect("tells what is hidden from what is not, whatever letters come before", () =>
+    Effect.gen(function* () {
+      const { url } = yield* site
+      const text = yield* read(`${url}/turkish`, { mode: "text" })
+      assert.match(text, /seen[\s>]*more/)
+      assert.notInclude(text, "hidden")
+    }).pipe(Effect.provide(web))
+  )
+
   it.effect("keeps to robots.txt where it is asked to", () =>
     Effect.gen(function* () {
       const { url } = yield* site
       const polite = FetchUrl.make({ robots: true })
       const refused = yield* Effect.flip(Tool.run(polite, { url: `${url}/secret` }))
       assert.match(refused.message, /robots\.txt/)
+      assert.match((yield* Effect.flip(Tool.run(polite, { url: `${url}/to-secret` }))).message, /robots\.txt/)
       assert.include(ToolOutput.text(yield* Tool.run(polite, { url: `${url}/json` })), "towers")
       assert.include(yield* read(`${url}/secret`), "> secret")
     }).pipe(Effect.provide(web))

@@ -76,7 +76,12 @@ export const attempt = ({
     const output = { stdout: "", stderr: "" }
     let truncated = false
     const exitCode = yield* sandbox
-      .executeStream(command, { cwd, timeout: patience, env: { ...environment, ...(hooks ? {} : offline), ...env }, stdin })
+      .executeStream(command, {
+        cwd,
+        timeout: patience,
+        env: { ...environment, ...(hooks ? {} : offline), ...env },
+        stdin
+      })
       .pipe(
         Stream.runFold(
           () => -1,

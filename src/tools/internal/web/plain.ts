@@ -18,7 +18,8 @@ const hidden = ["script", "style", "noscript", "template", "svg"]
 /** The text between the tags of a page; a line for each block. */
 export const textOf = (html: string): string => {
   const out: Array<string> = []
-  const lower = html.toLowerCase()
+  // The only letter that is longer in lower case: places in both texts must be the same.
+  const lower = html.replaceAll("\u0130", "i").toLowerCase()
   let at = 0
   while (at < html.length) {
     const tag = html.indexOf("<", at)
