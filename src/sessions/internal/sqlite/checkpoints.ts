@@ -1,30 +1,31 @@
 /**
  * Writes the log of an SQLite file back in a thread of its own, so that the event loop never waits for the disk's sync.
  */
-import { statSync } from "node:fs"
 import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 
-/** The log is looked at after so many writes, or so many bytes. */
-const often = 32
-const large = 1024 * 1024
+/** A log of about so many bytes is written back. */
+const most = 8 * 1024 * 1024
 
-/** A log of so many bytes is written back. */
-const most = 4 * 1024 * 1024
+/** The pages that a write of one row changes, about: its own, and those of indexes. Each goes into the log as a whole. */
+const pages = 3
 
 /**
  * The first checkpoint holds up nobody. The second waits for writers for a moment, and holds them up for as long as it
- * takes to write back what they wrote meanwhile; then the log begins anew.
+ * takes to write back what they wrote meanwhile; then the log begins anew. It keeps its size, unless that is out of all
+ * proportion: what is written over and over is synced in half the time of what grows again.
  */
 const work = `
+const { statSync } = require("node:fs")
 const { parentPort, workerData } = require("node:worker_threads")
 const { DatabaseSync } = require("node:sqlite")
-const database = new DatabaseSync(workerData, { timeout: 10 })
+const database = new DatabaseSync(workerData.path, { timeout: 10 })
+const isLarge = () => statSync(workerData.path + "-wal").size > workerData.most
 parentPort.on("message", () => {
-  for (const mode of ["PASSIVE", "TRUNCATE"]) {
-    try { database.exec("PRAGMA wal_checkpoint(" + mode + ")") } catch {}
+  for (const mode of ["PASSIVE", "RESTART"]) {
+    try { database.exec("PRAGMA wal_checkpoint(" + (mode === "RESTART" && isLarge() ? "TRUNCATE" : mode) + ")") } catch {}
   }
   parentPort.postMessage("done")
 })`
@@ -35,12 +36,12 @@ parentPort.on("message", () => {
  */
 export const make = Effect.fnUntraced(function* (
   path: string,
+  pageSize: number,
   fallback: () => void
 ): Effect.fn.Return<(bytes: number) => void, never, Scope.Scope> {
   let worker: Worker | undefined
   let isBusy = false
   let isOver = false
-  let writes = 0
   let bytes = 0
 
   const giveUp = () => {
@@ -50,7 +51,12 @@ export const make = Effect.fnUntraced(function* (
 
   const start = (): Worker | undefined => {
     const started = Result.try(
-      () => new Worker(work, { eval: true, workerData: path, execArgv: ["--disable-warning=ExperimentalWarning"] })
+      () =>
+        new Worker(work, {
+          eval: true,
+          workerData: { path, most: 8 * most },
+          execArgv: ["--disable-warning=ExperimentalWarning"]
+        })
     )
     if (Result.isFailure(started)) {
       giveUp()
@@ -72,12 +78,9 @@ export const make = Effect.fnUntraced(function* (
   )
 
   return (more) => {
-    writes++
-    bytes += more
-    if ((writes < often && bytes < large) || isBusy || isOver) return
-    writes = 0
+    bytes += more + pages * pageSize
+    if (bytes < most || isBusy || isOver) return
     bytes = 0
-    if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) < most) return
     worker ??= start()
     isBusy = worker !== undefined
     worker?.postMessage("checkpoint")

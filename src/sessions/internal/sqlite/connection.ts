@@ -136,6 +136,7 @@ export const open = Effect.fnUntraced(function* (
   if (file === inMemory) return fromDatabase(database, () => undefined)
   // For the case that the other thread is not fast enough: 256 MiB of log at most; without it, 16.
   yield* attempt(keepShort(131_072))
-  const written = yield* Checkpoints.make(resolve(file), keepShort(8192))
+  const pageSize = Number(database.prepare("PRAGMA page_size").get()?.["page_size"])
+  const written = yield* Checkpoints.make(resolve(file), pageSize, keepShort(8192))
   return fromDatabase(database, written)
 })
