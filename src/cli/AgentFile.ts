@@ -154,11 +154,23 @@ type Raw = { readonly [field: string]: unknown }
 
 const isRecord = (value: unknown): value is Raw => typeof value === "object" && value !== null && !Array.isArray(value)
 
+/** A text without what is in parentheses, to any depth; one that is left open hides the rest. */
+const outside = (text: string): string => {
+  let depth = 0
+  return text
+    .split(/([()])/)
+    .map((piece) => {
+      if (piece === "(") depth += 1
+      else if (piece === ")") depth = Math.max(0, depth - 1)
+      else if (depth === 0) return piece
+      return " "
+    })
+    .join("")
+}
+
 /** `Read, Bash(git add:*)` as names: rules about arguments are another program's. */
 const listed = (value: unknown): unknown =>
-  typeof value === "string"
-    ? (value.match(/[^\s,()]+(?:\([^)]*\))?/g) ?? []).map((one) => one.replace(/\(.*$/, ""))
-    : value
+  typeof value === "string" ? (outside(value).match(/[^\s,]+/g) ?? []) : value
 
 const translated = (value: unknown): unknown => {
   const names: unknown = listed(value)

@@ -41,16 +41,16 @@ const withSubcommand = new Set([
 /** Signs by which the rest of a command says something else than its words: then only the very same one is alike. */
 const opaque = /[`<>(){}\n\\]|\$[({A-Za-z_]|(?<!&)&(?!&)/
 
-const parted = /\s*(?:&&|\|\||;|\|)\s*/
+const separator = /&&|\|\||;|\|/
 
 /** The first words of each command of a line; `undefined` if they do not tell what it does. */
 export const prefixesOf = (command: string): ReadonlyArray<string> | undefined => {
   if (opaque.test(command)) return undefined
   // A separator inside of quotes would cut a command in two.
-  if (/["'][^"']*(?:&&|\|\||;|\|)[^"']*["']/.test(command)) return undefined
-  const parts = command.trim().split(parted)
-  const prefixes = parts.map((part) => {
-    const [program = "", second = ""] = part.split(/\s+/)
+  const betweenQuotes = command.split(/["']/).slice(1, -1)
+  if (betweenQuotes.some((text) => separator.test(text))) return undefined
+  const prefixes = command.split(separator).map((part) => {
+    const [program = "", second = ""] = part.trim().split(/\s+/)
     if (!/^[\w./-]+$/.test(program)) return ""
     return withSubcommand.has(program) && /^[a-z][\w:-]*$/.test(second) ? `${program} ${second}` : program
   })

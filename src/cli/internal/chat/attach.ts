@@ -12,7 +12,7 @@ const types: { readonly [extension: string]: string } = {
   webp: "image/webp"
 }
 
-const named = /(?:^|\s)@?((?:"[^"]+"|'[^']+'|(?:\\ |[^\s"'])+)\.(png|jpe?g|gif|webp))(?=\s|$)/gi
+const named = /(?:^|\s)@?((?:"[^"]{1,1024}"|'[^']{1,1024}'|(?:\\ |[^\s"']){1,1024})\.(png|jpe?g|gif|webp))(?=\s|$)/gi
 
 /** The largest image that is sent along, in bytes. */
 const largest = 20_000_000

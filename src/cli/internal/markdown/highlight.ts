@@ -63,36 +63,44 @@ const write = (node: Node, style: Style): string => {
   return mark === undefined ? inner : perLine(inner, mark)
 }
 
-/** The longest listing that is coloured, in characters. */
-const longest = 50_000
+/**
+ * The longest listing that is coloured, the most of it that is read at once, and its longest line, in characters:
+ * grammars look ahead from each place, so what is twice as long may take them four times as long.
+ */
+const longest = { listing: 50_000, piece: 4_000, line: 400 } as const
 
-/** Loads the highlighter: `lowlight` with a dozen languages. */
+/** Whole lines, at most so many characters of them together. */
+const pieces = (code: string): ReadonlyArray<string> => {
+  const all: Array<string> = []
+  let piece: Array<string> = []
+  let length = 0
+  for (const line of code.split("\n")) {
+    if (length + line.length > longest.piece) {
+      all.push(piece.join("\n"))
+      piece = []
+      length = 0
+    }
+    piece.push(line)
+    length += line.length + 1
+  }
+  return [...all, piece.join("\n")]
+}
+
+const isReadable = (piece: string): boolean => piece.split("\n").every(({ length }) => length <= longest.line)
+
+/** Loads the highlighter. */
 export const load = async (): Promise<Highlight> => {
-  const [{ createLowlight }, ...modules] = await Promise.all([
-    import("lowlight"),
-    import("highlight.js/lib/languages/bash"),
-    import("highlight.js/lib/languages/css"),
-    import("highlight.js/lib/languages/diff"),
-    import("highlight.js/lib/languages/go"),
-    import("highlight.js/lib/languages/java"),
-    import("highlight.js/lib/languages/json"),
-    import("highlight.js/lib/languages/python"),
-    import("highlight.js/lib/languages/rust"),
-    import("highlight.js/lib/languages/sql"),
-    import("highlight.js/lib/languages/typescript"),
-    import("highlight.js/lib/languages/xml"),
-    import("highlight.js/lib/languages/yaml")
-  ])
-  const names = ["bash", "css", "diff", "go", "java", "json", "python", "rust", "sql", "typescript", "xml", "yaml"]
-  const lowlight = createLowlight(Object.fromEntries(modules.map((one, index) => [names[index] ?? "", one.default])))
-  lowlight.registerAlias({
-    typescript: ["javascript", "js", "jsx", "tsx", "mjs", "cjs", "javascriptreact", "typescriptreact"],
-    bash: ["shell", "console"]
-  })
+  const { lowlight } = await import("./languages.ts")
+  const coloured = (piece: string, name: string, style: Style): string => {
+    if (!isReadable(piece)) return piece
+    const tree: Node = lowlight.highlight(name, piece)
+    return write(tree, style)
+  }
   return (code, language, style) => {
     const name = language.toLowerCase()
-    if (code.length > longest || !lowlight.registered(name)) return undefined
-    const tree: Node = lowlight.highlight(name, code)
-    return write(tree, style)
+    if (code.length > longest.listing || !lowlight.registered(name)) return undefined
+    return pieces(code)
+      .map((piece) => coloured(piece, name, style))
+      .join("\n")
   }
 }

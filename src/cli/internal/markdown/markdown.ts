@@ -161,12 +161,20 @@ const blocks = (tokens: ReadonlyArray<Token>, surface: Surface, isTight: boolean
     return [...(isClose ? [] : [""]), ...block(known(token), surface)]
   })
 
-/** The longest line of a source that is read as Markdown, in characters: longer ones are no prose. */
-const longest = 20_000
+/** The longest source, and the longest line of one, that is read as Markdown, in characters: more is no prose. */
+const longest = { source: 20_000, line: 4_000 } as const
+
+/** Quotes and lists in each other, so deep that nobody meant them: each of them is read anew for each around it. */
+const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))){32}/m
+
+const isProse = (source: string): boolean =>
+  source.length <= longest.source &&
+  source.split("\n").every(({ length }) => length <= longest.line) &&
+  !tooDeep.test(source)
 
 /** Renders Markdown: no line of prose is wider than `columns`. */
 export const render = (source: string, surface: Surface): ReadonlyArray<string> =>
-  source.length > longest ? broken(source, surface.columns) : blocks(lexer(source, { gfm: true }), surface, false)
+  isProse(source) ? blocks(lexer(source, { gfm: true }), surface, false) : broken(source, surface.columns)
 
 /** The same, with no line wider than `columns`: for what is drawn again. */
 export const renderLive = (source: string, surface: Surface): ReadonlyArray<string> =>

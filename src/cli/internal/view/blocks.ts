@@ -36,6 +36,9 @@ export const empty: Splitter = { lines: [], tail: "", fence: undefined, list: un
 /** Blocks of more lines are parted where they can be: the live part of the screen is small. */
 const most = 24
 
+/** A list or a table is a block, however long; one of more lines is parted anyway: its lines are looked at again. */
+const mostOfOne = 500
+
 const opening = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/
 const marker = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/
 const topMarker = /^(?:[-*+]|\d{1,9}[.)])\s/
@@ -107,11 +110,19 @@ const inFence = (state: Working, fence: Fence, line: string, out: Array<Block>):
   state.fence = { ...fence, isFirst: false }
 }
 
-const inList = (state: Working, list: { readonly fence: string | undefined }, line: string): void => {
+const inList = (
+  state: Working,
+  list: { readonly fence: string | undefined },
+  line: string,
+  out: Array<Block>
+): void => {
   const mark = /^\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(`{3,}|~{3,})/.exec(line)?.[1]
   const fence = list.fence === undefined ? mark : closes(line, list.fence) ? undefined : list.fence
   state.list = { fence }
   state.lines.push(line)
+  if (state.lines.length < mostOfOne) return
+  finish(state, out)
+  if (fence !== undefined) state.fence = { mark: fence, language: "", isFirst: true }
 }
 
 const take = (state: Working, raw: string, out: Array<Block>): void => {
@@ -133,7 +144,7 @@ const take = (state: Working, raw: string, out: Array<Block>): void => {
         return take(state, raw, out)
       }
     }
-    return inList(state, list, line)
+    return inList(state, list, line, out)
   }
   if (line.trim() === "") return finish(state, out)
   const opened = opening.exec(line)
@@ -144,11 +155,12 @@ const take = (state: Working, raw: string, out: Array<Block>): void => {
   }
   if (marker.test(line)) {
     finish(state, out)
-    return inList(state, { fence: undefined }, line)
+    return inList(state, { fence: undefined }, line, out)
   }
   if (heading.test(line)) finish(state, out)
   state.lines.push(line)
-  if (heading.test(line) || (state.lines.length >= most && !row.test(line))) finish(state, out)
+  const { length } = state.lines
+  if (heading.test(line) || length >= mostOfOne || (length >= most && !row.test(line))) finish(state, out)
 }
 
 /** Takes a piece of text, and gives the blocks that it finished. */

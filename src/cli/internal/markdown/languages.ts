@@ -1,0 +1,34 @@
+/** `lowlight` with a dozen languages, and without the hundred others that it has beside them. */
+import bash from "highlight.js/lib/languages/bash"
+import css from "highlight.js/lib/languages/css"
+import diff from "highlight.js/lib/languages/diff"
+import go from "highlight.js/lib/languages/go"
+import java from "highlight.js/lib/languages/java"
+import json from "highlight.js/lib/languages/json"
+import python from "highlight.js/lib/languages/python"
+import rust from "highlight.js/lib/languages/rust"
+import sql from "highlight.js/lib/languages/sql"
+import typescript from "highlight.js/lib/languages/typescript"
+import xml from "highlight.js/lib/languages/xml"
+import yaml from "highlight.js/lib/languages/yaml"
+import { createLowlight } from "lowlight"
+
+export const lowlight = createLowlight({
+  bash,
+  css,
+  diff,
+  go,
+  java,
+  json,
+  python,
+  rust,
+  sql,
+  typescript,
+  xml,
+  yaml
+})
+
+lowlight.registerAlias({
+  typescript: ["javascript", "js", "jsx", "tsx", "mjs", "cjs", "javascriptreact", "typescriptreact"],
+  bash: ["shell", "console"]
+})
