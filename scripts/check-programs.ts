@@ -121,20 +121,32 @@ const write = (path: string, content: string) => {
   writeFileSync(join(folder, path), content)
 }
 
-/** Asks an endpoint, as soon as it listens. */
+/** Asks an endpoint as soon as it listens: a client that leaves in the middle, then one that stays. */
 const endpoint = async (name: string) => {
   const port = await freePort()
+  const ask = (signal?: AbortSignal) =>
+    fetch(`http://127.0.0.1:${port}/ask`, { method: "POST", body: "Hello", ...(signal ? { signal } : {}) })
+  const held: Reply = { ...stream(answer([{ text: "So far" }]).slice(0, -3)), end: "hold" }
   let body = ""
-  await program(name, [say("Hello, Ada.")], {
+  const { out } = await program(name, [held, say("Hello, Ada.")], {
     env: { PORT: String(port) },
     until: {
       text: "istening",
       use: async () => {
-        body = await (await fetch(`http://127.0.0.1:${port}/ask`, { method: "POST", body: "Hello" })).text()
+        const leaving = new AbortController()
+        const decoder = new TextDecoder()
+        for await (const chunk of (await ask(leaving.signal)).body ?? []) {
+          if (decoder.decode(chunk, { stream: true }).includes("So far")) break
+        }
+        leaving.abort()
+        body = await ask().then(
+          (response) => response.text(),
+          (cause: unknown) => String(cause)
+        )
       }
     }
   })
-  assert.match(body, /"_tag":"TextDelta"[^]*"_tag":"RunCompleted"/, name)
+  assert.match(body, /"_tag":"TextDelta"[^]*"_tag":"RunCompleted"/, `${name}: ${out}`)
 }
 
 const programs = async () => {

@@ -15,7 +15,8 @@ const handler = async (request: IncomingMessage, response: ServerResponse) => {
   const run = Stream.runForEach(Agent.stream(agent, await text(request)), (event) =>
     Effect.sync(() => response.write(`data: ${JSON.stringify(AgentEvent.encode(event))}\n\n`))
   )
-  await runtime.runPromise(Effect.ignore(run), { signal: left.signal }).finally(() => response.end())
+  await runtime.runPromiseExit(run, { signal: left.signal })
+  response.end()
 }
 
 createServer((request, response) => void handler(request, response)).listen(Number(process.env["PORT"]), () =>

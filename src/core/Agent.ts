@@ -205,15 +205,16 @@ export const make = <
   readonly toolConcurrency?: number | undefined
   readonly stopWhen?: Stops | undefined
   readonly parameters?: JsonObject | undefined
+  // `NoInfer`: a place that takes any agent (`Agent.asTool(Agent.make(…))`) must not say what this one needs.
 }): Agent<
-  Output | Middleware.Suspension<Stack[number]>,
-  ModelError | Middleware.Error<Stack[number]> | StopWhen.Error<Stops[number]> | PromptE,
+  NoInfer<Output> | Middleware.Suspension<Stack[number]>,
+  ModelError | Middleware.Error<Stack[number]> | StopWhen.Error<Stops[number]> | NoInfer<PromptE>,
   | ChatModel
   | Exclude<
       | Tool.ServicesIn<Tools[number], Middleware.Suspension<Stack[number]>>
       | Middleware.Services<Stack[number]>
       | StopWhen.Services<Stops[number]>
-      | PromptR,
+      | NoInfer<PromptR>,
       ToolContext
     >
 > =>
