@@ -1,6 +1,7 @@
 /**
  * Opens every page of `site/` in Chromium, as on a phone and on a desk: nothing may be wider than the screen, fail, or come
- * from another server; axe must find nothing; every link must lead somewhere. `npm run docs:site:check`
+ * from another server; axe must find nothing, in the light and in the dark theme; every link must lead somewhere.
+ * `npm run docs:site:check`
  */
 import assert from "node:assert/strict"
 import { once } from "node:events"
@@ -47,16 +48,20 @@ for (const { height, width } of [
   { width: 390, height: 844 },
   { width: 1280, height: 900 }
 ]) {
-  const context = await browser.newContext({ viewport: { width, height } })
+  const context = await browser.newContext({ viewport: { width, height }, reducedMotion: "reduce" })
   const page = await context.newPage()
   let at = ""
-  const report = (problem: string) => problems.set(problem, [...(problems.get(problem) ?? []), `${at} (${width})`])
+  let theme: "light" | "dark" = "light"
+  const report = (problem: string) =>
+    problems.set(problem, [...(problems.get(problem) ?? []), `${at} (${width}, ${theme})`])
   page.on("pageerror", (error) => report(error.message))
   page.on("request", (request) => {
     if (!request.url().startsWith(origin) && !request.url().startsWith("data:")) report(`asks ${request.url()}`)
   })
   for (const name of names.filter((one) => one !== "404")) {
     at = name
+    theme = "light"
+    await page.emulateMedia({ colorScheme: theme })
     await page.goto(`${origin}/${name}`, { waitUntil: "load" })
     const { links, wide } = await page.evaluate<{ readonly wide: boolean; readonly links: ReadonlyArray<string> }>(`({
       wide: document.documentElement.scrollWidth > window.innerWidth,
@@ -70,10 +75,14 @@ for (const { height, width } of [
       if (file === undefined) report(`links to ${url.pathname}`)
     }
     await page.evaluate(axe)
-    const violations = await page.evaluate<ReadonlyArray<string>>(`axe.run().then(({ violations }) =>
-      violations.flatMap(({ id, nodes }) => [...new Set(nodes.slice(0, 1).map(({ html }) => id + ": " + html.slice(0, 120)))])
-    )`)
-    violations.forEach(report)
+    for (theme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme: theme })
+      await page.waitForFunction(`document.documentElement.classList.contains("dark") === ${theme === "dark"}`)
+      const violations = await page.evaluate<ReadonlyArray<string>>(`axe.run().then(({ violations }) =>
+        violations.flatMap(({ id, nodes }) => [...new Set(nodes.slice(0, 1).map(({ html }) => id + ": " + html.slice(0, 120)))])
+      )`)
+      violations.forEach(report)
+    }
   }
   await context.close()
 }
@@ -86,4 +95,4 @@ if (problems.size > 0) {
   )
   throw new Error(`${problems.size} problems:\n${list.join("\n")}`)
 }
-console.log(`site: ${names.length} pages at two widths, without a problem`)
+console.log(`site: ${names.length} pages at two widths, light and dark, without a problem`)

@@ -199,7 +199,8 @@ const fromClaude = (raw: Raw): Raw => {
 }
 
 const split = (text: string): readonly [matter: string, body: string] | undefined => {
-  const [, matter, body] = /^\ufeff?---[ \t]*\r?\n([^]*?)\r?\n---[ \t]*(?:\r?\n([^]*))?$/.exec(text) ?? []
+  const [, matter, body] =
+    /^\ufeff?---[ \t]*\n([^]*?)\n---[ \t]*(?:\n([^]*))?$/.exec(text.replaceAll("\r\n", "\n")) ?? []
   return matter === undefined ? undefined : [matter, (body ?? "").trim()]
 }
 

@@ -124,10 +124,17 @@ export interface Options {
   readonly maxMessage?: number | undefined
 }
 
+/** The path of an absolute folder in an address; also as Windows writes it, with a drive or the name of a host. */
+const addressed = (root: string): string => {
+  if (!/^(?:[a-z]:[\\/]|\\\\)/i.test(root)) return `//${root}`
+  const path = root.replaceAll("\\", "/")
+  return path.startsWith("//") ? path : `///${path}`
+}
+
 const rootOf = (root: string): { readonly uri: string } => ({
   uri: root.startsWith("file:")
     ? root
-    : new URL(`file://${encodeURI(root).replaceAll("?", "%3F").replaceAll("#", "%23")}`).href
+    : new URL(`file:${encodeURI(addressed(root)).replaceAll("?", "%3F").replaceAll("#", "%23")}`).href
 })
 
 const logLimit = 16_384

@@ -1,10 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { McpServers } from "../../src/mcp/index.ts"
-import { everything, filesystem, hostile, layer, until } from "./servers.ts"
+import { everything, filesystem, hostile, layer, platform, until } from "./servers.ts"
 
 const { McpServers: Servers } = McpServers
 
@@ -60,6 +61,27 @@ describe("McpServers", () => {
             missing: { type: "stdio", command: "no-such-command" },
             off: { ...everything, enabled: false }
           })
+        )
+      ),
+    30_000
+  )
+
+  it.live(
+    "tells servers its folders as addresses of files, also as Windows writes them",
+    () =>
+      Effect.gen(function* () {
+        const servers = yield* Servers
+        const { content } = yield* servers.call({ server: "everything", tool: "get-roots-list" }, {})
+        const said = JSON.stringify(content)
+        for (const uri of ["file:///srv/a%20b%23", "file:///C:/work/a%20b", "file:///d:/x", "file://host/share/x"]) {
+          assert.include(said, uri)
+        }
+      }).pipe(
+        Effect.provide(
+          McpServers.layer(
+            { everything },
+            { roots: ["/srv/a b#", "C:\\work\\a b", "d:/x", "\\\\host\\share\\x", "file:///as/it/is"] }
+          ).pipe(Layer.provide(platform))
         )
       ),
     30_000

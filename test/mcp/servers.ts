@@ -27,7 +27,7 @@ export const hostile = (...behaviour: ReadonlyArray<string>): McpConfig.StdioSer
   args: [fileURLToPath(new URL("./hostile.mjs", import.meta.url)), ...behaviour]
 })
 
-const platform = Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici)
+export const platform = Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici)
 
 export const layer = (servers: McpConfig.Servers, options?: McpServers.Options) =>
   Layer.provide(McpServers.layer(servers, options), platform)

@@ -1,5 +1,5 @@
 /** An agent that is made in the place where it is used has the type that it has in a variable. */
-import { Context, Effect, Schema } from "effect"
+import { Context, type Effect, Schema } from "effect"
 import { Agent, type ChatModel, Middleware, type ModelError, Tool, type ToolContext } from "effect-deepagents"
 import { DeepAgent } from "effect-deepagents/deep"
 import { McpAgent } from "effect-deepagents/mcp"
