@@ -192,7 +192,7 @@ type Of = Pick<Request, "id">
 export const approve = ({ id }: Of, options?: { readonly always?: boolean | undefined }): Decision => ({
   _tag: "Approve",
   id,
-  ...(options?.always === undefined ? {} : { always: options.always })
+  ...defined({ always: options?.always })
 })
 
 /**

@@ -12,6 +12,7 @@
  */
 import { dual } from "effect/Function"
 import * as Schema from "effect/Schema"
+import { defined } from "../support/defined.ts"
 
 /**
  * The reason that an operation failed. Nothing was changed by it, unless the reason is `TimedOut` or `Unavailable` and
@@ -132,8 +133,7 @@ export const make = (
     path,
     reason,
     // The keys are optional, as errors are written as JSON: `undefined` would come back as `null`.
-    ...(more?.detail === undefined ? {} : { detail: more.detail }),
-    ...(more?.cause === undefined ? {} : { cause: more.cause })
+    ...defined({ detail: more?.detail, cause: more?.cause })
   })
 
 /**

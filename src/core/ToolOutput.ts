@@ -2,6 +2,7 @@
  * The output of a tool: content for the model, details for people, and what it wants of the run.
  */
 import * as Schema from "effect/Schema"
+import { defined } from "../support/defined.ts"
 import { cutMiddle } from "../support/text.ts"
 import type { Update } from "./AgentState.ts"
 import * as Content from "./Content.ts"
@@ -46,8 +47,7 @@ export const make = (
   isError: options?.isError ?? false,
   returnDirect: options?.returnDirect ?? false,
   state: options?.state ?? [],
-  ...(options?.details === undefined ? {} : { details: options.details }),
-  ...(options?.sources === undefined ? {} : { sources: options.sources })
+  ...defined({ details: options?.details, sources: options?.sources })
 })
 
 /**
@@ -76,8 +76,7 @@ export const toStored = ({ content, details, isError, returnDirect, sources }: T
   content,
   isError,
   returnDirect,
-  ...(details === undefined ? {} : { details }),
-  ...(sources === undefined ? {} : { sources })
+  ...defined({ details, sources })
 })
 
 /**

@@ -325,7 +325,7 @@ export const make = Effect.fnUntraced(function* (
       ...authentication,
       ...(isAlone ? { prepareTokenRequest: credentialsRequest } : {}),
       dpop: () => run(proofsOf(discovery)),
-      ...(around.clientMetadataUrl === undefined ? {} : { clientMetadataUrl: around.clientMetadataUrl }),
+      ...defined({ clientMetadataUrl: around.clientMetadataUrl }),
       clientMetadata: {
         client_name: around.clientName,
         redirect_uris: back === undefined ? [] : [back],

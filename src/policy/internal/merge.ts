@@ -48,7 +48,7 @@ export const permissionsOf = (policies: ReadonlyArray<Policy>): ReadonlyArray<Pe
     const otherwise = files.default ?? open?.default
     open = {
       rules: [...files.rules, ...(open?.rules ?? [])],
-      ...(otherwise === undefined ? {} : { default: otherwise })
+      ...defined({ default: otherwise })
     }
     if (!isStrict(policy, "files")) continue
     all.push(open)

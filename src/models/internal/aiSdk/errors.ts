@@ -4,6 +4,7 @@
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { isModelError, ModelError, type Reason } from "../../../core/ModelError.ts"
+import { defined } from "../../../support/defined.ts"
 import { badResponse, connectionError, type Origin, providerError, stumbled, toldBy } from "../errors.ts"
 import { failureOf } from "../openai/failure.ts"
 import { numberOf, objectOf, parse, stringOf } from "../read.ts"
@@ -78,9 +79,7 @@ const hideKeys = (error: ModelError): ModelError => {
     provider,
     reason,
     detail: hidden,
-    ...(model === undefined ? {} : { model }),
-    ...(status === undefined ? {} : { status }),
-    ...(requestId === undefined ? {} : { requestId })
+    ...defined({ model, status, requestId })
   })
 }
 

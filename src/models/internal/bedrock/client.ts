@@ -10,6 +10,7 @@ import * as Result from "effect/Result"
 import type * as Stream from "effect/Stream"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
+import { defined } from "../../../support/defined.ts"
 import { requestError } from "../anthropic/failure.ts"
 import type { Origin } from "../errors.ts"
 import { guardedFetch, timeoutOf } from "../guardedFetch.ts"
@@ -170,8 +171,7 @@ export const makeClient = Effect.fnUntraced(function* (
   const client = new sdk.BedrockRuntimeClient({
     maxAttempts: 1,
     requestHandler: handler,
-    ...(region === undefined ? {} : { region }),
-    ...(baseURL === undefined ? {} : { endpoint: baseURL }),
+    ...defined({ region, endpoint: baseURL }),
     ...(bearerToken === undefined
       ? {}
       : { token: { token: Redacted.value(bearerToken) }, authSchemePreference: ["httpBearerAuth"] }),

@@ -334,7 +334,7 @@ export const makeWriter = (settings: Settings) => {
           : {
               toolConfig: {
                 tools: family.caches === "all" && caches ? [...tools, point(cache)] : tools,
-                ...(choice === undefined ? {} : { toolChoice: choice })
+                ...defined({ toolChoice: choice })
               }
             })
       }

@@ -5,6 +5,7 @@ import * as Result from "effect/Result"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import type { FileBlock, ImageBlock, ReasoningBlock, TextBlock } from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
+import { defined } from "../../../support/defined.ts"
 import { dataOf, type Dialect, type Shown } from "../dialect.ts"
 import { arrange } from "../layout.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../normalize.ts"
@@ -102,7 +103,7 @@ const key = "INVALID_JSON"
 const callPart = (call: AnsweredCall, names: ToolNames): JsonObject => {
   const id = stringOf(call.data?.["id"])
   const args = call.raw === undefined ? call.arguments : { [key]: call.raw }
-  const functionCall = { name: names.wire(call.name), args, ...(id === undefined ? {} : { id }) }
+  const functionCall = { name: names.wire(call.name), args, ...defined({ id }) }
   return { functionCall, ...signed(call.data) }
 }
 
@@ -110,7 +111,7 @@ const resultPart = ({ answer, data, name }: AnsweredCall, names: ToolNames): Jso
   const id = stringOf(data?.["id"])
   const text = answer.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n")
   const response = answer.isError ? { error: text } : { output: text }
-  return { functionResponse: { name: names.wire(name), response, ...(id === undefined ? {} : { id }) } }
+  return { functionResponse: { name: names.wire(name), response, ...defined({ id }) } }
 }
 
 const partsOf = (turn: AiTurn, names: ToolNames, model: string): ReadonlyArray<JsonObject> => {

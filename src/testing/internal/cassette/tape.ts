@@ -7,6 +7,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import type { Service, TurnPart } from "../../../core/ChatModel.ts"
 import { ModelError } from "../../../core/ModelError.ts"
+import { defined } from "../../../support/defined.ts"
 import type { Fingerprint } from "./fingerprint.ts"
 import * as Format from "./format.ts"
 import * as Redact from "./redact.ts"
@@ -26,9 +27,11 @@ const factsOf = (model: Service): Format.ModelLine => ({
   provider: model.provider,
   modelId: model.modelId,
   supportsVision: model.supportsVision,
-  ...(model.contextWindowTokens === undefined ? {} : { contextWindowTokens: model.contextWindowTokens }),
-  ...(model.structuredOutput === undefined ? {} : { structuredOutput: model.structuredOutput }),
-  ...(model.prices === undefined ? {} : { prices: model.prices })
+  ...defined({
+    contextWindowTokens: model.contextWindowTokens,
+    structuredOutput: model.structuredOutput,
+    prices: model.prices
+  })
 })
 
 /** Reads a cassette. */

@@ -10,6 +10,7 @@ import { fromUnknown } from "../../../core/Json.ts"
 import * as Tool from "../../../core/Tool.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
 import type { Credential } from "../../../stores/CredentialStore.ts"
+import { defined } from "../../../support/defined.ts"
 import { cut } from "../../../support/text.ts"
 import { quote } from "../../../support/untrusted.ts"
 import type { Connection } from "../../Connection.ts"
@@ -74,8 +75,7 @@ export const makeClient = <R>(setting: {
         query: pairsOf(ask.query),
         headers: { ...headers, ...ask.headers },
         refusal,
-        ...(sent === undefined ? {} : { body: sent }),
-        ...(ask.isReading === undefined ? {} : { isReading: ask.isReading })
+        ...defined({ body: sent, isReading: ask.isReading })
       },
       { connection, show }
     )

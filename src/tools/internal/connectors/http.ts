@@ -16,6 +16,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Json } from "../../../core/Json.ts"
 import type { Credential } from "../../../stores/CredentialStore.ts"
+import { defined } from "../../../support/defined.ts"
 import { problems } from "../../../support/issues.ts"
 import { cut } from "../../../support/text.ts"
 import { visible } from "../../../support/untrusted.ts"
@@ -88,7 +89,7 @@ export const failure = (
     reason,
     problem,
     isRetryable: options?.isRetryable ?? false,
-    ...(options?.status === undefined ? {} : { status: options.status })
+    ...defined({ status: options?.status })
   })
 
 /** The body up to a size; `undefined` for a larger one, of which the rest is not read. */
@@ -181,7 +182,7 @@ const once = Effect.fnUntraced(function* (call: Call, shown: Shown) {
     for (const [name, value] of Object.entries(secrets.headers ?? {})) headers[name] = Redacted.value(value)
     const request = HttpClientRequest.make(call.method)(target.href, {
       headers,
-      ...(call.body === undefined ? {} : { body: call.body })
+      ...defined({ body: call.body })
     })
     const response = yield* client.execute(request)
     const location = Option.getOrUndefined(Headers.get(response.headers, "location"))
