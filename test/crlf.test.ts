@@ -37,7 +37,10 @@ const converted = Effect.fnUntraced(function* (folder: string) {
       return text.includes("\n") ? 1 : 0
     })
   )
-  assert.isAbove(changed.reduce<number>((all, one) => all + one, 0), 0)
+  assert.isAbove(
+    changed.reduce<number>((all, one) => all + one, 0),
+    0
+  )
 })
 
 const agent = Agent.make({ name: "helper", prompt: "You help." })
