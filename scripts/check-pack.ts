@@ -320,6 +320,9 @@ const declare = (all: Modules) => {
     )
   )
   if (hidden.length > 0) throw new Error(`Not public, but named by declarations:\n${[...new Set(hidden)].join("\n")}`)
+  // A hover shows what a declaration does: names of decisions and events, not what they are made of.
+  const spelt = /_tag: "(?:Approve|TextDelta)"/.exec(readFileSync(join(folder, "declared/library.d.ts"), "utf8"))
+  if (spelt !== null) throw new Error(`Declarations write out a type that has a name: ${spelt[0]}`)
 }
 
 try {

@@ -185,6 +185,8 @@ export const client = AgentClient.of(entity, "thread")
 export const cron = Cron.layer
 export const tasks = BackgroundTasks.layer
 export const log = MessageLog.layerJsonl
+export const answers = (request: Approval.Request) => [Approval.approve(request), Approval.reject(request)]
+
 export const approvals = Layer.succeed(Approval.Approvals, {
   decide: (request) => Effect.succeed(Approval.approve(request))
 })

@@ -93,21 +93,55 @@ const provenance = {
 }
 
 /**
- * The decision on the request with this id. `always` asks that like calls be approved from now on, where whoever asked
- * keeps such a list. `reason` and `text` are given to the model. `by` is who decided, `at` when (milliseconds since the
- * epoch), `rule` by which rule, and `digest` (see {@link digest}) what was shown: a decision with another digest than
- * its request is refused. A run writes down what is not said: the time, the rule that asked, the digest.
+ * The call runs. `always` asks that like calls be approved from now on, where whoever asked keeps such a list.
  *
  * @category schemas
  * @since 0.1.0
  */
-export const Decision = Schema.Union([
-  Schema.TaggedStruct("Approve", { ...provenance, always: Schema.optionalKey(Schema.Boolean) }),
-  Schema.TaggedStruct("Edit", { ...provenance, arguments: JsonObject }),
-  Schema.TaggedStruct("Reject", { ...provenance, reason: Schema.optionalKey(Schema.String) }),
-  Schema.TaggedStruct("Respond", { ...provenance, text: Schema.String, value: Schema.optionalKey(Json) })
-])
-export type Decision = typeof Decision.Type
+export const Approve = Schema.TaggedStruct("Approve", { ...provenance, always: Schema.optionalKey(Schema.Boolean) })
+export interface Approve extends Schema.Schema.Type<typeof Approve> {}
+
+/**
+ * The call runs with these arguments, if they decode.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Edit = Schema.TaggedStruct("Edit", { ...provenance, arguments: JsonObject })
+export interface Edit extends Schema.Schema.Type<typeof Edit> {}
+
+/**
+ * The call does not run; `reason` is given to the model.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Reject = Schema.TaggedStruct("Reject", { ...provenance, reason: Schema.optionalKey(Schema.String) })
+export interface Reject extends Schema.Schema.Type<typeof Reject> {}
+
+/**
+ * The call does not run; `text` is given to the model in its place. `value` is the answer to a question.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Respond = Schema.TaggedStruct("Respond", {
+  ...provenance,
+  text: Schema.String,
+  value: Schema.optionalKey(Json)
+})
+export interface Respond extends Schema.Schema.Type<typeof Respond> {}
+
+/**
+ * The decision on the request with this id. `by` is who decided, `at` when (milliseconds since the epoch), `rule` by
+ * which rule, and `digest` (see {@link digest}) what was shown: a decision with another digest than its request is
+ * refused. A run writes down what is not said: the time, the rule that asked, the digest.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Decision = Schema.Union([Approve, Edit, Reject, Respond])
+export type Decision = Approve | Edit | Reject | Respond
 
 /**
  * Gives the digest of what somebody is shown of a request: the tool and what it promises, the arguments, the
@@ -229,7 +263,7 @@ export const respond = ({ id }: Of, answer: Json): Decision =>
  * @category getters
  * @since 0.1.0
  */
-export const answerOf = ({ text, value }: Extract<Decision, { readonly _tag: "Respond" }>): Json => value ?? text
+export const answerOf = ({ text, value }: Respond): Json => value ?? text
 
 const choices: { readonly [Tag in Decision["_tag"]]: Choice } = {
   Approve: "approve",

@@ -46,7 +46,7 @@ export type Status = Given.Status
  * @since 0.1.0
  */
 export const Todo = Schema.Struct({ id: Schema.String, content: Schema.String, status: Status })
-export type Todo = typeof Todo.Type
+export interface Todo extends Schema.Schema.Type<typeof Todo> {}
 
 /**
  * The list: an agent's own, in its state and in every checkpoint.

@@ -22,7 +22,7 @@ export const ProviderProfile = Schema.Struct({
   model: Schema.optionalKey(Schema.String),
   parameters: JsonObject
 })
-export type ProviderProfile = typeof ProviderProfile.Type
+export interface ProviderProfile extends Schema.Schema.Type<typeof ProviderProfile> {}
 
 /**
  * The parameters that some profiles have for a model: its provider's first, its own over them.

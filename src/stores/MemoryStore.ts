@@ -72,7 +72,7 @@ export const Fact = Schema.Struct({
  * @category models
  * @since 0.1.0
  */
-export type Fact = typeof Fact.Type
+export interface Fact extends Schema.Schema.Type<typeof Fact> {}
 
 /**
  * A fact to add: of category `general`, if none is given. `vector` is its place in a space of meanings.

@@ -53,7 +53,7 @@ export const Run = Schema.Struct({
  * @category models
  * @since 0.1.0
  */
-export type Run = typeof Run.Type
+export interface Run extends Schema.Schema.Type<typeof Run> {}
 
 /**
  * Runs of one agent or thread, that began at `since` or later, and before `until`, the latest first.
