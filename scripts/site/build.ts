@@ -38,6 +38,7 @@ const moved = (markdown: string, toExamples: string) =>
     .replaceAll(/\]\(docs\/(README\.md)?/g, (_, readme?: string) => `](./${readme === undefined ? "" : "pages"}`)
     .replaceAll(/\]\(examples\/?(?:README\.md)?\)/g, "](./examples/)")
     .replaceAll(/\]\(README\.md\)/g, "](./pages)")
+    .replaceAll(/\]\(\.\.\/README\.md(#[^)]*)?\)/g, (_, hash = "") => `](./${hash})`)
     .replaceAll("```ts run", "```ts")
 
 const pages = globSync("docs/*.md").toSorted()
