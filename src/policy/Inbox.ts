@@ -37,12 +37,12 @@ import type { AgentError } from "../core/AgentError.ts"
 import * as Approval from "../core/Approval.ts"
 import type { Journal } from "../core/Journal.ts"
 import type { SessionStore } from "../core/SessionStore.ts"
-import * as ApprovalClassifier from "../middleware/ApprovalClassifier.ts"
 import { make } from "./internal/inbox.ts"
-import { type Deliver, InboxError, type Options, type Service } from "./internal/inboxModel.ts"
+import { type ClassifyOptions, type Deliver, InboxError, type Options, type Service } from "./internal/inboxModel.ts"
 import type { Notify } from "./Notify.ts"
 
 export {
+  type ClassifyOptions,
   type Deliver,
   InboxError,
   Item,
@@ -128,52 +128,21 @@ export const watch = (options?: {
 /**
  * Has a classifier decide on what waits in threads, again and again, as `ApprovalClassifier.layer` does on runs that
  * wait: what it may decide on, nobody has taken, and it is sure of. It leaves a thread to a person after three refusals
- * in it, and all of them after two failures in a row, which are logged, until a minute has passed.
+ * in it, and all of them after two failures in a row, which are logged, until a minute has passed. That is kept in the
+ * store: it holds in every process, and in the next one.
  *
  * @category running
  * @since 0.1.0
  */
 export const classify = <E, R>(options: {
-  readonly classify: (
-    requests: ReadonlyArray<Approval.Request>
-  ) => Effect.Effect<ReadonlyArray<ApprovalClassifier.Verdict | undefined>, E, R>
+  readonly classify: ClassifyOptions<E, R>["classify"]
   readonly by?: Approval.Principal | undefined
   readonly every?: Duration.Input | undefined
 }): Effect.Effect<never, never, Inbox | R> =>
-  Effect.gen(function* () {
-    const { decide, list } = yield* Inbox
-    const refusals = new Map<string, number>()
+  Inbox.use((inbox) => {
     const { by = { id: "classifier" }, every = "20 seconds" } = options
-    const seen = new Set<string>()
-    const sweep = Effect.gen(function* () {
-      const all = yield* list()
-      const there = new Set(all.map(({ id }) => id))
-      for (const id of seen) if (!there.has(id)) seen.delete(id)
-      const items = all.filter(
-        ({ claim, id, isExpired, isLive, threadId }) =>
-          claim === undefined &&
-          !isLive &&
-          !isExpired &&
-          !seen.has(id) &&
-          (refusals.get(threadId ?? id) ?? 0) < ApprovalClassifier.most.refusals
-      )
-      const decisions = yield* ApprovalClassifier.decisionsOn(
-        items.map(({ request }) => request),
-        { ...options, by }
-      )
-      // What it left is a person's from now on.
-      for (const { id } of items) seen.add(id)
-      for (const decision of decisions) {
-        const threadId = items.find(({ id }) => id === decision.id)?.threadId ?? decision.id
-        if (decision._tag === "Reject") refusals.set(threadId, (refusals.get(threadId) ?? 0) + 1)
-        // Somebody may have been faster.
-        yield* Effect.catch(decide([decision], { by }), (error) => Effect.logWarning(error.message))
-      }
-    })
-    for (let failures = 0; ;) {
-      const exit = yield* Effect.exit(sweep)
-      failures = Exit.isSuccess(exit) ? 0 : failures + 1
-      if (Exit.isFailure(exit)) yield* Effect.logWarning("The classifier could not decide", exit.cause)
-      yield* Effect.sleep(failures >= ApprovalClassifier.most.failures ? "1 minute" : every)
-    }
+    const sweep = Effect.flatMap(Effect.exit(inbox.classify({ classify: options.classify, by })), (exit) =>
+      Exit.isSuccess(exit) ? Effect.void : Effect.logWarning("The classifier could not decide", exit.cause)
+    )
+    return Effect.forever(Effect.andThen(sweep, Effect.sleep(every)))
   })

@@ -317,6 +317,53 @@ describe("Inbox", () => {
       }).pipe(Effect.provide(here))
   )
 
+  it.effect("a classifier is bound by what another one did, in another process, before it", () =>
+    Effect.gen(function* () {
+      paid.length = 0
+      const clerkOf = Agent.make({
+        name: "clerk",
+        prompt: "",
+        tools: [pay],
+        middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+      })
+      // An inbox of its own on the same store is what another process has.
+      const sweep = (verdict: ApprovalClassifier.Verdict | "down") =>
+        Effect.exit(
+          Effect.provide(
+            Inbox.Inbox.use(({ classify }) =>
+              classify({
+                by: { id: "classifier" },
+                classify: (requests) =>
+                  verdict === "down" ? Effect.fail("down") : Effect.sync(() => (judged++, requests.map(() => verdict)))
+              })
+            ),
+            Layer.fresh(Inbox.layer({ deliver: Inbox.toAgents([clerkOf]) }))
+          )
+        )
+      let judged = 0
+      const pays = (threadId: string) => Agent.run(clerkOf, "pay 3", { threadId })
+      for (let time = 0; time < 3; time++) {
+        yield* pays("a")
+        yield* sweep(ApprovalClassifier.refuse("too much"))
+      }
+      yield* pays("a")
+      yield* pays("b")
+      yield* sweep(ApprovalClassifier.person)
+      assert.strictEqual(judged, 4, "the thread a is a person's after three refusals")
+      yield* sweep(ApprovalClassifier.approve)
+      assert.strictEqual(judged, 4, "what one classifier left, no other takes")
+      assert.deepStrictEqual(paid, [])
+      yield* pays("c")
+      yield* sweep("down")
+      yield* sweep("down")
+      yield* sweep(ApprovalClassifier.approve)
+      assert.deepStrictEqual(paid, [], "two failures in a row give a person a minute")
+      yield* TestClock.adjust("1 minute")
+      yield* sweep(ApprovalClassifier.approve)
+      assert.deepStrictEqual(paid, [3])
+    }).pipe(Effect.provide(here))
+  )
+
   it.effect("a run that waits is in it, is decided on there, and leaves nothing when it is interrupted", () =>
     Effect.gen(function* () {
       paid.length = 0

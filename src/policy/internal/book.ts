@@ -1,5 +1,5 @@
 /**
- * The book of an inbox: who has taken which request, and which ones somebody was told of. It is a thread of the store
+ * The book of an inbox: who has taken which request, which ones somebody was told of, and what a classifier did. It is a thread of the store
  * itself, so that it is where the requests are, on every store; each change is an append that checks the leaf.
  */
 import * as Effect from "effect/Effect"
@@ -17,13 +17,26 @@ export const bookId = "deepagents/inbox"
 export const Claim = Schema.Struct({ by: Principal, until: Schema.Finite })
 export interface Claim extends Schema.Schema.Type<typeof Claim> {}
 
+/** The deeds of a classifier: its refusals by thread, what it left to people, and its failures in a row. */
+const Judged = Schema.Struct({
+  refusals: Schema.Record(Schema.String, Schema.Finite),
+  left: Schema.Array(Schema.String),
+  failures: Schema.Finite,
+  failedAt: Schema.Finite
+})
+export interface Judged extends Schema.Schema.Type<typeof Judged> {}
+
+const unjudged: Judged = { refusals: {}, left: [], failures: 0, failedAt: 0 }
+
 const Book = Schema.Struct({
   claims: Schema.Record(Schema.String, Claim),
-  told: Schema.Record(Schema.String, Schema.Finite)
+  told: Schema.Record(Schema.String, Schema.Finite),
+  // A book of before has none.
+  judged: Judged.pipe(Schema.withDecodingDefaultKey(Effect.succeed(unjudged)))
 })
 export interface Book extends Schema.Schema.Type<typeof Book> {}
 
-const empty: Book = { claims: {}, told: {} }
+const empty: Book = { claims: {}, told: {}, judged: unjudged }
 
 const decode = Schema.decodeUnknownResult(Book)
 

@@ -14,6 +14,7 @@ import { BackgroundTasks } from "../../middleware/BackgroundTasks.ts"
 import { defined } from "../../support/defined.ts"
 import { type Kind, Notify, type Severity } from "../Notify.ts"
 import * as Books from "./book.ts"
+import { classifyBy } from "./classifying.ts"
 import { InboxError, type Item, type Options, type Query, type Reason, type Service } from "./inboxModel.ts"
 import * as Pending from "./pending.ts"
 
@@ -253,7 +254,18 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
 
   const release: Service["release"] = (id, { by }) => forget([id], by)
 
-  return { list, claim, release, decide, expire, notify, wait } satisfies Service
+  const classify = classifyBy({
+    list: list(),
+    decide,
+    read: Effect.mapError(book.read, unavailable),
+    change: (f) =>
+      Effect.mapError(
+        book.change((current) => ({ value: undefined, book: { ...current, judged: f(current.judged) } })),
+        unavailable
+      )
+  })
+
+  return { list, claim, release, decide, expire, notify, classify, wait } satisfies Service
 })
 
 /** The notification of an item. */

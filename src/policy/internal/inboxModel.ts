@@ -1,10 +1,12 @@
 /**
  * The types of an inbox; public by `Inbox`.
  */
+import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Approval from "../../core/Approval.ts"
+import type { Verdict } from "../../middleware/ApprovalClassifier.ts"
 import { Kind, type Notify, Severity } from "../Notify.ts"
 import { Claim } from "./book.ts"
 
@@ -88,6 +90,19 @@ export interface Query {
 }
 
 /**
+ * A classifier, and whose name its decisions have.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ClassifyOptions<out E, out R> {
+  readonly classify: (
+    requests: ReadonlyArray<Approval.Request>
+  ) => Effect.Effect<ReadonlyArray<Verdict | undefined>, E, R>
+  readonly by: Approval.Principal
+}
+
+/**
  * See {@link Inbox}.
  *
  * @category models
@@ -119,6 +134,13 @@ export interface Service {
   }) => Effect.Effect<ReadonlyArray<Item>, InboxError>
   /** Sends a notification for each request that nobody was told of yet, once over all processes; gives those. */
   readonly notify: Effect.Effect<ReadonlyArray<Item>, InboxError, Notify>
+  /**
+   * Has a classifier decide, once, on what it may. What it left to people, three refusals in a thread, and two failures
+   * in a row within a minute hold for every process. Fails as the classifier does.
+   */
+  readonly classify: <E, R>(
+    options: ClassifyOptions<E, R>
+  ) => Effect.Effect<void, InboxError | E | Cause.TimeoutError, R>
   /** Waits for a decision on a request of a run that is at work here: what `approvals` does. */
   readonly wait: (request: Approval.Request) => Effect.Effect<Approval.Decision>
 }
