@@ -26,18 +26,22 @@ import * as Result from "effect/Result"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/defined.ts"
-import { makeEmbedding } from "./internal/embedding.ts"
+import { type Api, makeEmbedding } from "./internal/embedding.ts"
 import { errorOf } from "./internal/gemini/client.ts"
 import { keyFrom } from "./internal/keys.ts"
 import { countOf, objectOf, objectsOf, parse } from "./internal/read.ts"
+import type { Vertex } from "./internal/vertex.ts"
 
 /**
  * Options of a layer. Only `model` is needed.
  *
- * - `apiKey`: from `GEMINI_API_KEY` by default, where `baseURL` is not given
+ * - `apiKey`: from `GEMINI_API_KEY` by default, where neither `baseURL` nor `vertex` is given
+ * - `vertex`: a project of Google Cloud in the place of a key. Its `text-embedding` and `text-multilingual-embedding`
+ *   models and `gemini-embedding-001` are asked by `:predict`, later ones of Gemini by `:embedContent`
  * - `taskType`: what the vectors are for; documents and the questions that are to find them have different ones
  * - `dimensions`: the length of the vectors. Shorter ones than the model's own are not of length 1
- * - `batchSize`: the most texts of one request, 100 by default, which is the most that the API takes
+ * - `batchSize`: the most texts of one request, 100 by default, which is the most that the API takes. On Vertex AI 9,
+ *   of which none is too long for one request together with the others (250, if they are short); Gemini's models take 1
  * - `timeout`: of one request, a minute by default
  *
  * @category models
@@ -47,6 +51,7 @@ export interface Options {
   readonly model: string
   readonly baseURL?: string | undefined
   readonly apiKey?: Redacted.Redacted | undefined
+  readonly vertex?: Vertex | undefined
   readonly taskType?:
     | "RETRIEVAL_QUERY"
     | "RETRIEVAL_DOCUMENT"
@@ -68,8 +73,61 @@ const provider = "gemini"
 
 const home = "https://generativelanguage.googleapis.com/v1beta"
 
+const failure: Api["failure"] = (origin, text, response) => {
+  const page = text.trimStart().startsWith("<") ? "the server answered with a web page" : text
+  return errorOf(
+    origin,
+    Result.getOrElse(parse(text), () => page),
+    response
+  )
+}
+
+/** The requests of Vertex AI: of one text for Gemini's models, and of several for those before them. */
+const onVertex = (options: Options, { accessToken, location = "global", project }: Vertex): Api => {
+  const { baseURL, dimensions: outputDimensionality, taskType } = options
+  const origin = `https://${location === "global" ? "" : `${location}-`}aiplatform.googleapis.com/v1`
+  const name = options.model.replace(/^models\//, "")
+  const segments = ["projects", project, "locations", location, "publishers", "google", "models", name]
+  const url = `${(baseURL ?? origin).replace(/\/+$/, "")}/${segments.map(encodeURIComponent).join("/")}`
+  const shared = { module: "GeminiEmbeddingModel", provider, headers: {}, token: accessToken, failure }
+  const isGemini = name.startsWith("gemini-embedding")
+  if (isGemini && name !== "gemini-embedding-001") {
+    return {
+      ...shared,
+      url: `${url}:embedContent`,
+      batchSize: 1,
+      body: (texts) => defined({ content: { parts: texts.map((text) => ({ text })) }, taskType, outputDimensionality }),
+      read: ({ embedding, usageMetadata }) => ({
+        vectors: [[0, objectOf(embedding)?.["values"]]],
+        tokens: countOf(objectOf(usageMetadata)?.["promptTokenCount"]) ?? 0
+      })
+    }
+  }
+  return {
+    ...shared,
+    url: `${url}:predict`,
+    batchSize: isGemini ? 1 : 9,
+    body: (texts) => ({
+      instances: texts.map((content) => defined({ content, task_type: taskType })),
+      parameters: defined({ outputDimensionality })
+    }),
+    read: ({ predictions }) => {
+      const found = objectsOf(predictions).map(({ embeddings }) => objectOf(embeddings))
+      return {
+        vectors: found.map((one, place) => [place, one?.["values"]]),
+        tokens: found.reduce((sum, one) => sum + (countOf(objectOf(one?.["statistics"])?.["token_count"]) ?? 0), 0)
+      }
+    }
+  }
+}
+
 const make = Effect.fn("GeminiEmbeddingModel.make")(function* (options: Options) {
-  const { baseURL, dimensions, taskType } = options
+  const { baseURL, dimensions, taskType, vertex } = options
+  if (vertex !== undefined) {
+    const api = onVertex(options, vertex)
+    // More texts than one would be parts of one content, or refused.
+    return yield* makeEmbedding(api.batchSize === 1 ? { ...options, batchSize: 1 } : options, api)
+  }
   const key =
     options.apiKey ??
     (baseURL === undefined ? yield* keyFrom("GEMINI_API_KEY", { provider, model: options.model }) : undefined)
@@ -89,14 +147,7 @@ const make = Effect.fn("GeminiEmbeddingModel.make")(function* (options: Options)
       vectors: objectsOf(embeddings).map(({ values }, place) => [place, values]),
       tokens: countOf(objectOf(usageMetadata)?.["promptTokenCount"]) ?? 0
     }),
-    failure: (origin, text, response) => {
-      const page = text.trimStart().startsWith("<") ? "the server answered with a web page" : text
-      return errorOf(
-        origin,
-        Result.getOrElse(parse(text), () => page),
-        response
-      )
-    }
+    failure
   })
 })
 

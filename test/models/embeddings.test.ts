@@ -53,6 +53,63 @@ describe("GeminiEmbeddingModel", () => {
     })
   )
 
+  it.live("asks a project of Google Cloud with a token of the moment, as each of its models wants to be asked", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      let asked = 0
+      const vertex = {
+        project: "p",
+        location: "europe-west4",
+        accessToken: Effect.sync(() => Redacted.make(`token-${++asked}`))
+      }
+      const prediction = (value: number) => ({
+        embeddings: { values: [value, 0], statistics: { token_count: 3, truncated: false } }
+      })
+      const predictions = (...values: ReadonlyArray<number>) =>
+        Server.plain(200, { predictions: values.map(prediction) })
+      const embedded = (model: string) =>
+        Effect.provide(embedMany(["a", "b"]), at(server, { model, vertex, taskType: "CLUSTERING", batchSize: 2 }))
+      const models = "/v1/projects/p/locations/europe-west4/publishers/google/models"
+
+      server.reply(predictions(1, 2))
+      const texts = yield* embedded("text-embedding-005")
+      assert.deepStrictEqual(
+        texts.embeddings.map(({ vector }) => vector[0]),
+        [1, 2]
+      )
+      assert.strictEqual(texts.usage.inputTokens, 6)
+      assert.strictEqual(server.seen[0]?.path, `${models}/text-embedding-005:predict`)
+      assert.deepStrictEqual(server.seen[0]?.body, {
+        instances: [
+          { content: "a", task_type: "CLUSTERING" },
+          { content: "b", task_type: "CLUSTERING" }
+        ],
+        parameters: { outputDimensionality: 2 }
+      })
+
+      server.reply(predictions(3), predictions(4))
+      assert.strictEqual((yield* embedded("gemini-embedding-001")).embeddings[1]?.vector[0], 4)
+      assert.strictEqual(server.seen[2]?.path, `${models}/gemini-embedding-001:predict`)
+      assert.lengthOf(server.seen[2]?.body.instances, 1)
+
+      const one = Server.plain(200, { embedding: { values: [5, 0] }, usageMetadata: { promptTokenCount: 2 } })
+      server.reply(one, one)
+      const later = yield* embedded("gemini-embedding-2")
+      assert.strictEqual(later.usage.inputTokens, 4)
+      assert.strictEqual(server.seen[4]?.path, `${models}/gemini-embedding-2:embedContent`)
+      assert.deepStrictEqual(server.seen[4]?.body, {
+        content: { parts: [{ text: "b" }] },
+        taskType: "CLUSTERING",
+        outputDimensionality: 2
+      })
+      assert.deepStrictEqual(
+        server.seen.map(({ headers }) => headers["authorization"]),
+        [1, 2, 3, 4, 5].map((count) => `Bearer token-${count}`)
+      )
+      assert.isTrue(server.seen.every(({ headers }) => headers["x-goog-api-key"] === undefined))
+    })
+  )
+
   it.live("tells failures by their kind, and neither key nor text", () =>
     Effect.gen(function* () {
       const server = yield* Server.make

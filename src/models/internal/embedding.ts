@@ -38,6 +38,8 @@ export interface Api {
   readonly url: string
   /** Headers beside those of the caller; what is a secret is `Redacted`. */
   readonly headers: Readonly<Record<string, string | Redacted.Redacted>>
+  /** The token of a bearer, where it is another one from time to time. */
+  readonly token?: Effect.Effect<Redacted.Redacted, ModelError> | undefined
   readonly body: (texts: ReadonlyArray<string>) => object
   readonly read: (answer: JsonObject) => {
     readonly vectors: ReadonlyArray<readonly [place: number, vector: unknown]>
@@ -79,12 +81,22 @@ const makeClient = (options: EmbeddingOptions, api: Api) => {
     headers[name] = Redacted.isRedacted(value) ? Redacted.value(value) : value
     if (Redacted.isRedacted(value)) secrets.push(Redacted.value(value).replace(/^Bearer /, ""))
   }
-  return (inputs: ReadonlyArray<string>): Effect.Effect<Embedded, ModelError> => {
+  const embed = (
+    inputs: ReadonlyArray<string>,
+    token: Redacted.Redacted | undefined
+  ): Effect.Effect<Embedded, ModelError> => {
     const texts = inputs.map(wellFormed)
-    const origin: Origin = { provider: api.provider, model, secrets, said: () => texts }
+    const value = token === undefined ? [] : [Redacted.value(token)]
+    const origin: Origin = { provider: api.provider, model, secrets: [...secrets, ...value], said: () => texts }
+    const authorised = { ...headers, ...(value.length === 0 ? {} : { authorization: `Bearer ${value.join("")}` }) }
     const fetch = guardedFetch(options.fetch ?? globalThis.fetch, origin, { timeout })
     const ask = async (signal: AbortSignal): Promise<string> => {
-      const response = await fetch(api.url, { method: "POST", headers, body: JSON.stringify(api.body(texts)), signal })
+      const response = await fetch(api.url, {
+        method: "POST",
+        headers: authorised,
+        body: JSON.stringify(api.body(texts)),
+        signal
+      })
       const text = await response.text()
       return response.ok ? text : Promise.reject(api.failure(origin, text, response))
     }
@@ -97,6 +109,8 @@ const makeClient = (options: EmbeddingOptions, api: Api) => {
       Effect.flatMap((text) => Effect.fromResult(read(api, origin, text, inputs.length)))
     )
   }
+  return (inputs: ReadonlyArray<string>) =>
+    Effect.flatMap(api.token ?? Effect.undefined, (token) => embed(inputs, token))
 }
 
 /** Makes the model, and asks for one vector where nobody says how long they are. */

@@ -92,6 +92,41 @@ describe("OpenAI's tools that wait for the client", () => {
     })
   )
 
+  it.live("have a shell of one command at a time, for the models that know no other", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      const call = {
+        type: "local_shell_call",
+        id: "lsh_1",
+        call_id: "call_lsh",
+        status: "completed",
+        action: { type: "exec", command: ["ls", "-a"], env: { A: "1" }, working_directory: "/srv", timeout_ms: 1_000 }
+      }
+      server.reply(replies(call), replies(message("Done.")))
+      const seen: Array<unknown> = []
+      const localShell = Tool.make("local_shell", {
+        description: "Runs a command",
+        parameters: {
+          command: Schema.Array(Schema.String),
+          env: Schema.Record(Schema.String, Schema.String),
+          working_directory: Schema.optionalKey(Schema.String),
+          timeout_ms: Schema.optionalKey(Schema.Finite)
+        },
+        execute: (given) => Effect.sync(() => (seen.push(given), "two files"))
+      })
+      const agent = Agent.make({ name: "coder", prompt: "", tools: [localShell] })
+      const model = responses(server, { serverTools: [{ type: "local_shell" }] })
+      assert.strictEqual((yield* Agent.run(agent, "hi").pipe(Effect.provide(model))).text, "Done.")
+      const { type: _, ...given } = call.action
+      assert.deepStrictEqual(seen, [given])
+      assert.deepStrictEqual(server.seen[0]?.body.tools, [{ type: "local_shell" }])
+      assert.deepStrictEqual(inputOf(server).slice(-2), [
+        call,
+        { type: "local_shell_call_output", call_id: "call_lsh", output: "two files" }
+      ])
+    })
+  )
+
   it.live("go to another model as the calls that they are for us", () =>
     Effect.gen(function* () {
       const server = yield* Server.make

@@ -35,6 +35,15 @@ const kinds: { readonly [itemType: string]: Kind } = {
       ]
     })
   },
+  local_shell_call: {
+    tool: "local_shell",
+    asks: ({ type }) => type === "local_shell",
+    argumentsOf: ({ action }) => {
+      const { type: _, ...given } = objectOf(action) ?? {}
+      return given
+    },
+    answerOf: ({ call_id = "" }, output) => ({ type: "local_shell_call_output", call_id, output })
+  },
   apply_patch_call: {
     tool: "apply_patch",
     asks: ({ type }) => type === "apply_patch",
