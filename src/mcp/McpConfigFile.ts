@@ -27,7 +27,7 @@ import { cut } from "../support/text.ts"
 import { oneLine } from "../support/untrusted.ts"
 import { expander, type Expand } from "./internal/expand.ts"
 import { parse as parseJson } from "./internal/framing.ts"
-import { toJson } from "./internal/jsonc.ts"
+import { repeated, toJson } from "./internal/jsonc.ts"
 import type { Common, OAuth, Secret, Server, Servers } from "./McpConfig.ts"
 
 /**
@@ -277,18 +277,26 @@ const serverOf = (name: string, given: JsonObject, warnings: Array<string>, expa
  */
 export const parse = (path: string, text: string, options: Options = {}): Effect.Effect<Parsed, McpConfigError> =>
   Effect.gen(function* () {
-    const read = parseJson(toJson(text))
+    const json = toJson(text)
+    const read = parseJson(json)
     if (Result.isFailure(read)) {
       const message = `${path} is not JSON: ${String(read.failure)}; correct it there`
       return yield* new McpConfigError({ path, message, cause: read.failure })
     }
     const file = fromUnknown(read.success)
-    const listed = isObject(file) ? (file["mcpServers"] ?? file["servers"]) : undefined
-    if (!isObject(file) || !isObject(listed)) {
+    const lists = isObject(file) ? [file["mcpServers"], file["servers"]].filter(isObject) : []
+    if (!isObject(file) || lists.length === 0) {
       const message = `${path} has no "mcpServers" or "servers", with an object of servers by their names`
       return yield* new McpConfigError({ path, message })
     }
-    const warnings: Array<string> = []
+    const warnings = repeated(json).map(
+      (name) => `"${cut(oneLine(name), 100)}" stands twice in one place of ${path}; the last one counts`
+    )
+    const listed = new Map<string, Json>()
+    for (const [name, given] of lists.flatMap((list) => Object.entries(list))) {
+      if (listed.has(name)) warnings.push(`the server "${name}" is in "mcpServers" and in "servers"; the first counts`)
+      else listed.set(name, given)
+    }
     for (const name of Object.keys(file)) {
       if (!["mcpServers", "servers", "inputs", "$schema"].includes(name)) {
         warnings.push(`"${cut(oneLine(name), 100)}" of ${path} is not a field that is known here; it is left out`)
@@ -298,7 +306,7 @@ export const parse = (path: string, text: string, options: Options = {}): Effect
       Effect.map(Effect.option(Config.String(name)), Option.getOrUndefined)
     const inputs = new Map(inputsOf(file).map((input) => [input.id, input]))
     const servers: Array<readonly [string, Server]> = []
-    for (const [name, given] of Object.entries(listed)) {
+    for (const [name, given] of listed) {
       if (!isObject(given)) {
         warnings.push(`the server "${name}" must be an object; it is left out`)
         continue

@@ -19,6 +19,29 @@ const shown = (secret: McpConfig.Secret | undefined) =>
   secret === undefined ? undefined : Redacted.isRedacted(secret) ? Redacted.value(secret) : secret
 
 describe("McpConfigFile", () => {
+  it.effect("says which servers, and which of their fields, stand twice", () =>
+    Effect.gen(function* () {
+      const { servers, warnings } = yield* parse(
+        "/p/.mcp.json",
+        `{ // {"x": 1, "x": 2} in a comment is none
+          "mcpServers": {
+            "a": { "command": "first" },
+            "b": { "command": "x", "args": ["{\\"k\\": 1, \\"k\\": 2}", "same", "same"], "env": { "command": "y" } },
+            "\\u0061": { "command": "second" }
+          },
+          "servers": { "b": { "command": "other" }, "c": { "command": "third" } }
+        }`
+      )
+      assert.deepStrictEqual(Object.keys(servers), ["a", "b", "c"])
+      assert.deepInclude(servers["a"], { command: "second" })
+      assert.deepInclude(servers["b"], { command: "x" })
+      assert.deepStrictEqual(warnings, [
+        '"a" stands twice in one place of /p/.mcp.json; the last one counts',
+        'the server "b" is in "mcpServers" and in "servers"; the first counts'
+      ])
+    })
+  )
+
   it.effect("reads a file of Claude Code", () =>
     Effect.gen(function* () {
       const { servers, warnings } = yield* parse(

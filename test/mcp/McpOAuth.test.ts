@@ -4,7 +4,7 @@
 import { createServer } from "node:net"
 import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Deferred, Effect, Exit, Layer, Scope } from "effect"
 import { type McpConfig, McpOAuth, McpServers } from "effect-deepagents/mcp"
 import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
 import * as LoopbackRedirect from "effect-deepagents/tools/LoopbackRedirect"
@@ -140,6 +140,34 @@ it.live(
         Effect.provide(call("look"), client(url, pages, undefined, { authServerMetadataUrl: "http://example.com/m" }))
       )
       assert.match(elsewhere.message, /authServerMetadataUrl must be an address of https/)
+    }),
+  30_000
+)
+
+it.live(
+  "leaves no listener behind when it is given up at the page",
+  () =>
+    Effect.gen(function* () {
+      const { url } = yield* world
+      const shown = yield* Deferred.make<Page>()
+      const servers = McpServers.layer({ guarded: { type: "http", url } }).pipe(
+        Layer.provide(
+          McpOAuth.layer({
+            tenant: "ada",
+            redirect: LoopbackRedirect.redirect,
+            open: (page) => Effect.asVoid(Deferred.succeed(shown, page))
+          })
+        ),
+        Layer.provide(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])),
+        Layer.provide([FetchHttpClient.layer, NodeServices.layer])
+      )
+      const scope = yield* Scope.make()
+      yield* Layer.buildWithScope(servers, scope)
+      const page = yield* Deferred.await(shown)
+      const back = new URL(page.url).searchParams.get("redirect_uri") ?? ""
+      assert.strictEqual((yield* Effect.promise(() => fetch(new URL("/favicon.ico", back)))).status, 404)
+      yield* Scope.close(scope, Exit.void)
+      yield* Effect.flip(Effect.tryPromise(() => fetch(back)))
     }),
   30_000
 )

@@ -45,6 +45,9 @@ export interface Open {
 /** A call has that many words on its progress and lines of its log at most. */
 const mostWords = 1_000
 
+/** A call may ask so often: questions to a person, and requests to the model. */
+const mostQuestions = 100
+
 const isWord = ({ _tag }: Inbound): boolean => _tag === "Progress" || _tag === "Log"
 
 const givenUp = "that was refused, or the call was given up"
@@ -179,9 +182,16 @@ export const make = ({ callTimeout, client, failure, open, server }: Line): Effe
         let busy = 0
         let isOver = false
         const answers: Array<Fiber.Fiber<void, E>> = []
+        let questions = 0
         const tell = (inbound: Inbound): void => {
           since = clock.currentTimeMillisUnsafe()
-          box.tell(inbound)
+          if (!isWord(inbound) && ++questions > mostQuestions) {
+            abandon(inbound)
+            box.finish(
+              Exit.fail(Errors.tooMany(server, `a call of "${name}" asked more than ${mostQuestions} times`)),
+              true
+            )
+          } else box.tell(inbound)
         }
         const call: Open & Watched = {
           owner,
@@ -208,6 +218,10 @@ export const make = ({ callTimeout, client, failure, open, server }: Line): Effe
             Effect.forkIn(scope),
             Effect.map((fiber) => answers.push(fiber))
           )
+        const over = (exit: Exit.Exit<CallToolResult, McpError>): void => {
+          isOver = true
+          box.finish(exit, false)
+        }
         const ask = Effect.sync(() => {
           open.add(call)
           watched.add(call)
@@ -217,11 +231,10 @@ export const make = ({ callTimeout, client, failure, open, server }: Line): Effe
               { name, arguments: { ...args } },
               { signal: aborted.signal, timeout: never, onprogress: (progress) => tell({ _tag: "Progress", progress }) }
             )
-            .then(Exit.succeed, (error: unknown) => Exit.fail(failure(error)))
-            .then((exit) => {
-              isOver = true
-              box.finish(exit, false)
-            })
+            .then(
+              (result) => over(Exit.succeed(result)),
+              (error: unknown) => over(Exit.fail(failure(error)))
+            )
         })
         const close = Effect.suspend(() => {
           open.delete(call)

@@ -87,6 +87,9 @@ export const ofConnect = (server: string, error: unknown, seen: Seen, log: strin
 export const tooSlow = (server: string, milliseconds: number, what: string): McpError =>
   make(server, "TimedOut", `${what} took more than ${milliseconds} ms`, undefined)
 
+/** A server that asks without an end. */
+export const tooMany = (server: string, words: string): McpError => make(server, "Invalid", words, undefined)
+
 /** A thing that a server does not offer. */
 export const unsupported = (server: string, what: string): McpError =>
   make(server, "Refused", `it offers no ${what}`, undefined)

@@ -41,3 +41,29 @@ export const toJson = (text: string): string => {
   }
   return out.join("")
 }
+
+/** The names that stand twice in one object of JSON: of these, a parser takes the last one in silence. */
+export const repeated = (json: string): ReadonlyArray<string> => {
+  const found = new Set<string>()
+  const open: Array<Set<string>> = []
+  for (let at = 0; at < json.length;) {
+    const character = json[at]
+    if (character !== '"') {
+      if (character === "{" || character === "[") open.push(new Set())
+      else if (character === "}" || character === "]") open.pop()
+      at++
+      continue
+    }
+    const end = endOfString(json, at)
+    let next = end
+    while (isSpace(json[next])) next++
+    if (json[next] === ":") {
+      const name = String(JSON.parse(json.slice(at, end)))
+      const names = open.at(-1)
+      if (names?.has(name) === true) found.add(name)
+      names?.add(name)
+    }
+    at = end
+  }
+  return [...found]
+}

@@ -25,6 +25,7 @@ import type { McpError } from "../McpError.ts"
 import * as Call from "./call.ts"
 import * as Errors from "./errors.ts"
 import * as Http from "./http.ts"
+import * as Listening from "./listening.ts"
 import * as Process from "./process.ts"
 import type { Sdk } from "./sdk.ts"
 import * as Subscriptions from "./subscriptions.ts"
@@ -55,6 +56,8 @@ export interface Target {
 /** The lists of a server that changed. */
 export type Changed = "tools" | "prompts" | "resources"
 
+const all: ReadonlyArray<Changed> = ["tools", "prompts", "resources"]
+
 /** A connection that stands. */
 export interface Session {
   readonly client: Client
@@ -62,13 +65,13 @@ export interface Session {
   readonly pid: number | undefined
   /** Done when the connection is lost, with the reason. */
   readonly lost: Deferred.Deferred<McpError>
-  readonly changed: Queue.Queue<Changed>
+  /** The next list that changed. However often it does meanwhile, it is said once. */
+  readonly changed: Effect.Effect<Changed>
   readonly listTools: Effect.Effect<ReadonlyArray<Tool>, McpError>
   /** Asks the server for something. A connection that turns out to be lost is given up. */
   readonly request: <A>(ask: (client: Client, signal: AbortSignal) => Promise<A>) => Effect.Effect<A, McpError>
   readonly call: Call.Call
-  /** Hears of changes of a resource as long as the scope lasts. */
-  readonly subscribe: (uri: string, changed: () => void) => Effect.Effect<void, McpError, Scope.Scope>
+  readonly subscribe: Subscriptions.Subscribe
 }
 
 const defaultConnectTimeout = 30_000
@@ -80,11 +83,18 @@ const answered = <A>(answer: Deferred.Deferred<A, string>): Promise<A> =>
 /** Makes the client, with the answers to what a server asks. */
 const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: ReadonlySet<Call.Open>) => {
   const { config, known } = target
-  const changed = Effect.runSync(Queue.unbounded<Changed>())
+  const news = Effect.runSync(Queue.unbounded<Changed>())
+  const untold = new Set<Changed>()
+  const hasChanged = (what: Changed): void => {
+    if (untold.has(what)) return
+    untold.add(what)
+    Queue.offerUnsafe(news, what)
+  }
+  const changed = Effect.tap(Queue.take(news), (what) => Effect.sync(() => untold.delete(what)))
   const onChanged = (what: Changed) => ({
     autoRefresh: false,
     debounceMs: 50,
-    onChanged: () => void Queue.offerUnsafe(changed, what)
+    onChanged: () => hasChanged(what)
   })
   const samples = config.sampling !== undefined
   const time = config.connectTimeout ?? defaultConnectTimeout
@@ -137,7 +147,7 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
     if (call !== undefined) call.tell({ _tag: "Log", level, logger, data })
     else target.log.add(`[${level}] ${typeof data === "string" ? data : JSON.stringify(data)}\n`)
   })
-  return { client, changed }
+  return { client, changed, hasChanged }
 }
 
 interface Opened {
@@ -184,7 +194,7 @@ const attempt = (
     const { config, log, name } = target
     const time = config.connectTimeout ?? defaultConnectTimeout
     const calls = new Set<Call.Open>()
-    const { changed, client } = makeClient(sdk, target, around, calls)
+    const { changed, client, hasChanged } = makeClient(sdk, target, around, calls)
     const lost = Deferred.makeUnsafe<McpError>()
     const giveUp = (error: McpError): void => void Deferred.doneUnsafe(lost, Effect.succeed(error))
     const opened: Opened = yield* config.type === "stdio"
@@ -215,7 +225,12 @@ const attempt = (
       if (asked.getServerCapabilities()?.tools === undefined) return []
       return (await asked.listTools({}, { cacheMode: "refresh", signal, timeout: time })).tools
     })
-    const subscribe = Subscriptions.make(client, request)
+    const subscribe = yield* Subscriptions.make(client, request)
+    const lists = Listening.listsOf(client)
+    if (client.getProtocolEra() === "modern" && Object.keys(lists).length > 0) {
+      const missed = () => all.forEach(hasChanged)
+      yield* Effect.forkScoped(Listening.keepOpen(client, lists, client.autoOpenedSubscription, missed))
+    }
     const call = yield* Call.make({ server: name, callTimeout: config.callTimeout, client, open: calls, failure })
     return { client, pid, lost, changed, listTools, request, call, subscribe }
   })

@@ -13,6 +13,7 @@ import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import { McpError } from "../McpError.ts"
 import * as Errors from "./errors.ts"
+import { pauseAfter, wentWell } from "./pauses.ts"
 import * as Sdk from "./sdk.ts"
 import * as Session from "./session.ts"
 
@@ -34,14 +35,10 @@ export interface Supervised {
   readonly session: Effect.Effect<Session.Session, McpError>
 }
 
-const firstPause = 250
-const longestPause = 30_000
 /** So often it is tried to make a lost connection again before its tools are taken away. */
 const patience = 3
 /** So long a request waits for a lost connection. */
 const waiting = "10 seconds"
-
-const pauseAfter = (attempt: number): number => Math.min(longestPause, firstPause * 2 ** (attempt - 1))
 
 const noTools: ReadonlyArray<Tool> = []
 
@@ -50,16 +47,18 @@ const isFinal = ({ reason }: McpError): boolean => reason === "Unauthorized" || 
 
 /** Reads the tools again when they changed; what fails leaves those that there are. */
 const follow = (supervised: Supervised, session: Session.Session) =>
-  Stream.runForEach(Stream.fromQueue(session.changed), (what) => {
-    if (what !== "tools") {
-      supervised.edition.count++
-      return Effect.void
-    }
-    return session.listTools.pipe(
-      Effect.flatMap((tools) => SubscriptionRef.set(supervised.tools, tools)),
-      Effect.catch((error) => Effect.sync(() => supervised.target.log.add(`${error.message}\n`)))
-    )
-  })
+  Effect.forever(
+    Effect.flatMap(session.changed, (what) => {
+      if (what !== "tools") {
+        supervised.edition.count++
+        return Effect.void
+      }
+      return session.listTools.pipe(
+        Effect.flatMap((tools) => SubscriptionRef.set(supervised.tools, tools)),
+        Effect.catch((error) => Effect.sync(() => supervised.target.log.add(`${error.message}\n`)))
+      )
+    })
+  )
 
 /** One connection, from its beginning to its end, which is a failure. */
 const connection = (supervised: Supervised, around: Session.Surroundings, made: () => void) =>
@@ -93,20 +92,30 @@ export const run = (
 ): Effect.Effect<never, never, ChildProcessSpawner> =>
   Effect.gen(function* () {
     const { state, target, tools, wake } = supervised
+    const clock = yield* Clock.Clock
+    // A server that dies whenever it is connected to is connected to in vain, but its tools stay.
     let attempt = 0
+    let inVain = 0
     while (true) {
       if (attempt > 0) yield* SubscriptionRef.set(state, { _tag: "Connecting" })
       yield* Latch.close(wake)
-      const exit = yield* Effect.exit(connection(supervised, around, () => (attempt = 0)))
+      let since: number | undefined
+      const made = (): void => {
+        since = clock.currentTimeMillisUnsafe()
+        inVain = 0
+      }
+      const exit = yield* Effect.exit(connection(supervised, around, made))
       if (Exit.isSuccess(exit)) continue
       if (Cause.hasInterrupts(exit.cause)) return yield* Effect.interrupt
-      attempt++
+      const now = clock.currentTimeMillisUnsafe()
+      attempt = since !== undefined && wentWell(now - since) ? 1 : attempt + 1
+      inVain++
       // Somebody asked for a new connection meanwhile.
       if (yield* Latch.close(wake)) continue
       const error = errorOf(target.name, exit.cause)
       const pause = isFinal(error) ? undefined : pauseAfter(attempt)
-      if (pause === undefined || attempt > patience) yield* SubscriptionRef.set(tools, noTools)
-      const retryAt = pause === undefined ? undefined : (yield* Clock.currentTimeMillis) + pause
+      if (pause === undefined || inVain > patience) yield* SubscriptionRef.set(tools, noTools)
+      const retryAt = pause === undefined ? undefined : now + pause
       yield* SubscriptionRef.set(state, { _tag: "Broken", error, retryAt })
       const woken = Latch.await(wake)
       yield* pause === undefined ? woken : Effect.raceFirst(Effect.sleep(pause), woken)
