@@ -12,6 +12,7 @@ import { decisionOn, requestFor } from "../internal/suspension.ts"
 import { tunnel } from "../internal/tunnel.ts"
 import { canonical, type Json, type JsonObject } from "../Json.ts"
 import type { Question } from "../Question.ts"
+import { type Cited, union } from "../Sources.ts"
 import type { Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import { fromStored, type ToolOutput, toStored } from "../ToolOutput.ts"
@@ -20,7 +21,7 @@ import { execute } from "./execute.ts"
 import { judge } from "./gate.ts"
 import { isRepeatable } from "./gatekeepers.ts"
 import * as Inside from "./inside.ts"
-import { type Attempt, type Doors, emit, type Live, note, save, waitingIn } from "./live.ts"
+import { type Attempt, type Doors, emit, type Live, note, type OpenCall, save, waitingIn } from "./live.ts"
 import type { DoneOf } from "./records.ts"
 import { register } from "./sources.ts"
 
@@ -48,7 +49,10 @@ const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Too
   const found = place === undefined ? undefined : yield* Effect.fromResult(Inside.find(attempt, place, "Call"))
   // The digest in a place is a key, and no proof.
   const saved = found !== undefined && canonical(found.arguments) === canonical(args) ? found : undefined
-  if (saved?.outcome !== undefined) return yield* again(saved.outcome)
+  if (saved?.outcome !== undefined) {
+    if (saved.outcome._tag !== "Failed") credit(attempt.call, saved.outcome.sources)
+    return yield* again(saved.outcome)
+  }
   const id = saved?.id ?? Inside.freshId(attempt)
   const one = yield* resolve(
     live,
@@ -96,7 +100,9 @@ const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Too
   // A tool that calls others has what they rest on: it is known to the run before their outputs are handed on.
   if (one.outcome !== undefined && "output" in one.outcome && one.outcome.output.sources !== undefined) {
     yield* register(live, one.outcome.output.sources, id)
+    credit(attempt.call, one.outcome.output.sources)
   }
+  credit(attempt.call, one.found)
   yield* kept("done", before)
   return yield* resultOf(one)
 })
@@ -109,6 +115,11 @@ const traces: { readonly [S in Status]: Call["left"] } = {
   begun: "unknown",
   waiting: "waiting",
   done: undefined
+}
+
+/** Remembers what a call rests on by way of the calls that it made. */
+const credit = (outer: OpenCall, sources: ReadonlyArray<Cited> = []): void => {
+  if (sources.length > 0) outer.found = union(outer.found ?? [], sources)
 }
 
 const nothing = { pending: [], settled: [] }

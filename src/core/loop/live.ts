@@ -17,6 +17,7 @@ import { type AiMessage, encode as encodeMessage, type HumanMessage, type Messag
 import type { LogContext, MessageLog } from "../MessageLog.ts"
 import type { Question } from "../Question.ts"
 import type { Run } from "../Run.ts"
+import type { Cited } from "../Sources.ts"
 import type { Tool } from "../Tool.ts"
 import type { ToolError } from "../ToolError.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
@@ -55,6 +56,8 @@ export interface OpenCall {
   readonly outer?: OpenCall | undefined
   /** The requests about it that were decided on before an earlier run began it. */
   readonly settled?: ReadonlySet<string> | undefined
+  /** The sources of the calls that it made: listed behind its output, after its own. */
+  found?: ReadonlyArray<Cited> | undefined
   /** Attempts at it that were begun in this run, and the last number that was given to something inside of it. */
   attempts: number
   ordinal: number | undefined

@@ -6,10 +6,12 @@ import * as Content from "../Content.ts"
 import type { AiMessage } from "../Message.ts"
 import * as Sources from "../Sources.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
-import { emit, type Live } from "./live.ts"
+import { emit, type Live, type OpenCall } from "./live.ts"
 
 /** Of one result or turn so many sources are taken: what a hostile one names more is not worth the window. */
 const most = 50
+
+const none: ReadonlyArray<Sources.Cited> = []
 
 /** Numbers sources in the run. */
 export const register = Effect.fnUntraced(function* (live: Live, given: ReadonlyArray<Sources.Cited>, callId?: string) {
@@ -22,17 +24,25 @@ export const register = Effect.fnUntraced(function* (live: Live, given: Readonly
   return found
 })
 
-/** An output with the list of its sources behind it, numbered as the run knows them. */
-export const withSources = (live: Live, callId: string, output: ToolOutput): Effect.Effect<ToolOutput> =>
-  output.sources === undefined || output.sources.length === 0
-    ? Effect.succeed(output)
-    : Effect.map(register(live, output.sources, callId), (found) =>
-        found.length === 0
-          ? output
-          : { ...output, content: [...output.content, Content.text(`\nSources:\n${Sources.render(found)}`)] }
-      )
-
-const none: ReadonlyArray<Sources.Cited> = []
+/**
+ * An output with the list of its sources behind it, numbered as the run knows them: its own, then those of the calls that
+ * its tool made, which were numbered as they ended.
+ */
+export const withSources = Effect.fnUntraced(function* (
+  live: Live,
+  { found: inner = none, id }: OpenCall,
+  output: ToolOutput
+) {
+  const own = output.sources ?? none
+  if (own.length + inner.length === 0) return output
+  const numbered = own.length === 0 ? [] : yield* register(live, own, id)
+  const others = inner.length === 0 ? [] : Sources.numbered(yield* live.run.state.get(Sources.slot), inner)
+  const numbers = new Set(numbered.map(({ number }) => number))
+  const all = [...numbered, ...others.filter(({ number }) => !numbers.has(number))].slice(0, most)
+  return all.length === 0
+    ? output
+    : { ...output, content: [...output.content, Content.text(`\nSources:\n${Sources.render(all)}`)] }
+})
 
 /** The sources that the text of a turn cites. */
 export const sourcesOf = (message: AiMessage): ReadonlyArray<Sources.Cited> => {

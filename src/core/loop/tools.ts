@@ -178,14 +178,14 @@ export const resolved = (live: Live): Effect.Effect<void> => {
   return Effect.flatMap(state.get(suspension), (left) => (left === null ? Effect.void : state.set(suspension, null)))
 }
 
-const hasSources = ({ outcome }: OpenCall): boolean =>
-  outcome !== undefined && "output" in outcome && outcome.output.sources !== undefined
+const hasSources = ({ found, outcome }: OpenCall): boolean =>
+  outcome !== undefined && "output" in outcome && (outcome.output.sources ?? found) !== undefined
 
 /** Numbers the sources of a call's output, and lists them behind it. */
 const numberSources = (live: Live, call: OpenCall): Effect.Effect<void> => {
   const { outcome } = call
-  if (outcome === undefined || "error" in outcome || outcome.output.sources === undefined) return Effect.void
-  return Effect.map(withSources(live, call.id, outcome.output), (output) => {
+  if (outcome === undefined || "error" in outcome) return Effect.void
+  return Effect.map(withSources(live, call, outcome.output), (output) => {
     call.outcome = { output }
   })
 }

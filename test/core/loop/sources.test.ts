@@ -95,7 +95,7 @@ describe("sources", () => {
     "Ulm [1] is on the Danube."
   ]
 
-  it.effect("of tools that a tool calls are numbered as those calls end, and once", () =>
+  it.effect("of tools that a tool calls are numbered as those calls end, once, and listed behind its output", () =>
     Effect.gen(function* () {
       const find = search(pages)
       const twice = Tool.make("twice", {
@@ -121,7 +121,9 @@ describe("sources", () => {
           [3, "rhein"]
         ]
       )
-      assert.deepStrictEqual(toolTexts(result.messages), ["rivers are 3 and 1"])
+      assert.deepStrictEqual(toolTexts(result.messages), [
+        `rivers are 3 and 1\nSources:\n${Sources.render(Sources.of(result))}`
+      ])
       const found = events.flatMap((event) => (event._tag === "SourcesFound" ? [event] : []))
       assert.deepStrictEqual(
         found.map(({ sources }) => sources.map(({ number }) => number)),
