@@ -9,7 +9,7 @@
  * ```
  *
  * Each address was looked up in what is published of it in November 2026; none was asked, and they change without notice.
- * Where the service registers no clients by itself (Asana, HubSpot), the application brings a client of its own.
+ * Services that register no clients by themselves (Asana, HubSpot) need a client of the application.
  */
 import { normaliseName } from "../support/names.ts"
 
@@ -35,7 +35,7 @@ export interface Server {
  */
 export const servers: ReadonlyArray<Server> = [
   { name: "asana", url: "https://mcp.asana.com/v2/mcp", auth: "oauth", gives: "tasks, projects, goals" },
-  { name: "atlassian", url: "https://mcp.atlassian.com/v1/mcp", auth: "oauth", gives: "Jira issues, Confluence pages" },
+  { name: "atlassian", url: "https://mcp.atlassian.com/v1/mcp/authv2", auth: "oauth", gives: "Jira issues, Confluence pages" },
   { name: "canva", url: "https://mcp.canva.com/mcp", auth: "oauth", gives: "designs: searching, making, exporting" },
   {
     name: "cloudflare",
