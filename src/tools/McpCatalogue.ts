@@ -35,7 +35,12 @@ export interface Server {
  */
 export const servers: ReadonlyArray<Server> = [
   { name: "asana", url: "https://mcp.asana.com/v2/mcp", auth: "oauth", gives: "tasks, projects, goals" },
-  { name: "atlassian", url: "https://mcp.atlassian.com/v1/mcp/authv2", auth: "oauth", gives: "Jira issues, Confluence pages" },
+  {
+    name: "atlassian",
+    url: "https://mcp.atlassian.com/v1/mcp/authv2",
+    auth: "oauth",
+    gives: "Jira issues, Confluence pages"
+  },
   { name: "canva", url: "https://mcp.canva.com/mcp", auth: "oauth", gives: "designs: searching, making, exporting" },
   {
     name: "cloudflare",

@@ -19,7 +19,8 @@ import { Opener } from "./internal/documents/pdf.ts"
 import { opener } from "./internal/documents/pdfThread.ts"
 
 /**
- * `timeout` of one page of a PDF: 20 seconds. `maxMemory` of a thread, in megabytes: 512.
+ * `timeout` of one page of a PDF: 20 seconds. `maxMemory` of a thread, in megabytes: 512; a document of less than 50 MB
+ * gets ten times its size, and at least 128.
  *
  * @category models
  * @since 0.1.0

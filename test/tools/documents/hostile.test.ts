@@ -205,6 +205,27 @@ describe("what is written small and read large", () => {
   )
 })
 
+it.live("line ends that the parser of mail is not given are there in its text", () =>
+  Effect.gen(function* () {
+    const part = (head: string, body: string) => `--b\r\n${head}\r\n\r\n${body}\r\n`
+    const mixed = (parts: string) => `From: a@b.c\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${parts}--b--\r\n`
+    const quoted = "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding:\r\n quoted-printable"
+    const inner = "From: d@e.f\r\nSubject: inner\r\n\r\nfirst\r\n-- \r\nsecond\r\n"
+    const textOf = (mail: string) =>
+      Effect.map(Documents.text({ bytes: new TextEncoder().encode(mail), name: "a.eml" }), ({ text }) => text)
+    assert.include(yield* textOf(mixed(part(quoted, "caf=C3=A9 is=\r\n n=\nice=3D\r\nnext"))), "café is nice=\nnext")
+    assert.include(yield* textOf(mixed(part("Content-Type: text/plain", "a=\r\nb\r\n\r\n--c\r\nd"))), "a=\nb\n--c\nd")
+    const nested = yield* textOf(mixed(part("Content-Type: message/rfc822", inner)))
+    for (const line of ["inner", "first\n", "second"]) assert.include(nested, line)
+    const flowed = yield* textOf("Content-Type: text/plain; format=flowed\r\n\r\none \r\nline\r\n")
+    assert.include(flowed, "one line")
+    const page = yield* textOf("Content-Type: text/html\r\n\r\n<pre>one\r\ntwo</pre>\r\n")
+    assert.include(page, "one\ntwo")
+    const file = part("Content-Type: application/x; name=x\r\nContent-Transfer-Encoding: base64", "aGVs\r\nbG8=\r\n")
+    assert.include(yield* textOf(mixed(file)), "(application/x, 5 bytes)")
+  })
+)
+
 it.live("holds no more than a part of a workbook of 200,000 cells", () =>
   Effect.gen(function* () {
     const cell = (column: string, row: number) =>

@@ -43,5 +43,5 @@ export const textOf = (bytes: Uint8Array, mimeType: string | undefined): Stream.
       }
       yield decoder.decode()
     }
-    return Stream.rechunk(Stream.fromIterable(texts()), 1)
+    return Stream.fromIterable(texts(), { chunkSize: 1 })
   })

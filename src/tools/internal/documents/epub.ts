@@ -46,7 +46,10 @@ const sectionsOf = (archive: Zip.Archive, path: string): Effect.Effect<ReadonlyA
     },
     text: nothing,
     close: nothing
-  }).pipe(Effect.map(() => spine.flatMap((id) => items.get(id) ?? [])))
+  }).pipe(
+    // No section is read twice: a file that says so would have it read any number of times.
+    Effect.map(() => [...new Set(spine.flatMap((id) => items.get(id) ?? []))])
+  )
 }
 
 const texts = (archive: Zip.Archive, path: string): Stream.Stream<string, DocumentError> =>

@@ -52,12 +52,16 @@ const handlerOf = (writer: Writer, depth: Depth): Partial<HtmlParser.Handler> =>
   let pre = 0
   let prefix = ""
   let href: string | undefined
+  /** The element whose attributes come, if they are of use. */
+  let inside: "a" | "img" | undefined
   const end = () => {
     writer.paragraph(prefix)
     prefix = ""
   }
   return {
-    onopentag: (name, attributes) => {
+    // Attributes come one by one: together they would be held, however many there are.
+    onopentagname: (name) => {
+      inside = undefined
       depth.now++
       if (skip !== undefined) {
         if (name === skip) skips++
@@ -71,13 +75,10 @@ const handlerOf = (writer: Writer, depth: Depth): Partial<HtmlParser.Handler> =>
       if (name === "br") return writer.text("\n")
       if (name === "tr") return writer.row.open()
       if (name === "td" || name === "th") return writer.cell.open()
-      if (name === "a") {
-        href = linked.test(attributes["href"] ?? "") ? attributes["href"] : undefined
+      if (name === "a" || name === "img") {
+        inside = name
+        if (name === "a") href = undefined
         return
-      }
-      if (name === "img") {
-        const { alt = "" } = attributes
-        return writer.text(alt.trim() === "" ? "" : `[${alt.trim()}]`)
       }
       if (name === "pre") pre++
       if (!blocks.has(name)) return
@@ -85,6 +86,10 @@ const handlerOf = (writer: Writer, depth: Depth): Partial<HtmlParser.Handler> =>
       const level = heading.exec(name)?.[1]
       prefix =
         level === undefined ? (name === "li" ? "- " : name === "title" ? "# " : "") : `${"#".repeat(Number(level))} `
+    },
+    onattribute: (name, value) => {
+      if (inside === "a" && name === "href") href = linked.test(value) && value.length <= maxHref ? value : undefined
+      if (inside === "img" && name === "alt" && value.trim() !== "") writer.text(`[${value.trim()}]`)
     },
     ontext: (text) => {
       if (skip === undefined) writer.text(pre > 0 ? text : text.replaceAll(/[\s\u00a0]+/g, " "))
@@ -96,7 +101,7 @@ const handlerOf = (writer: Writer, depth: Depth): Partial<HtmlParser.Handler> =>
         return
       }
       if (name === "a") {
-        if (href !== undefined && href.length <= maxHref) writer.text(` (${href})`)
+        if (href !== undefined) writer.text(` (${href})`)
         href = undefined
         return
       }

@@ -1,71 +1,112 @@
 /** Notebooks: the cells, with what they put out. */
-import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
 import { cut } from "../../../support/text.ts"
 import { failing } from "./failure.ts"
+import { type Cursor, cursor } from "./json.ts"
 
 const fail = failing("notebook")
-
-/** A text may be a list of its lines. */
-const Lines = Schema.Union([Schema.String, Schema.Array(Schema.String)])
-
-const Output = Schema.Struct({
-  output_type: Schema.String,
-  text: Schema.optionalKey(Lines),
-  data: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
-  ename: Schema.optionalKey(Schema.String),
-  evalue: Schema.optionalKey(Schema.String)
-})
-
-const Cell = Schema.Struct({
-  cell_type: Schema.String,
-  source: Lines,
-  outputs: Schema.optionalKey(Schema.Array(Output))
-})
-
-const Notebook = Schema.fromJsonString(Schema.Struct({ cells: Schema.Array(Cell) }))
-
-const decode = Schema.decodeEffect(Notebook)
-
-const isLines = Schema.is(Lines)
 
 /** Output of a cell is shown up to here: tables and logs may be endless. */
 const outputLength = 10_000
 
-const joined = (lines: typeof Lines.Type): string => (typeof lines === "string" ? lines : lines.join(""))
-
 // oxlint-disable-next-line no-control-regex -- colours of a terminal
 const colours = /\u001b\[[0-9;]*m/g
 
-const outputOf = ({ data = {}, ename, evalue, output_type, text }: typeof Output.Type): ReadonlyArray<string> => {
-  if (output_type === "error") return [`${ename ?? "error"}: ${evalue ?? ""}`]
-  if (text !== undefined) return [joined(text)]
-  const plain = data["text/plain"]
-  const images = Object.keys(data).filter((type) => type.startsWith("image/"))
-  return [...(isLines(plain) ? [joined(plain)] : []), ...images.map((type) => `[a picture, ${type}]`)]
+/** A text, which may be a list of its lines. What is beyond `most` characters need not be there. */
+const linesOf = (json: Cursor, most: number): string => {
+  if (json.isString()) return json.string() ?? ""
+  let text = ""
+  json.array(() => {
+    const line = json.string() ?? ""
+    if (text.length <= most) text += line
+  })
+  return text
 }
 
-const textOf = ({ cell_type, outputs = [], source }: typeof Cell.Type): string => {
-  const shown = outputs.flatMap(outputOf).map((output) => cut(output.replaceAll(colours, ""), outputLength).trimEnd())
-  return [joined(source).trimEnd(), ...shown.map((output) => `Output of the ${cell_type} cell:\n${output}`)]
-    .map((text) => `${text}\n`)
-    .join("")
+const shownOf = (json: Cursor): string => {
+  const text = linesOf(json, 2 * outputLength)
+  return cut(text.slice(0, 2 * outputLength).replaceAll(colours, ""), outputLength).trimEnd()
+}
+
+const outputOf = (json: Cursor): ReadonlyArray<string> => {
+  let type: string | undefined
+  let error = "error"
+  let problem = ""
+  let text: string | undefined
+  const data: Array<string> = []
+  json.object((key) => {
+    if (key === "output_type") type = json.string()
+    else if (key === "ename") error = json.string() ?? ""
+    else if (key === "evalue") problem = json.string() ?? ""
+    else if (key === "text") text = shownOf(json)
+    else if (key === "data") {
+      json.object((format) => {
+        if (format === "text/plain") data.unshift(shownOf(json))
+        else {
+          if (format.startsWith("image/")) data.push(`[a picture, ${cut(format, 100)}]`)
+          json.skip()
+        }
+      })
+    } else json.skip()
+  })
+  if (type === undefined) json.fail()
+  return type === "error" ? [cut(`${error}: ${problem}`, outputLength)] : text === undefined ? data : [text]
+}
+
+const cellOf = (json: Cursor): Omit<Piece, "part"> => {
+  let type: string | undefined
+  let source: string | undefined
+  const outputs: Array<string> = []
+  json.object((key) => {
+    if (key === "cell_type") type = json.string()
+    else if (key === "source") source = linesOf(json, Infinity)
+    else if (key === "outputs") {
+      json.array(() => {
+        outputs.push(...outputOf(json))
+      })
+    } else json.skip()
+  })
+  if (type === undefined || source === undefined) json.fail()
+  const kind = cut(type ?? "", 20)
+  const texts = [(source ?? "").trimEnd(), ...outputs.map((output) => `Output of the ${kind} cell:\n${output}`)]
+  return { label: kind, text: texts.map((text) => `${text}\n`).join("") }
+}
+
+/** The cells of a notebook, one at a time. The cursor is broken behind the last one if it is none. */
+const cellsOf = function* (json: Cursor): Generator<Piece> {
+  let part = 0
+  let isNotebook = false
+  const cells = function* (): Generator<Piece> {
+    if (!json.takes("[")) return json.fail()
+    if (json.takes("]")) return
+    do {
+      const { label, text } = cellOf(json)
+      if (json.isBroken()) return
+      part++
+      yield { part, label: `cell ${part} (${label})`, text }
+    } while (json.takes(","))
+    if (!json.takes("]")) json.fail()
+  }
+  if (!json.takes("{")) return json.fail()
+  do {
+    const key = json.string()
+    if (!json.takes(":")) return json.fail()
+    if (key === "cells") {
+      isNotebook = true
+      yield* cells()
+    } else json.skip()
+  } while (json.takes(","))
+  if (!json.takes("}") || !isNotebook) json.fail()
 }
 
 export const read = ({ bytes }: Input): Stream.Stream<Piece, DocumentError> =>
-  Effect.sync(() => new TextDecoder().decode(bytes)).pipe(
-    Effect.flatMap(decode),
-    Effect.mapError((error) => fail("Damaged", "it is not JSON with a list of cells", error)),
-    Effect.map(({ cells }) =>
-      Stream.fromIterable(cells).pipe(
-        Stream.map((cell, index) => ({
-          part: index + 1,
-          label: `cell ${index + 1} (${cut(cell.cell_type, 20)})`,
-          text: textOf(cell)
-        }))
+  Stream.suspend(() => {
+    const json = cursor(new TextDecoder().decode(bytes))
+    return Stream.concat(
+      Stream.fromIterable(cellsOf(json), { chunkSize: 16 }),
+      Stream.suspend(() =>
+        json.isBroken() ? Stream.fail(fail("Damaged", "it is not JSON with a list of cells")) : Stream.empty
       )
-    ),
-    Stream.unwrap
-  )
+    )
+  })

@@ -18,28 +18,34 @@ const megabyte = 1_000_000
 /** Bytes that a small document may unpack to; a larger one to ten times its size. */
 const always = 64 * megabyte
 
+/** The heap that any document may take, in megabytes; a larger one ten times its size. */
+const usual = 128
+
 const tooMuch = (bytes: number): DocumentError =>
   fail("TooLarge", `it takes more than ${Math.round(bytes / megabyte)} MB of memory to read`)
 
 /** Opens documents in threads; `program` is where the program of one is. */
 export const opener = (program: () => URL, { maxMemory = 512, timeout = "20 seconds" }: Options): Open => {
   const patience = Duration.fromInputUnsafe(timeout)
-  const troubled = ({ isMemory, message, missing }: threads.Trouble): DocumentError =>
-    isMemory
-      ? tooMuch(maxMemory * megabyte)
-      : missing === "unpdf"
-        ? fail("Unavailable", unavailable)
-        : fail("Damaged", message)
+  const troubled =
+    (heap: number) =>
+    ({ isMemory, message, missing }: threads.Trouble): DocumentError =>
+      isMemory
+        ? tooMuch(heap * megabyte)
+        : missing === "unpdf"
+          ? fail("Unavailable", unavailable)
+          : fail("Damaged", message)
   return (bytes, password) =>
     Effect.gen(function* () {
+      const heap = Math.min(maxMemory, Math.max(usual, Math.ceil((10 * bytes.length) / megabyte)))
       const most = Math.min(maxMemory * megabyte, Math.max(always, 10 * bytes.length))
       const worker = yield* Effect.acquireRelease(
-        Effect.mapError(threads.start(program(), maxMemory), troubled),
+        Effect.mapError(threads.start(program(), heap), troubled(heap)),
         threads.end
       )
       const asked = (question: Ask, what: string) =>
         threads.ask<Answer>(worker, question).pipe(
-          Effect.mapError(troubled),
+          Effect.mapError(troubled(heap)),
           Effect.raceFirst(Effect.flatMap(threads.isOver(worker, most), () => Effect.fail(tooMuch(most)))),
           Effect.timeoutOrElse({
             duration: patience,

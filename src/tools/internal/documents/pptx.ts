@@ -93,7 +93,8 @@ export const read = ({ bytes, from = 1 }: Input): Stream.Stream<Piece, DocumentE
       const archive = yield* Zip.open(bytes, fail)
       const main = yield* mainPart(archive, fail, "ppt/presentation.xml")
       const relations = yield* relationsOf(archive, main, fail)
-      const slides = (yield* slidesOf(archive, main)).flatMap((id) => relations.get(id)?.path ?? [])
+      // No slide is shown twice: a file that says so would have it read any number of times.
+      const slides = [...new Set((yield* slidesOf(archive, main)).flatMap((id) => relations.get(id)?.path ?? []))]
       const writer = makeWriter("slide 1")
       const part = (path: string) => pieces(archive, path, fail, writer, handlerOf(writer))
       const slide = (path: string, index: number) =>

@@ -115,13 +115,11 @@ export const open = (bytes: Uint8Array, fail: Fail): Effect.Effect<Archive, Docu
       return Effect.fail(fail("Damaged", "it is no whole archive: it was cut off, or is something else"))
     }
     const starts = [...new Set(found.values())].toSorted((left, right) => left - right)
+    /** An entry ends where the next begins at the latest. */
+    const ends = new Map(starts.map((start, index) => [start, starts[index + 1] ?? bytes.length]))
     const limit = unpacked(bytes.length)
     let left = limit
-    /** An entry ends where the next begins at the latest. */
-    const entry = (start: number): Uint8Array => {
-      const next = starts.find((one) => one > start)
-      return bytes.subarray(start, next ?? bytes.length)
-    }
+    const entry = (start: number): Uint8Array => bytes.subarray(start, ends.get(start))
     const read = (path: string, start: number) => {
       let isFirst = true
       return Stream.fromIterable(slices(entry(start))).pipe(
