@@ -6,6 +6,7 @@ import { Result } from "effect"
 import { Content, type Journal, Message, Usage } from "effect-deepagents"
 import * as fc from "fast-check"
 import * as codec from "../../src/sessions/internal/codec.ts"
+import { decodeBySchema, encode, usualAppend } from "../../src/sessions/internal/jsonl/record.ts"
 import { usual, usualNew } from "../../src/sessions/internal/usual.ts"
 import { version } from "../../src/support/version.ts"
 
@@ -101,38 +102,63 @@ describe("entries that are recognised", () => {
     }
   })
 
+  const names = fc.constantFrom("__proto__", "source", "providerData", "cost", "text", "v", "content", "constructor")
+  const puts = fc.oneof(
+    fc.jsonValue(),
+    fc.constant(undefined),
+    fc.constantFrom<unknown>(
+      Infinity,
+      NaN,
+      "ai",
+      "tool",
+      "text",
+      "image",
+      [],
+      {},
+      [[[]]],
+      [{ type: "text", text: "x" }]
+    )
+  )
+  const changes = [fc.array(fc.nat(12), { maxLength: 5 }), names, puts] as const
+
   it("are what the schema makes of them, however they were changed", () => {
-    const names = fc.constantFrom("__proto__", "source", "providerData", "cost", "text", "v", "content", "constructor")
-    const puts = fc.oneof(
-      fc.jsonValue(),
-      fc.constant(undefined),
-      fc.constantFrom<unknown>(
-        Infinity,
-        NaN,
-        "ai",
-        "tool",
-        "text",
-        "image",
-        [],
-        {},
-        [[[]]],
-        [{ type: "text", text: "x" }]
+    fc.assert(
+      fc.property(fc.constantFrom(...stored, ...entries), ...changes, (value, steps, name, put) => {
+        const other = changed(value, steps, name, put)
+        const known = usual(other)
+        if (known !== undefined) assert.deepStrictEqual(known, Result.getOrThrow(codec.decodeBySchema(other)))
+        const fresh = usualNew(other)
+        if (fresh !== undefined) assert.deepStrictEqual(fresh, Result.getOrThrow(codec.checkBySchema(other)))
+      }),
+      { numRuns: 5_000 }
+    )
+  })
+
+  it("are recognised in the lines of files as the schema of lines reads them", () => {
+    const lines = [null, "e0"].flatMap((leaf) =>
+      [{}, { behind: null }, { behind: "e1" }].map((behind): unknown =>
+        JSON.parse(
+          encode({
+            _tag: "Append",
+            by: "w",
+            at: 1,
+            leaf,
+            ...behind,
+            entries: entries.map((entry, n) => ({ id: `${n}`, entry }))
+          })
+        )
       )
     )
+    for (const line of lines) {
+      assert.isDefined(usualAppend(line))
+      assert.deepStrictEqual<unknown>(decodeBySchema(line), { change: usualAppend(line) })
+    }
     fc.assert(
-      fc.property(
-        fc.constantFrom(...stored, ...entries),
-        fc.array(fc.nat(12), { maxLength: 5 }),
-        names,
-        puts,
-        (value, steps, name, put) => {
-          const other = changed(value, steps, name, put)
-          const known = usual(other)
-          if (known !== undefined) assert.deepStrictEqual(known, Result.getOrThrow(codec.decodeBySchema(other)))
-          const fresh = usualNew(other)
-          if (fresh !== undefined) assert.deepStrictEqual(fresh, Result.getOrThrow(codec.checkBySchema(other)))
-        }
-      ),
+      fc.property(fc.constantFrom(...lines), ...changes, (line, steps, name, put) => {
+        const other = changed(line, steps, name, put)
+        const known = usualAppend(other)
+        if (known !== undefined) assert.deepStrictEqual<unknown>(decodeBySchema(other), { change: known })
+      }),
       { numRuns: 5_000 }
     )
   })

@@ -37,11 +37,15 @@ const jsonObject = (value: unknown, left = deepest): JsonObject | undefined => {
 const json = (value: unknown, left = deepest): Json | undefined => {
   if (typeof value === "string" || typeof value === "boolean" || value === null) return value
   if (typeof value === "number") return Number.isFinite(value) ? value : undefined
-  return Array.isArray(value) ? list(value, (one) => json(one, left - 1), left) : jsonObject(value, left)
+  return Array.isArray(value) ? listOf(value, (one) => json(one, left - 1), left) : jsonObject(value, left)
 }
 
 /** A list of which each item is recognised. */
-const list = <A>(value: unknown, read: (item: unknown) => A | undefined, left = deepest): Array<A> | undefined => {
+export const listOf = <A>(
+  value: unknown,
+  read: (item: unknown) => A | undefined,
+  left = deepest
+): Array<A> | undefined => {
   if (left === 0 || !Array.isArray(value)) return undefined
   const items: Array<A> = []
   // By its numbers: a hole is an item, too.
@@ -114,7 +118,7 @@ const stops: ReadonlyMap<unknown, AiMessage["stopReason"]> = new Map(
 
 const aiMessage = (value: JsonObject, id: string, content: ReadonlyArray<Block>): AiMessage | undefined => {
   const { malformedToolCalls, model, stopReason, toolCalls, usage } = value
-  const calls = list(toolCalls, toolCall)
+  const calls = listOf(toolCalls, toolCall)
   const stop = stops.get(stopReason)
   if (calls === undefined || stop === undefined) return undefined
   if (!Array.isArray(malformedToolCalls) || malformedToolCalls.length > 0) return undefined
@@ -145,7 +149,7 @@ const aiMessage = (value: JsonObject, id: string, content: ReadonlyArray<Block>)
 const messageOf = (value: unknown): Message | undefined => {
   if (!isObject(value)) return undefined
   const { id, isError, role, toolCallId, toolName } = value
-  const content = list(value["content"], block)
+  const content = listOf(value["content"], block)
   if (typeof id !== "string" || content === undefined) return undefined
   if (role === "ai") return aiMessage(value, id, content)
   if (role === "human") {

@@ -68,6 +68,8 @@ export const open = async (kind, folder) => {
         return Effect.runPromise(Effect.provideService(Effect.provide(run, own), ChatModel.ChatModel, model))
       }
     },
+    /** The same threads, of which nothing is in memory. */
+    ...(kind === "memory" || kind === "none" ? {} : { reopen: () => open(kind, folder) }),
     load: (threadId) => runtime.runPromise(SessionStore.checkpoint(threadId)),
     fork: (threadId) => use((store) => store.fork(threadId)),
     close: () => runtime.dispose()

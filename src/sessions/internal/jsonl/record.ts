@@ -5,12 +5,14 @@ import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Journal from "../../../core/Journal.ts"
-import { JsonObject } from "../../../core/Json.ts"
+import { isObject, JsonObject } from "../../../core/Json.ts"
+import type { NewEntry } from "../../../core/SessionStore.ts"
 import { tornMark } from "../../../support/appendLog.ts"
 import { encode as encodePieces } from "../../../support/jsonPieces.ts"
 import { version } from "../../../support/version.ts"
 import * as codec from "../codec.ts"
 import * as Memory from "../memory.ts"
+import { listOf, usualNew } from "../usual.ts"
 
 /** Every record is a line, and says who wrote it: two who write at once learn from the file who was first. */
 const record = <Tag extends string, const Fields extends Schema.Struct.Fields>(tag: Tag, fields: Fields) =>
@@ -46,6 +48,28 @@ export type Create = Extract<Change, { readonly _tag: "Create" }>
 
 const decodeChange = Schema.decodeUnknownResult(Change)
 
+const isId = (value: unknown): value is string | null => typeof value === "string" || value === null
+
+const usualEntry = (value: unknown): NewEntry | undefined => {
+  if (!isObject(value) || Object.keys(value).length !== 2) return undefined
+  const { id } = value
+  const entry = usualNew(value["entry"])
+  return typeof id !== "string" || entry === undefined ? undefined : { id, entry }
+}
+
+/** Recognises an append of usual entries, which is what files are mostly made of; `undefined`: the schema must read it. */
+export const usualAppend = (value: unknown): Change | undefined => {
+  if (!isObject(value) || value["v"] !== version || value["_tag"] !== "Append") return undefined
+  const { at, behind, by, leaf } = value
+  if (typeof by !== "string" || typeof at !== "number" || !Number.isFinite(at) || !isId(leaf)) return undefined
+  const entries = listOf(value["entries"], usualEntry)
+  if (entries === undefined) return undefined
+  const count = Object.keys(value).length
+  const append = { _tag: "Append", by, at, leaf, entries } as const
+  if (behind === undefined) return count === 6 ? append : undefined
+  return isId(behind) && count === 7 ? { ...append, behind } : undefined
+}
+
 /** The reading of a line: a change, the rest that a crash left of one, or something that nobody wrote like that. */
 export type Line = { readonly change: Change } | { readonly torn: true } | { readonly problem: string }
 
@@ -61,11 +85,16 @@ export const decode = (line: string): Line => {
   const text = withoutMarks(line)
   const parsed = codec.parse(text)
   if (Result.isFailure(parsed)) return text === line ? { problem: parsed.failure } : { torn: true }
-  return Result.match(codec.decodeVersioned(parsed.success, decodeChange), {
+  const known = usualAppend(parsed.success)
+  return known === undefined ? decodeBySchema(parsed.success) : { change: known }
+}
+
+/** Reads any record. */
+export const decodeBySchema = (value: unknown): Line =>
+  Result.match(codec.decodeVersioned(value, decodeChange), {
     onFailure: (problem): Line => ({ problem }),
     onSuccess: (change): Line => ({ change })
   })
-}
 
 /** The beginning of every record. */
 const beginning = '{"v":'

@@ -8,11 +8,14 @@ import { syncFolder } from "../../../support/appendLog.ts"
 import * as Memory from "../memory.ts"
 import type { Appended, Fault, Tables } from "../tables.ts"
 import * as Logs from "./log.ts"
-import { baseOf, fileOf, isBase, isThread } from "./names.ts"
+import { baseOf, isBase, isThread, makeFileOf } from "./names.ts"
 import type { Change, Create } from "./record.ts"
 
 const stripes = 64
-const cached = 64
+
+/** The most that is kept of logs, in bytes of their files, and of each at least: a thread in memory is never nothing. */
+const capacity = 64 * 1024 * 1024
+const least = 4 * 1024
 
 const gone: Appended = { _tag: "Refused", thread: undefined }
 
@@ -31,16 +34,32 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
   // No fork is made while its source is removed.
   const structure = yield* Semaphore.make(1)
   const logs = new Map<string, Logs.Log>()
+  /** The bytes that each log was kept with. */
+  const weights = new Map<string, number>()
+  let total = 0
+  const fileOf = makeFileOf()
 
   const corrupt = (file: string, problem: string): Fault => ({
     reason: { _tag: "Corrupt", problem: `${path.join(folder, file)}: ${problem}` }
   })
 
+  const drop = (file: string): void => {
+    logs.delete(file)
+    total -= weights.get(file) ?? 0
+    weights.delete(file)
+  }
+
+  /** The one that was used longest ago makes room. */
   const keep = (log: Logs.Log): void => {
-    logs.delete(log.file)
+    drop(log.file)
     logs.set(log.file, log)
-    const [oldest] = logs.keys()
-    if (logs.size > cached && oldest !== undefined) logs.delete(oldest)
+    const weight = Math.max(log.size, least)
+    weights.set(log.file, weight)
+    total += weight
+    for (const oldest of logs.keys()) {
+      if (total <= capacity || oldest === log.file) break
+      drop(oldest)
+    }
   }
 
   const locked =
@@ -74,7 +93,7 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
     const known = logs.get(file)
     const log = known ?? Logs.empty(file)
     if (!(yield* refresh(log))) {
-      logs.delete(file)
+      drop(file)
       return Logs.empty(file)
     }
     // To what can't be read nothing is added.
@@ -178,7 +197,7 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
       const { by } = log.create
       const isUsed = used.has(by) || bases.some(({ from }) => from === by)
       const from = path.join(folder, log.file)
-      logs.delete(log.file)
+      drop(log.file)
       return Effect.as(
         Logs.faulty(isUsed ? fs.rename(from, path.join(folder, baseOf(log.file, by))) : fs.remove(from)),
         true
