@@ -247,7 +247,7 @@ const whole =
         const complete = Effect.suspend((): Effect.Effect<never, ModelError | Cause.Done> =>
           done ? Cause.done() : Effect.fail(incomplete(model))
         )
-        const checked = Effect.map(pull, (parts) => {
+        const checked = (parts: Array.NonEmptyReadonlyArray<TurnPart>): Array.NonEmptyReadonlyArray<TurnPart> => {
           const last = parts[parts.length - 1]
           if (last?._tag !== "TurnDone") return parts
           done = true
@@ -255,8 +255,9 @@ const whole =
           if (usage === undefined || prices === undefined) return parts
           const message = { ...last.message, usage: priced(usage, prices) }
           return Array.map(parts, (part) => (part === last ? { ...last, message } : part))
-        })
+        }
+        const next = Pull.catchDone(Effect.map(pull, checked), () => complete)
         // What a source does after its turn is done (keep the connection open, for one) is not waited for.
-        return Effect.suspend(() => (done ? Cause.done() : Pull.catchDone(checked, () => complete)))
+        return Effect.suspend(() => (done ? Cause.done() : next))
       })
     )

@@ -5,6 +5,7 @@ import * as Array from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import type * as Pull from "effect/Pull"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
@@ -18,6 +19,19 @@ const left = "the reader left"
 const unused = new AbortController()
 
 type Read<A, E> = Pull.Pull<Array.NonEmptyReadonlyArray<A>, E>
+
+/** A source that is pumped: what has come of it and was not taken, its end, and who waits for whom. */
+interface Source<A, E> {
+  readonly fiber: Fiber.Fiber<unknown, unknown>
+  iterator: AsyncIterator<A> | undefined
+  items: ReadonlyArray<A> & { push(item: A): void }
+  end: Read<A, E> | undefined
+  hasLeft: boolean
+  /** Lets the pump go on. */
+  resume: (() => void) | undefined
+  /** Wakes the reader. */
+  wake: (() => void) | undefined
+}
 
 /**
  * One fiber step per element is what makes `Stream.fromAsyncIterable` slow, so the iterator is drained by a plain loop
@@ -33,75 +47,91 @@ export const fromAsyncIterable = <A, E>(
       Effect.withFiber((fiber) => {
         // One is dear to make, and a source that takes none has no use for it.
         const controller = make.length === 0 ? unused : new AbortController()
-        let iterator: AsyncIterator<A> | undefined
-        let items: ReadonlyArray<A> & { push(item: A): void } = []
-        let end: Read<A, E> | undefined
-        let hasLeft = false
-        let resume: (() => void) | undefined
-        let wake: (() => void) | undefined
-
-        const awaken = () => {
-          const waiting = wake
-          wake = undefined
-          waiting?.()
+        const source: Source<A, E> = {
+          fiber,
+          iterator: undefined,
+          items: [],
+          end: undefined,
+          hasLeft: false,
+          resume: undefined,
+          wake: undefined
         }
-        const notify = () => {
-          if (wake !== undefined) fiber.currentDispatcher.scheduleTask(awaken, 0)
-        }
-        const finish = (how: Read<A, E>) => {
-          end = how
-          notify()
-        }
-
-        const pump = async (): Promise<void> => {
-          iterator = make(controller.signal)[Symbol.asyncIterator]()
-          while (!hasLeft) {
-            const next = await iterator.next()
-            if (hasLeft) return
-            if (next.done === true) return finish(Cause.done())
-            items.push(next.value)
-            if (items.length === 1) notify()
-            else if (items.length >= ahead) {
-              await new Promise<void>((go) => {
-                resume = go
-              })
-            }
-          }
-        }
-
-        pump().then(undefined, (cause: unknown) => {
-          if (hasLeft) return
+        pump(source, make, controller.signal).then(undefined, (cause: unknown) => {
+          if (source.hasLeft) return
           const error = Result.try(() => onError(cause))
-          finish(Result.isSuccess(error) ? Effect.fail(error.success) : Effect.die(error.failure))
+          finish(source, Result.isSuccess(error) ? Effect.fail(error.success) : Effect.die(error.failure))
         })
-
-        const leave = Effect.sync(() => {
-          hasLeft = true
-          if (end !== undefined) return
-          if (controller !== unused) controller.abort(left)
-          resume?.()
-          // What the source does with that is its own affair; nobody reads it any more.
-          iterator?.return?.().then(undefined, () => undefined)
-        })
-        const waited: Read<A, E> = Effect.flatMap(
-          Effect.callback<void>((ready) => {
-            wake = () => ready(Effect.void)
-            return Effect.sync(() => {
-              wake = undefined
-            })
-          }),
-          () => pull
+        return Effect.as(
+          Scope.addFinalizer(
+            scope,
+            Effect.sync(() => leave(source, controller))
+          ),
+          pullOf(source)
         )
-        const pull: Read<A, E> = Effect.suspend(() => {
-          const taken = items
-          if (!Array.isReadonlyArrayNonEmpty(taken)) return end ?? waited
-          items = []
-          const go = resume
-          resume = undefined
-          go?.()
-          return Effect.succeed(taken)
-        })
-        return Effect.as(Scope.addFinalizer(scope, leave), pull)
       })
     )
   )
+
+const pump = async <A, E>(
+  source: Source<A, E>,
+  make: (signal: AbortSignal) => AsyncIterable<A>,
+  signal: AbortSignal
+): Promise<void> => {
+  const iterator = (source.iterator = make(signal)[Symbol.asyncIterator]())
+  while (!source.hasLeft) {
+    const next = await iterator.next()
+    if (source.hasLeft) return
+    if (next.done === true) return finish(source, Cause.done())
+    source.items.push(next.value)
+    if (source.items.length === 1) notify(source)
+    else if (source.items.length >= ahead) {
+      await new Promise<void>((go) => {
+        source.resume = go
+      })
+    }
+  }
+}
+
+const finish = <A, E>(source: Source<A, E>, end: Read<A, E>): void => {
+  source.end = end
+  notify(source)
+}
+
+const notify = <A, E>(source: Source<A, E>): void => {
+  const { wake } = source
+  if (wake === undefined) return
+  source.wake = undefined
+  source.fiber.currentDispatcher.scheduleTask(wake, 0)
+}
+
+const leave = <A, E>(source: Source<A, E>, controller: AbortController): void => {
+  source.hasLeft = true
+  if (source.end !== undefined) return
+  if (controller !== unused) controller.abort(left)
+  source.resume?.()
+  // What the source does with that is its own affair; nobody reads it any more.
+  source.iterator?.return?.().then(undefined, () => undefined)
+}
+
+/** Takes what has come, or waits for more. */
+const pullOf = <A, E>(source: Source<A, E>): Read<A, E> => {
+  const woken: Read<A, E> = Effect.flatMap(
+    Effect.callback<void>((ready) => {
+      source.wake = () => ready(Effect.void)
+      return Effect.sync(() => {
+        source.wake = undefined
+      })
+    }),
+    () => pull
+  )
+  const pull: Read<A, E> = Effect.suspend(() => {
+    const taken = source.items
+    if (!Array.isReadonlyArrayNonEmpty(taken)) return source.end ?? woken
+    source.items = []
+    const go = source.resume
+    source.resume = undefined
+    go?.()
+    return Effect.succeed(taken)
+  })
+  return pull
+}

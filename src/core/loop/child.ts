@@ -24,6 +24,7 @@ import * as Inside from "./inside.ts"
 import { interpret } from "./interpret.ts"
 import { type Attempt, emit, type Live, liveOf, offer, save } from "./live.ts"
 import type { End } from "./records.ts"
+import { sharedSnapshot } from "./store.ts"
 
 /** The parameters of a sub-agent as a tool. */
 const taskParameters = {
@@ -192,7 +193,7 @@ const answered = Effect.fnUntraced(function* (
     pending: [],
     messages: messages.slice(0, to),
     newMessages: messages.slice(from, to),
-    state: { ...Inside.divide(state).state, ...parent.run.state.sharedSnapshot() },
+    state: { ...Inside.divide(state).state, ...sharedSnapshot(parent.run.state) },
     usage,
     rounds
   } satisfies AgentResult<unknown>

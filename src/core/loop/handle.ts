@@ -1,9 +1,11 @@
 /**
  * The three ways into the interpreter: `run`, `stream` and `start`.
  */
+import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { RunEnded } from "../AgentError.ts"
 import type { Handle, Input, RunOptions } from "../AgentRun.ts"
@@ -21,26 +23,32 @@ export const run = (compiled: Compiled, input: Input, options: RunOptions) =>
     interpret(compiled, input, options, { runId: makeId(), hub: Hub.make(), control: undefined, parent: undefined })
   )
 
-/** Reads a hub until it ends or the reader leaves. */
-const read = (hub: Hub.Hub) =>
-  Effect.map(
-    Effect.acquireRelease(Hub.subscribe(hub), ({ leave }) => leave),
-    ({ stream }) => stream
-  )
-
 /** Runs as a stream: one reader, there from the start, and gone with the run. */
 export const stream = (compiled: Compiled, input: Input, options: RunOptions) =>
-  Stream.unwrap(
-    Effect.gen(function* () {
-      const makeId = yield* IdGenerator
-      const hub = Hub.make()
-      const events = yield* read(hub)
-      yield* interpret(compiled, input, options, { runId: makeId(), hub, control: undefined, parent: undefined }).pipe(
-        Effect.onExit((exit) => Effect.sync(() => Hub.end(hub, exit))),
-        Effect.forkScoped({ startImmediately: true })
-      )
-      return events
-    })
+  Stream.fromChannel(
+    Channel.fromTransform((_, scope) =>
+      Effect.flatMap(IdGenerator, (makeId) => {
+        const hub = Hub.make()
+        const { pull } = Hub.subscribe(hub)
+        const place = { runId: makeId(), hub, control: undefined, parent: undefined }
+        const work = Effect.onExitPrimitive(interpret(compiled, input, options, place), (exit) => {
+          Hub.end(hub, exit)
+          return undefined
+        })
+        return Effect.as(Effect.forkIn(work, scope, { startImmediately: true }), pull)
+      })
+    )
+  )
+
+/** Reads a hub until it ends or the reader leaves. */
+const read = (hub: Hub.Hub) =>
+  Stream.fromChannel(
+    Channel.fromTransform((_, scope) =>
+      Effect.suspend(() => {
+        const { leave, pull } = Hub.subscribe(hub)
+        return Effect.as(Scope.addFinalizer(scope, leave), pull)
+      })
+    )
   )
 
 const toHuman = (message: Content.Input | HumanMessage): HumanMessage =>
@@ -81,7 +89,7 @@ export const start = Effect.fnUntraced(function* (compiled: Compiled, input: Inp
   return {
     runId,
     // Readers of a handle are told how the run ended by its last event: their end is never a failure.
-    events: Stream.orDie(Stream.unwrap(read(hub))),
+    events: Stream.orDie(read(hub)),
     steer: put(control.steering),
     followUp: put(control.followUps),
     interrupt: Fiber.interrupt(fiber),

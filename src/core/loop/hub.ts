@@ -6,7 +6,6 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Pull from "effect/Pull"
-import * as Stream from "effect/Stream"
 import type { AgentEvent } from "../AgentEvent.ts"
 
 /** The number of events that a reader may be behind before the run waits for it. */
@@ -125,25 +124,27 @@ const take = (hub: Hub, reader: Reader): Taken | undefined => {
   return Exit.isSuccess(reader.exit) ? Cause.done() : Effect.failCause(reader.exit.cause)
 }
 
-/** Subscribes at once; what is read is a stream. */
-export const subscribe = (hub: Hub) =>
-  Effect.sync(() => {
-    const reader: Reader = { buffer: [], exit: hub.ended, wake: undefined, isWaking: false }
-    if (hub.ended === undefined) {
-      hub.readers = [...hub.readers, reader]
-      hub.watched = true
-    }
-    const leave = Effect.sync(() => {
-      hub.readers = hub.readers.filter((one) => one !== reader)
-      hub.watched = hub.readers.length > 0
-      release(hub)
-    })
-    const woken: Taken = Effect.callback<void>((resume) => {
+/** Subscribes at once. `pull` takes what was said since, with the end of the hub as its own; `leave` is for a reader who may go first. */
+export const subscribe = (hub: Hub): { readonly pull: Taken; readonly leave: Effect.Effect<void> } => {
+  const reader: Reader = { buffer: [], exit: hub.ended, wake: undefined, isWaking: false }
+  if (hub.ended === undefined) {
+    hub.readers = hub.readers.concat(reader)
+    hub.watched = true
+  }
+  const leave = Effect.sync(() => {
+    hub.readers = hub.readers.filter((one) => one !== reader)
+    hub.watched = hub.readers.length > 0
+    release(hub)
+  })
+  const woken: Taken = Effect.flatMap(
+    Effect.callback<void>((resume) => {
       reader.wake = () => resume(Effect.void)
       return Effect.sync(() => {
         reader.wake = undefined
       })
-    }).pipe(Effect.flatMap(() => pull))
-    const pull: Taken = Effect.suspend(() => take(hub, reader) ?? woken)
-    return { stream: Stream.fromPull(Effect.succeed(pull)), leave }
-  })
+    }),
+    () => pull
+  )
+  const pull: Taken = Effect.suspend(() => take(hub, reader) ?? woken)
+  return { pull, leave }
+}

@@ -30,6 +30,7 @@ import {
   prefixOf
 } from "./live.ts"
 import { decodeDone, decodeProgress, type Done, type DoneOf, encodeDone } from "./records.ts"
+import { ownSnapshot } from "./store.ts"
 
 const root = "inside"
 
@@ -121,7 +122,7 @@ export const slotsOf = ({ inside }: Live): Snapshot => {
 /** The progress of a sub-agent, as the slots below its record. */
 const progressOf = (live: Live): ReadonlyArray<readonly [string, Json]> => [
   ...live.run.messages.map((message, at) => [`m/${at}`, Message.encode(message)] as const),
-  ...Object.entries({ ...live.run.state.ownSnapshot(), ...slotsOf(live) }).map(
+  ...Object.entries({ ...ownSnapshot(live.run.state), ...slotsOf(live) }).map(
     ([name, value]) => [`s/${name}`, value] as const
   ),
   ["u", fromUnknown({ usage: live.run.usage, rounds: live.run.round })]

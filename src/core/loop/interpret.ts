@@ -25,49 +25,62 @@ import { append, appendLate, flushLog, type Live, note, offer, type Origin, save
 import { type Ending, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
 import { programmed } from "./program.ts"
+import { snapshot } from "./store.ts"
 import * as Tools from "./tools.ts"
 import { partialMessage } from "./turn.ts"
 
-/** Runs an agent. */
-export const interpret = Effect.fnUntraced(function* (
-  compiled: Compiled,
-  input: Input,
-  options: RunOptions,
-  place: Place
-) {
-  const { layers, name } = compiled.definition
-  const path = [...(place.parent?.run.path ?? []), name]
-  const origin: Origin = { runId: place.runId, path, hub: place.hub, clock: yield* Clock.Clock, ending: false }
-  const scope = Scope.makeUnsafe()
-  let live: Live | undefined
+/** Runs an agent. What it holds while a model is waited for is kept small: many may wait at once. */
+export const interpret = (compiled: Compiled, input: Input, options: RunOptions, place: Place) =>
+  Effect.flatMap(Clock.Clock, (clock) => {
+    const { layers, name } = compiled.definition
+    const path = place.parent === undefined ? [name] : [...place.parent.run.path, name]
+    const origin: Origin = { runId: place.runId, path, hub: place.hub, clock, ending: false }
+    const scope = Scope.makeUnsafe()
+    let live: Live | undefined
 
-  const main = Effect.gen(function* () {
-    const created = yield* create(compiled, input, options, place, origin, scope)
-    live = created.live
-    place.onLive?.(live)
-    const working = Effect.provideService(body(live, created.beginning), CurrentRun, live.run)
-    if (created.held === undefined) return yield* working
-    return yield* Effect.provideService(working, Held, [...(yield* Held), created.held])
+    // An effect that is waited for is held with all that it was made of, so it is made when it is run.
+    const main = Effect.suspend(() =>
+      Effect.flatMap(create(compiled, input, options, place, origin, scope), (created) => {
+        live = created.live
+        place.onLive?.(live)
+        const working = Effect.provideService(body(live, created.beginning), CurrentRun, live.run)
+        const { held } = created
+        return held === undefined
+          ? working
+          : Effect.flatMap(Held, (before) => Effect.provideService(working, Held, [...before, held]))
+      })
+    )
+
+    // What the run opened is closed before the layers that it may stand on.
+    const whole = Effect.onExit(main, (exit) => {
+      const wound =
+        Exit.isFailure(exit) && live !== undefined ? windUp(live, Cause.hasInterrupts(exit.cause)) : Effect.void
+      return Effect.ensuring(wound, Scope.close(scope, exit))
+    })
+    const provided = layers.reduce<Effect.Effect<AgentResult<unknown>, unknown, unknown>>(
+      (effect, layer) => Effect.provide(effect, layer),
+      whole
+    )
+    const surfaced = surface(provided)
+    return Effect.onExitPrimitive(place.isFresh === true ? Effect.interruptible(surfaced) : surfaced, (exit) => {
+      announce(origin, live, exit)
+      return undefined
+    })
   })
 
-  // What the run opened is closed before the layers that it may stand on.
-  const whole = Effect.onExit(main, (exit) => {
-    const wound =
-      Exit.isFailure(exit) && live !== undefined ? windUp(live, Cause.hasInterrupts(exit.cause)) : Effect.void
-    return Effect.ensuring(wound, Scope.close(scope, exit))
-  })
-  const provided = layers.reduce<Effect.Effect<AgentResult<unknown>, unknown, unknown>>(
-    (effect, layer) => Effect.provide(effect, layer),
-    whole
+/** The rounds of a run, with what comes before the first and after the last. */
+const body = (live: Live, beginning: Beginning): Effect.Effect<AgentResult<unknown>, unknown, unknown> => {
+  const { program } = live.compiled.definition
+  return Effect.flatMap(begin(live, beginning), (directive) =>
+    Effect.flatMap(
+      program === undefined ? loop(live, directive) : programmed(live, program, directive),
+      (ending) => finish(live, ending)
+    )
   )
-  const surfaced = surface(provided)
-  return yield* Effect.onExit(place.isFresh === true ? Effect.interruptible(surfaced) : surfaced, (exit) =>
-    Effect.sync(() => announce(origin, live, exit))
-  )
-})
+}
 
-/** Everything before the first round, the rounds, and what comes after the last. */
-const body = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: Beginning) {
+/** Everything before the first round. Gives what a hook wants instead of it. */
+const begin = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: Beginning) {
   const { compiled, run } = live
   if (live.parent === undefined) note(live, { _tag: "RunStarted", runId: run.runId, agent: run.agent })
   if (voids !== undefined) {
@@ -81,12 +94,16 @@ const body = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: B
     directive = (yield* hook(run)) ?? undefined
     if (directive !== undefined) break
   }
-  const { program } = compiled.definition
-  if (program === undefined) {
+  if (compiled.definition.program === undefined) {
     live.systemPrompt = yield* prompted(live)
     live.tools = withAnswerTool(live, compiled.toolset.definitions)
   }
-  const ending = yield* program === undefined ? loop(live, directive) : programmed(live, program, directive)
+  return directive
+})
+
+/** Everything after the last round. */
+const finish = Effect.fnUntraced(function* (live: Live, ending: Ending) {
+  const { compiled, run } = live
   for (const hook of compiled.afterAgent) yield* hook(run, { stopReason: ending.stopReason, text: ending.text })
   // The end of a sub-agent is stored with its answer.
   if (live.parent === undefined) {
@@ -107,7 +124,7 @@ const result = (live: Live, ending: Ending): AgentResult<unknown> => ({
   ...ending,
   messages: live.run.messages,
   newMessages: live.run.messages.slice(live.firstNew),
-  state: { ...live.run.state.snapshot(), ...slotsOf(live) },
+  state: { ...snapshot(live.run.state), ...slotsOf(live) },
   usage: live.run.usage,
   rounds: live.run.round
 })

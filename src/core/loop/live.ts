@@ -219,12 +219,13 @@ export const liveOf = (run: Run): Effect.Effect<Live> =>
 
 type Fields<E> = E extends AgentEvent ? Omit<E, "seq" | "runId" | "path" | "at"> : never
 
+// The fields come last: an object that begins as a copy is far slower to add to.
 const stamp = (origin: Origin, fields: Fields<AgentEvent>): AgentEvent => ({
-  ...fields,
   seq: origin.hub.seq++,
   runId: origin.runId,
   path: origin.path,
-  at: origin.clock.currentTimeMillisUnsafe()
+  at: origin.clock.currentTimeMillisUnsafe(),
+  ...fields
 })
 
 /** Says that something happened, without waiting for readers: for what comes in one go with others. */

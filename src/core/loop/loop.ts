@@ -46,18 +46,37 @@ interface Memory {
   last: LastRound
 }
 
-/** Runs the rounds of a run. `first` is what a hook wants instead of the first of them. */
-export const loop = Effect.fnUntraced(function* (live: Live, first: Directive | undefined) {
+/**
+ * Runs the rounds of a run. `first` is what a hook wants instead of the first of them. While the model is waited for,
+ * nothing is held but `turned`.
+ */
+export const loop = (live: Live, first: Directive | undefined): Effect.Effect<Ending, unknown, unknown> => {
   const memory: Memory = { round: 0, repairs: 0, repeats: 0, last: nothing }
-  let step: Step = first === undefined ? next : yield* follow(live, first)
-  if (step._tag === "Next" && live.resumed !== undefined) step = yield* resumedRound(live, live.resumed.turn, memory)
-  while (step._tag === "Next") step = yield* round(live, memory)
-  return step._tag === "End" ? step.ending : yield* finalAnswer(live, step.stopReason)
+  const goOn = (step: Step): Effect.Effect<Ending, unknown, unknown> => {
+    if (step._tag === "Next") return round
+    return step._tag === "End" ? Effect.succeed(step.ending) : finalAnswer(live, step.stopReason)
+  }
+  const turned = Effect.flatMap(
+    Effect.suspend(() => turn(live, memory)),
+    (message) => Effect.flatMap(afterTurn(live, memory, message), goOn)
+  )
+  const round = Effect.suspend(() =>
+    Effect.flatMap(beforeTurn(live, memory), (instead) => (instead === undefined ? turned : goOn(instead)))
+  )
+  return Effect.flatMap(enter(live, first, memory), goOn)
+}
+
+/** Does what a hook wants instead of the first round, and the rest of a round that is resumed. */
+const enter = Effect.fnUntraced(function* (live: Live, first: Directive | undefined, memory: Memory) {
+  const step: Step = first === undefined ? next : yield* follow(live, first)
+  return step._tag === "Next" && live.resumed !== undefined
+    ? yield* resumedRound(live, live.resumed.turn, memory)
+    : step
 })
 
-/** One round: steering messages, hooks, the model's turn, and what it asks for. */
-const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
-  const { afterModel, beforeModel, definition } = live.compiled
+/** The part of a round before the turn: steering messages and hooks. Gives a step if there is to be no turn. */
+const beforeTurn = Effect.fnUntraced(function* (live: Live, memory: Memory) {
+  const { beforeModel, definition } = live.compiled
   if (live.control !== undefined && live.control.steering.length > 0) {
     yield* admit(live, "steer")
     memory.last = nothing
@@ -71,8 +90,17 @@ const round = Effect.fnUntraced(function* (live: Live, memory: Memory) {
   }
   yield* startRound(live)
   yield* save(live)
+  return undefined
+})
+
+const turn = (live: Live, memory: Memory): ReturnType<typeof ask> => {
   const request = requestOf(live)
-  const message = yield* ask(live, memory.repairs > 0 ? { ...request, ...Output.repairRequest(live) } : request)
+  return ask(live, memory.repairs > 0 ? { ...request, ...Output.repairRequest(live) } : request)
+}
+
+/** The part of a round after the turn: it goes into the history, and what it asks for is done. */
+const afterTurn = Effect.fnUntraced(function* (live: Live, memory: Memory, message: Message.AiMessage) {
+  const { afterModel } = live.compiled
   yield* Tools.appendTurn(live, message)
   const after = afterModel.length === 0 ? undefined : yield* directed(afterModel, live.run, message)
   let step: Step
@@ -314,7 +342,7 @@ const cut: { readonly [Reason in Message.TurnStop]?: string } = {
 }
 
 /** Nothing to repeat: no round was executed, or the model was given something new since. */
-const nothing: LastRound = { signature: "", calls: [], failed: new Set(), mayPass: new Set() }
+const nothing: LastRound = { signature: "", calls: [], failed: Tools.none, mayPass: Tools.none }
 
 const next: Step = { _tag: "Next" }
 

@@ -13,21 +13,48 @@ interface Cell {
   readonly encode: () => Json
 }
 
-/** The state that a tree of agents shares: cells, and the saved values of those that are not there yet. */
-export interface Shared {
-  readonly cells: Map<string, Cell>
+/** Slots that were read or written, made with the first of them, over what was saved of all. */
+interface Cells {
   readonly saved: Snapshot
+  byName: Map<string, Cell> | undefined
+}
+
+/** The state that a tree of agents shares: cells, and the saved values of those that are not there yet. */
+export interface Shared extends Cells {
   writes: number
 }
 
-/** A store with what the loop needs beside it. */
+/** A store with what the loop needs beside it: the agent's own slots, and those that the whole tree works on. */
 export interface StateStore extends Store {
+  readonly own: Cells
   readonly shared: Shared
-  readonly snapshot: () => Snapshot
-  /** The agent's own slots, without those that the whole tree works on. */
-  readonly ownSnapshot: () => Snapshot
-  /** Those that the whole tree works on. */
-  readonly sharedSnapshot: () => Snapshot
+}
+
+/** Puts what the cells hold into a snapshot. */
+const write = (snapshot: { [slot: string]: Json }, { byName }: Cells): void => {
+  if (byName !== undefined) for (const [name, one] of byName) snapshot[name] = one.encode()
+}
+
+/** The agent's own slots, without those that the whole tree works on. */
+export const ownSnapshot = ({ own }: StateStore): Snapshot => {
+  const snapshot = { ...own.saved }
+  write(snapshot, own)
+  return snapshot
+}
+
+/** The slots that the whole tree works on. */
+export const sharedSnapshot = ({ shared }: StateStore): Snapshot => {
+  const snapshot = { ...shared.saved }
+  write(snapshot, shared)
+  return snapshot
+}
+
+/** All slots. */
+export const snapshot = ({ own, shared }: StateStore): Snapshot => {
+  const all = { ...own.saved, ...shared.saved }
+  write(all, own)
+  write(all, shared)
+  return all
 }
 
 const clash = (name: string): Error =>
@@ -50,8 +77,8 @@ export const make = (
   onChange: (slot: string, value: () => Json, isShared: boolean) => Effect.Effect<void>,
   unread: (one: Unread) => unknown
 ): Result.Result<StateStore, Unread> => {
-  const own = new Map<string, Cell>()
-  const shared = parent ?? { cells: new Map<string, Cell>(), saved, writes: 0 }
+  const own: Cells = { saved, byName: undefined }
+  const shared: Shared = parent ?? { saved, byName: undefined, writes: 0 }
   for (const slot of declared) {
     const json = saved[slot.name]
     if (json === undefined) continue
@@ -59,28 +86,13 @@ export const make = (
     if (Result.isFailure(decoded)) return Result.fail({ slot: slot.name, error: decoded.failure })
   }
 
-  const cell = <A>(slot: Slot<A>): Result.Result<Cell, unknown> => {
-    const [cells, values] = slot.merge === undefined ? [own, saved] : [shared.cells, shared.saved]
-    const found = cells.get(slot.name)
-    if (found !== undefined)
-      return found.slot.origin === slot.origin ? Result.succeed(found) : Result.fail(clash(slot.name))
-    const json = values[slot.name]
-    return Result.mapBoth(json === undefined ? Result.succeed(slot.initial) : slot.decode(json), {
-      onSuccess: (value) => {
-        // A cell is only reached through the slot that it was made with.
-        const made: Cell = { slot, value, encode: () => slot.encode(made.value as A) }
-        cells.set(slot.name, made)
-        return made
-      },
-      onFailure: (error) => unread({ slot: slot.name, error })
-    })
-  }
-
   /** A slot that can't be used is a mistake in the program: nothing in a run can mend it. */
   const use = <A, B>(slot: Slot<A>, f: (cell: Cell) => Effect.Effect<B>): Effect.Effect<B> =>
-    Effect.suspend(() => Result.match(cell(slot), { onSuccess: f, onFailure: Effect.die }))
+    Effect.suspend(() =>
+      Result.match(cellOf(slot.merge === undefined ? own : shared, slot, unread), { onSuccess: f, onFailure: Effect.die })
+    )
 
-  const write = <A>(slot: Slot<A>, next: (current: A) => A): Effect.Effect<void> =>
+  const update = <A>(slot: Slot<A>, next: (current: A) => A): Effect.Effect<void> =>
     use(slot, (target) => {
       target.value = next(target.value as A)
       shared.writes++
@@ -88,35 +100,38 @@ export const make = (
     })
 
   return Result.succeed({
+    own,
     shared,
     get: <A>(slot: Slot<A>) => use(slot, (target) => Effect.succeed(target.value as A)),
-    set: (slot, value) => write(slot, (current) => (slot.merge === undefined ? value : slot.merge(current, value))),
-    update: write,
+    set: (slot, value) => update(slot, (current) => (slot.merge === undefined ? value : slot.merge(current, value))),
+    update,
     writes: Effect.sync(() => shared.writes),
     names: (prefix) =>
       Effect.sync(() => {
-        const names = new Set([
-          ...Object.keys(saved),
-          ...Object.keys(shared.saved),
-          ...own.keys(),
-          ...shared.cells.keys()
-        ])
+        const names = new Set([own, shared].flatMap(({ byName, saved }) => [...Object.keys(saved), ...(byName?.keys() ?? [])]))
         return [...names].filter((name) => name.startsWith(prefix))
-      }),
-    ownSnapshot: () => {
-      const snapshot: { [slot: string]: Json } = { ...saved }
-      for (const [name, one] of own) snapshot[name] = one.encode()
-      return snapshot
+      })
+  })
+}
+
+/** The cell of a slot, made when it is first used. */
+const cellOf = <A>(
+  cells: Cells,
+  slot: Slot<A>,
+  unread: (one: Unread) => unknown
+): Result.Result<Cell, unknown> => {
+  const byName = (cells.byName ??= new Map<string, Cell>())
+  const found = byName.get(slot.name)
+  if (found !== undefined)
+    return found.slot.origin === slot.origin ? Result.succeed(found) : Result.fail(clash(slot.name))
+  const json = cells.saved[slot.name]
+  return Result.mapBoth(json === undefined ? Result.succeed(slot.initial) : slot.decode(json), {
+    onSuccess: (value) => {
+      // A cell is only reached through the slot that it was made with.
+      const made: Cell = { slot, value, encode: () => slot.encode(made.value as A) }
+      byName.set(slot.name, made)
+      return made
     },
-    sharedSnapshot: () => {
-      const snapshot: { [slot: string]: Json } = { ...shared.saved }
-      for (const [name, one] of shared.cells) snapshot[name] = one.encode()
-      return snapshot
-    },
-    snapshot: () => {
-      const snapshot: { [slot: string]: Json } = { ...saved, ...shared.saved }
-      for (const cells of [own, shared.cells]) for (const [name, one] of cells) snapshot[name] = one.encode()
-      return snapshot
-    }
+    onFailure: (error) => unread({ slot: slot.name, error })
   })
 }

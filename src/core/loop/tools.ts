@@ -28,7 +28,8 @@ export interface Round {
  * in call order.
  */
 export const round = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage) {
-  const open = new Map(live.batch.map((call) => [call.id, call]))
+  const open = new Map<string, OpenCall>()
+  for (const call of live.batch) open.set(call.id, call)
   const isOpen = ({ id }: { readonly id: string }) => open.has(id)
   /** Done and reported before this run resumed the turn. */
   const done = ({ id }: { readonly id: string }): Call | undefined => {
@@ -55,16 +56,30 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   if (all.some((call) => call.suspended !== undefined)) return yield* suspendInside(live, message, all)
   yield* settle(live)
   if (live.suspension !== null) yield* resolved(live)
-  let direct: ToolOutput.ToolOutput | undefined
-  const failed = new Set<string>()
-  const mayPass = new Set<string>()
-  for (const { id, outcome } of all) {
-    if (outcome === undefined || "error" in outcome || outcome.output.isError) failed.add(id)
-    else if (outcome.output.returnDirect) direct ??= outcome.output
-    if (outcome !== undefined && "error" in outcome && outcome.error.isRetryable === true) mayPass.add(id)
-  }
-  return { pending, direct, failed, mayPass } satisfies Round
+  const first = all.find((call) => !hasFailed(call) && outputOf(call)?.returnDirect === true)
+  return {
+    pending,
+    direct: first && outputOf(first),
+    failed: idsOf(all, hasFailed),
+    mayPass: idsOf(all, mayPass)
+  } satisfies Round
 })
+
+const outputOf = ({ outcome }: Call): ToolOutput.ToolOutput | undefined =>
+  outcome !== undefined && "output" in outcome ? outcome.output : undefined
+
+const hasFailed = (call: Call): boolean => outputOf(call)?.isError !== false
+
+const mayPass = ({ outcome }: Call): boolean =>
+  outcome !== undefined && "error" in outcome && outcome.error.isRetryable === true
+
+/** No calls: a run keeps what its last round came to, so most of them share this. */
+export const none: ReadonlySet<string> = new Set()
+
+const idsOf = (calls: ReadonlyArray<Call>, is: (call: Call) => boolean): ReadonlySet<string> => {
+  const those = calls.filter(is)
+  return those.length === 0 ? none : new Set(those.map(({ id }) => id))
+}
 
 /**
  * A suspension whose turn is resumed: of every call without an answer, nobody knows from here on whether it took effect.
@@ -128,8 +143,8 @@ const suspendInside = Effect.fnUntraced(function* (live: Live, message: Message.
 const suspended = (pending: ReadonlyArray<Request>): Round => ({
   pending,
   direct: undefined,
-  failed: new Set(),
-  mayPass: new Set()
+  failed: none,
+  mayPass: none
 })
 
 /** Puts the answers of a round into the history, in call order. */
