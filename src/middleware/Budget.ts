@@ -22,6 +22,7 @@ import { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import { ToolError } from "../core/ToolError.ts"
 import { totalTokens } from "../core/Usage.ts"
+import * as Attached from "../support/attached.ts"
 import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import * as WorkingTime from "./internal/workingTime.ts"
@@ -120,7 +121,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
   const maxima: Ledger.Maxima = { tokens, cost, rounds, toolCalls, time }
   const ledgers = Ledger.make()
   /** The calls of each run's round that were let through: one that a person edited comes again, and is still one. */
-  const counted = new WeakMap<Run, { readonly round: number; readonly ids: Set<string> }>()
+  const counted = Attached.make<Run, { readonly round: number; readonly ids: Set<string> }>()
 
   const warnOnce = (run: Run, ledger: Ledger.Ledger, what: string, message: string): Effect.Effect<void> => {
     if (ledger.warned.has(what)) return Effect.void

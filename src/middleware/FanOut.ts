@@ -22,6 +22,7 @@ import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import { describeArguments } from "../core/ToolCall.ts"
 import { totalTokens, Usage } from "../core/Usage.ts"
+import * as Attached from "../support/attached.ts"
 import { known as background, type Record as TaskRecord } from "./internal/background/state.ts"
 import { isOpen } from "./internal/background/task.ts"
 import { toolNames } from "./internal/background/tools.ts"
@@ -92,7 +93,7 @@ const isBeginning = ({ name: tool }: { readonly name: string }): boolean => begi
 
 const gates = ({ above }: Options) => {
   /** The calls of each run's round that begin one, in order: a call of a program, or one that was edited, comes later. */
-  const seen = new WeakMap<Run, { readonly round: number; readonly ids: Set<string>; readonly working: number }>()
+  const seen = Attached.make<Run, { readonly round: number; readonly ids: Set<string>; readonly working: number }>()
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const beginning = calls.filter(isBeginning)
     if (beginning.length === 0) return calls.map(() => Middleware.allow)

@@ -28,6 +28,7 @@ import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import * as Attached from "../support/attached.ts"
 import { sha256 } from "../support/hash.ts"
 import { cut } from "../support/text.ts"
 import { amountProblem, countProblem } from "./internal/limits.ts"
@@ -161,7 +162,7 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
     message.role === "human" && lengthOf(message.content) > messageLimit
 
   // What a run was shown so far: its list only grows at its end, so a round looks at what is new in it.
-  const views = new WeakMap<Run, View>()
+  const views = Attached.make<Run, View>()
   const viewOf = (run: Run, of: ReadonlyArray<Message.Message>): View => {
     const known = views.get(run)
     if (known?.of === of) return known

@@ -27,6 +27,7 @@ import type { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import * as Attached from "../support/attached.ts"
 import * as Guard from "./internal/guard.ts"
 import { pass, type Verdict } from "./internal/guard.ts"
 
@@ -192,7 +193,7 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
 ): Middleware.Middleware<E | Tripping<T>, R> => {
   const { check, mode = "before", name } = options
   const onTrip = options.onTrip ?? byDefault<T>("fail")
-  const checked = new WeakMap<Run, number>()
+  const checked = Attached.make<Run, number>()
 
   /** The check of what was not checked yet; `undefined` if there is nothing. */
   const pending = (run: Run): Effect.Effect<Verdict, E, R> | undefined => {

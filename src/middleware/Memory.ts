@@ -25,6 +25,7 @@ import type { BackendError } from "../core/BackendError.ts"
 import { type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
+import * as Attached from "../support/attached.ts"
 import { head, oneLine, quote, visible } from "../support/untrusted.ts"
 import { countProblem } from "./internal/limits.ts"
 
@@ -148,7 +149,7 @@ export const make = (options: Options): Middleware.Middleware<never, Backend> =>
   const { sources } = options
   const maxBytes = options.maxBytes ?? defaultMaxBytes
   // What a run read, for as long as it lives. It could be read again at any time.
-  const runs = new WeakMap<Run, Known>()
+  const runs = Attached.make<Run, Known>()
 
   const knownOf = (run: Run): Known => {
     const known = runs.get(run) ?? { round: -1, notes: new Map(), warned: new Set(), section: "", base: "", prompt: "" }

@@ -67,19 +67,23 @@ export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(
     wrapModelCall: (request, next, run) =>
       Stream.suspend(() => {
         let begun: { readonly at: number; readonly step: Step<E, R> } | undefined
-        const again = Effect.fnUntraced(function* (error: ModelError) {
-          if (!error.isRetryable) return yield* Effect.fail(error)
-          const now = yield* Clock.currentTimeMillis
-          begun ??= { at: now, step: yield* Schedule.toStep(schedule) }
-          const [, delay] = yield* Pull.catchDone(begun.step(now, error), () => Effect.fail(error))
-          const wait = Math.ceil(
-            Math.max(Duration.toMillis(delay), Duration.toMillis(error.retryAfter ?? Duration.zero))
-          )
-          if (now + wait > begun.at + within) return yield* Effect.fail(error)
-          yield* run.warn("model-retry", `${error.message}; asking again in ${Duration.format(Duration.millis(wait))}`)
-          yield* Effect.sleep(wait)
-          return { turn: next(request), reason: error.message }
-        })
+        const again = (error: ModelError) =>
+          Effect.gen(function* () {
+            if (!error.isRetryable) return yield* Effect.fail(error)
+            const now = yield* Clock.currentTimeMillis
+            begun ??= { at: now, step: yield* Schedule.toStep(schedule) }
+            const [, delay] = yield* Pull.catchDone(begun.step(now, error), () => Effect.fail(error))
+            const wait = Math.ceil(
+              Math.max(Duration.toMillis(delay), Duration.toMillis(error.retryAfter ?? Duration.zero))
+            )
+            if (now + wait > begun.at + within) return yield* Effect.fail(error)
+            yield* run.warn(
+              "model-retry",
+              `${error.message}; asking again in ${Duration.format(Duration.millis(wait))}`
+            )
+            yield* Effect.sleep(wait)
+            return { turn: next(request), reason: error.message }
+          })
         return reissue(next(request), again)
       })
   })

@@ -36,6 +36,7 @@ import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import { priced, make as usageOf } from "../core/Usage.ts"
+import * as Attached from "../support/attached.ts"
 import { cut } from "../support/text.ts"
 import { makeOpenings, modelOf, nameOf, type Opening } from "./internal/openModel.ts"
 import { reissue } from "./internal/reissue.ts"
@@ -258,7 +259,7 @@ const route = <E, R>(options: {
   const openingsOf = makeOpenings(Object.values(models))
   const openingOf = (run: Run, name: string): Opening<E, R> | undefined => openingsOf(run)[names.indexOf(name)]
   const counted = nothingCounted()
-  const measures = new WeakMap<Run, ReturnType<typeof makeMeasure>>()
+  const measures = Attached.make<Run, ReturnType<typeof makeMeasure>>()
   /** Runs that have outgrown the model that was chosen. */
   const outgrown = new WeakSet<Run>()
 

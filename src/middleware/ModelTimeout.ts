@@ -23,6 +23,7 @@ import type { Service, TurnPart } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
+import * as Attached from "../support/attached.ts"
 import { isContent } from "./internal/content.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf } from "./internal/openModel.ts"
@@ -65,7 +66,7 @@ export const make = (options?: {
     total: Duration.toMillis(total)
   }
   const most = Math.min(limits.first ?? Infinity, limits.idle, limits.total)
-  const watches = new WeakMap<Run, Watch>()
+  const watches = Attached.make<Run, Watch>()
   const watchOf = (run: Run): Watch => {
     const known = watches.get(run)
     if (known !== undefined) return known

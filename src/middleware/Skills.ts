@@ -30,6 +30,7 @@ import type { Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import * as Attached from "../support/attached.ts"
 import { type Allowed, allows, narrower } from "./internal/skills/allowed.ts"
 import { list, load, tell } from "./internal/skills/prompt.ts"
 import { type Found, scan } from "./internal/skills/scan.ts"
@@ -135,7 +136,7 @@ export interface Options {
  */
 export const make = (options: Options): Middleware.Middleware<never, Backend | ToolContext> => {
   // What a run found, for as long as it lives. It could be looked for again at any time.
-  const runs = new WeakMap<Run, Known>()
+  const runs = Attached.make<Run, Known>()
 
   const knownOf = Effect.fnUntraced(function* (run: Run) {
     const known = runs.get(run)

@@ -25,6 +25,7 @@ import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Usage from "../core/Usage.ts"
+import * as Attached from "../support/attached.ts"
 import { defined } from "../support/defined.ts"
 import * as GenAi from "./internal/genAi.ts"
 
@@ -99,7 +100,7 @@ const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOpti
  */
 export const make = (options?: { readonly captureContent?: boolean | undefined }): Middleware.Middleware => {
   const capture = options?.captureContent ?? false
-  const runs = new WeakMap<Run, Tracer.Span>()
+  const runs = Attached.make<Run, Tracer.Span>()
 
   const parentOf = (run: Run): { readonly parent?: Tracer.Span | undefined } => {
     const parent = runs.get(run)

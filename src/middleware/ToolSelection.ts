@@ -26,6 +26,7 @@ import type { Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import * as Attached from "../support/attached.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as Catalogue from "./internal/toolSelection/catalogue.ts"
 
@@ -98,7 +99,7 @@ export const make = (options?: {
   const limit = options?.limit ?? 5
   const preselect = options?.preselect ?? 0
   const always = new Set([...(options?.alwaysOffer ?? []), searchTool, Tool.finalAnswer])
-  const catalogues = new WeakMap<Run, Catalogue.Catalogue>()
+  const catalogues = Attached.make<Run, Catalogue.Catalogue>()
   let latest: Catalogue.Catalogue | undefined
 
   /** Indexed once for all runs of an agent, as long as the tools are the same. */

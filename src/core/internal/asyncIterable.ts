@@ -117,7 +117,9 @@ const leave = <A, E>(source: Source<A, E>, controller: AbortController): void =>
 const pullOf = <A, E>(source: Source<A, E>): Read<A, E> => {
   const woken: Read<A, E> = Effect.flatMap(
     Effect.callback<void>((ready) => {
-      source.wake = () => ready(Effect.void)
+      // V8 makes a function that is written as the value of a property an old one, which holds all it sees until a full collection.
+      const wake = () => ready(Effect.void)
+      source.wake = wake
       return Effect.sync(() => {
         source.wake = undefined
       })

@@ -173,7 +173,8 @@ const joined = (
   waits: Suspension | null
 ): Pick<Beginning, "messages" | "inputs" | "late"> => {
   const { messages, missing } = mend(history, waits)
-  if (inputs.every(({ role }) => role === "human")) return { messages, inputs: missing.length === 0 ? inputs : [...missing, ...inputs], late: [] }
+  if (inputs.every(({ role }) => role === "human"))
+    return { messages, inputs: missing.length === 0 ? inputs : [...missing, ...inputs], late: [] }
   const whole = mend([...history, ...inputs], waits)
   // An answer that comes late takes the place of what stood in for it.
   const before = whole.messages.slice(0, messages.length)

@@ -26,7 +26,7 @@ import { divide, forgetOthers, ofEarlier } from "./inside.ts"
 import {
   type Control,
   emit,
-  keep,
+  half,
   type Live,
   note,
   type OpenCall,
@@ -124,6 +124,7 @@ export const create = Effect.fnUntraced(function* (
   const state = yield* openState(compiled, beginning, parent, { origin, recorder, place })
   // Literals: objects that are put together piece by piece become hash tables, larger and slower.
   const run: OwnRun = {
+    [half]: undefined,
     agent: name,
     path: origin.path,
     runId: origin.runId,
@@ -182,7 +183,7 @@ export const create = Effect.fnUntraced(function* (
     decisions: [...(suspension?.decisions ?? []), ...(parent?.decisions ?? [])],
     unknownOutcome: isResume(input) ? input.unknownOutcome : inherited(parent?.unknownOutcome)
   }
-  keep(live)
+  run[half] = live
   // What was begun in calls that are no longer open was given up with them.
   if (records !== undefined)
     forgetOthers(live, program !== undefined && isResume(input) ? idOf(askedIn(messages)) : open.map(({ id }) => id))

@@ -156,7 +156,9 @@ const whole = (attempt: Attempt, work: Effect.Effect<ToolOutput.ToolOutput, Tool
 /** Ends when everything in an attempt waits. */
 const untilStill = (attempt: Attempt): Effect.Effect<never> =>
   Effect.callback<never>((resume) => {
-    attempt.onStill = (requests) => resume(Effect.die(tunnel(suspended(requests))))
+    // No function literal as the value of a property: V8 makes it an old one, which holds all it sees until a full collection.
+    const onStill: Attempt["onStill"] = (requests) => resume(Effect.die(tunnel(suspended(requests))))
+    attempt.onStill = onStill
   })
 
 const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {

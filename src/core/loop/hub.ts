@@ -138,7 +138,9 @@ export const subscribe = (hub: Hub): { readonly pull: Taken; readonly leave: Eff
   })
   const woken: Taken = Effect.flatMap(
     Effect.callback<void>((resume) => {
-      reader.wake = () => resume(Effect.void)
+      // V8 makes a function that is written as the value of a property an old one, which holds all it sees until a full collection.
+      const wake = () => resume(Effect.void)
+      reader.wake = wake
       return Effect.sync(() => {
         reader.wake = undefined
       })

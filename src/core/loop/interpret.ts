@@ -72,9 +72,8 @@ export const interpret = (compiled: Compiled, input: Input, options: RunOptions,
 const body = (live: Live, beginning: Beginning): Effect.Effect<AgentResult<unknown>, unknown, unknown> => {
   const { program } = live.compiled.definition
   return Effect.flatMap(begin(live, beginning), (directive) =>
-    Effect.flatMap(
-      program === undefined ? loop(live, directive) : programmed(live, program, directive),
-      (ending) => finish(live, ending)
+    Effect.flatMap(program === undefined ? loop(live, directive) : programmed(live, program, directive), (ending) =>
+      finish(live, ending)
     )
   )
 }

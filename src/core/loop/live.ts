@@ -139,8 +139,12 @@ export interface From {
   readonly origin: Origin
 }
 
+/** The key of the half that the loop keeps: sub-agents are begun with the other half alone. */
+export const half = Symbol("effect-deepagents/live")
+
 /** The half of a run that middleware and tools see, as the loop writes it. */
 export interface OwnRun extends Omit<Run, "round" | "offered" | "usage" | "messages" | "state"> {
+  [half]: Live | undefined
   round: number
   offered: ReadonlyArray<ToolDefinition>
   usage: Usage
@@ -201,18 +205,12 @@ export interface Live extends From {
   readonly unknownOutcome: UnknownOutcome
 }
 
-const kept = new WeakMap<Run, Live>()
-
-/** Remembers the half that the loop keeps, for sub-agents that are begun with the other half alone. */
-export const keep = (live: Live): void => {
-  kept.set(live.run, live)
-}
-
 /** Finds the half that the loop keeps of a run. */
-export const liveOf = (run: Run): Effect.Effect<Live> =>
+export const liveOf = (run: Run & Partial<Pick<OwnRun, typeof half>>): Effect.Effect<Live> =>
   Effect.suspend(() => {
-    const live = kept.get(run)
-    return live === undefined
+    const live = run[half]
+    // A copy of a run is not one.
+    return live?.run !== run
       ? Effect.die(new Error("This run was not begun by Agent: give tools the ToolContext that they are called with."))
       : Effect.succeed(live)
   })

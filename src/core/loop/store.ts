@@ -89,7 +89,10 @@ export const make = (
   /** A slot that can't be used is a mistake in the program: nothing in a run can mend it. */
   const use = <A, B>(slot: Slot<A>, f: (cell: Cell) => Effect.Effect<B>): Effect.Effect<B> =>
     Effect.suspend(() =>
-      Result.match(cellOf(slot.merge === undefined ? own : shared, slot, unread), { onSuccess: f, onFailure: Effect.die })
+      Result.match(cellOf(slot.merge === undefined ? own : shared, slot, unread), {
+        onSuccess: f,
+        onFailure: Effect.die
+      })
     )
 
   const update = <A>(slot: Slot<A>, next: (current: A) => A): Effect.Effect<void> =>
@@ -108,18 +111,16 @@ export const make = (
     writes: Effect.sync(() => shared.writes),
     names: (prefix) =>
       Effect.sync(() => {
-        const names = new Set([own, shared].flatMap(({ byName, saved }) => [...Object.keys(saved), ...(byName?.keys() ?? [])]))
+        const names = new Set(
+          [own, shared].flatMap(({ byName, saved }) => [...Object.keys(saved), ...(byName?.keys() ?? [])])
+        )
         return [...names].filter((name) => name.startsWith(prefix))
       })
   })
 }
 
 /** The cell of a slot, made when it is first used. */
-const cellOf = <A>(
-  cells: Cells,
-  slot: Slot<A>,
-  unread: (one: Unread) => unknown
-): Result.Result<Cell, unknown> => {
+const cellOf = <A>(cells: Cells, slot: Slot<A>, unread: (one: Unread) => unknown): Result.Result<Cell, unknown> => {
   const byName = (cells.byName ??= new Map<string, Cell>())
   const found = byName.get(slot.name)
   if (found !== undefined)

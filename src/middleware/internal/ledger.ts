@@ -13,6 +13,7 @@ import type { Run } from "../../core/Run.ts"
 import type { ToolError } from "../../core/ToolError.ts"
 import type { ToolOutput } from "../../core/ToolOutput.ts"
 import { totalTokens, type Usage } from "../../core/Usage.ts"
+import * as Attached from "../../support/attached.ts"
 
 /** Kinds of limits. */
 export const kinds = ["tokens", "cost", "rounds", "time", "toolCalls"] as const
@@ -125,7 +126,7 @@ export const draw = (one: Spender): Effect.Effect<UsedUp> =>
 /** The ledgers of one budget: one for each run that it was given to, shared with everything below that run. */
 export const make = () => {
   const key = Symbol("Budget")
-  const known = new WeakMap<Run, Ledger>()
+  const known = Attached.make<Run, Ledger>()
 
   const of = (run: Run): Effect.Effect<Ledger> =>
     Effect.suspend(() => {

@@ -8,6 +8,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as ChatModel from "../../core/ChatModel.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 import type { Run } from "../../core/Run.ts"
+import * as Attached from "../../support/attached.ts"
 
 /** A model as a person reads it. */
 export const nameOf = ({ modelId, provider }: Pick<ChatModel.Service, "modelId" | "provider">): string =>
@@ -58,7 +59,7 @@ const openOnce = <E, R>(layer: Layer.Layer<ChatModel.ChatModel, E, R>, run: Run)
 
 /** The openings of each run, by the layers in their order. */
 export const makeOpenings = <E, R>(layers: ReadonlyArray<Layer.Layer<ChatModel.ChatModel, E, R>>) => {
-  const openings = new WeakMap<Run, ReadonlyArray<Opening<E, R>>>()
+  const openings = Attached.make<Run, ReadonlyArray<Opening<E, R>>>()
   return (run: Run): ReadonlyArray<Opening<E, R>> => {
     const made = openings.get(run) ?? layers.map((layer) => openOnce(layer, run))
     openings.set(run, made)

@@ -43,15 +43,16 @@ export const reissue = <E, R>(
         const start = (turn: Stream.Stream<TurnPart, ModelError>): Read =>
           Effect.suspend(() => {
             const own = Scope.forkUnsafe(scope)
-            const next = Effect.fnUntraced(function* (error: ModelError) {
-              yield* Scope.close(own, Exit.fail(error))
-              if (acted) return yield* Effect.fail(error)
-              const { reason, turn } = yield* again(error)
-              read = start(turn)
-              if (!shown) return yield* read
-              shown = false
-              return Arr.of<TurnPart>({ _tag: "TurnRestarted", reason })
-            })
+            const next = (error: ModelError): Read =>
+              Effect.gen(function* () {
+                yield* Scope.close(own, Exit.fail(error))
+                if (acted) return yield* Effect.fail(error)
+                const { reason, turn } = yield* again(error)
+                read = start(turn)
+                if (!shown) return yield* read
+                shown = false
+                return Arr.of<TurnPart>({ _tag: "TurnRestarted", reason })
+              })
             return Effect.flatMap(Channel.toPullScoped(turn.channel, own), (pull) => {
               read = Effect.catchIf(Effect.map(pull, watch), isModelError, next)
               return read

@@ -18,6 +18,7 @@ import type { Run } from "../../core/Run.ts"
 import * as Tool from "../../core/Tool.ts"
 import type { ToolCall } from "../../core/ToolCall.ts"
 import * as ToolError from "../../core/ToolError.ts"
+import * as Attached from "../../support/attached.ts"
 import { once } from "../../support/once.ts"
 import { sha256Sync } from "../../support/sha256.ts"
 
@@ -181,7 +182,7 @@ interface Known {
 
 /** Makes what requests are sent as, and how the turn that comes back is read. */
 export const make = () => {
-  const runs = new WeakMap<Run, Known>()
+  const runs = Attached.make<Run, Known>()
 
   const viewed = (known: Known, kept: Kept, messages: ReadonlyArray<Message.Message>): View => {
     if (known.view.kept !== kept || !beginsWith(messages, known.view)) {

@@ -8,6 +8,7 @@ import * as AgentState from "../../../core/AgentState.ts"
 import type { Service } from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import { InvalidEncoding } from "../../../core/InvalidEncoding.ts"
+import * as Attached from "../../../support/attached.ts"
 import * as Derive from "../derive/backend.ts"
 import type { Content } from "../derive/primitives.ts"
 import { versionOf } from "../derive/version.ts"
@@ -65,7 +66,7 @@ interface Common {
 }
 
 // By what all stores of a tree of agents share, so that they hold one lock for one file, whichever layer they use.
-const commons = new WeakMap<object, Common>()
+const commons = Attached.make<object, Common>()
 
 const makeFile = (content: Content, modifiedAt?: number): MemoryFiles.File => {
   const bytes = Derive.toBytes(content)
@@ -113,7 +114,7 @@ const makeBackend = (store: AgentState.Store, { locks, tree }: Common): Service 
     locks
   )
 
-const backends = new WeakMap<AgentState.Store, Service>()
+const backends = Attached.make<AgentState.Store, Service>()
 
 /** The backend over the files in a state. */
 export const backendOf = (

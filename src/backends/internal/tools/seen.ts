@@ -6,6 +6,7 @@ import * as Schema from "effect/Schema"
 import * as AgentState from "../../../core/AgentState.ts"
 import type { Service } from "../../../core/Backend.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
+import * as Attached from "../../../support/attached.ts"
 import * as Locks from "../files/locks.ts"
 import * as Path from "../files/path.ts"
 
@@ -76,7 +77,7 @@ export const moving = Effect.fnUntraced(function* <E>(
 })
 
 /** The locks of each run, which is known by its state. */
-const runs = new WeakMap<AgentState.Store, Locks.Locks>()
+const runs = Attached.make<AgentState.Store, Locks.Locks>()
 
 /** Runs work on some paths (normalised) after other calls of the same run, of whatever tool, that work on them. */
 export const hold = <A, E, R>(

@@ -6,6 +6,7 @@ import type * as Result from "effect/Result"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import type { Run } from "../../../core/Run.ts"
+import * as Attached from "../../../support/attached.ts"
 import { type Amount, limitsOf } from "./limits.ts"
 import type { Fold, Record, Ref } from "./record.ts"
 import type { Situation } from "./situation.ts"
@@ -81,7 +82,7 @@ const namedWindow = ({ contextWindowTokens }: Measure, run: Run, { window }: Rec
 
 /** Makes the memories of the runs that one middleware serves; each is gone with its run. */
 export const makeMemories = (measure: Measure) => {
-  const memories = new WeakMap<Run, Memory>()
+  const memories = Attached.make<Run, Memory>()
   const counted = nothingCounted()
 
   const of = (run: Run): Memory => {
