@@ -143,6 +143,42 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
     expect(program.text()).toContain("+two")
   })
 
+  it("takes no command that begins behind a question for an answer to it", async () => {
+    const folder = makeFolder()
+    const program = open([folder, "a"])
+    await program.until(ready)
+    program.type("write\r")
+    await program.until("wants to call write_file")
+    await armed()
+    program.type("/")
+    await pause(50)
+    program.type("ay")
+    await program.until("› /ay")
+    expect(existsSync(`${folder}/files/made.txt`)).toBe(false)
+    program.type("\u007f\u007f\u007f")
+    await armed()
+    program.type("y")
+    await program.until("The tool said: Wrote /made.txt")
+  })
+
+  it("looks at things while it works, and changes no conversation that is at work", async () => {
+    const program = open([makeFolder(), "a"])
+    await program.until(ready)
+    program.type("stream 150\r")
+    await program.until("Paragraph 2 of")
+    program.type("told\t")
+    await program.until("queued: told")
+    for (const name of ["undo", "rewind", "fork", "tree", "sessions", "compact", "clear"]) {
+      program.type(`/${name}\r`)
+      await program.until(`/${name} changes the conversation that the agent is at work on`)
+    }
+    program.type("/cost\r")
+    await program.until("tokens in")
+    expect(program.text()).not.toContain("Paragraph 149 of")
+    // What was queued comes after the answer, and not after the command.
+    await program.until((text) => /Paragraph 149 of[^]*You said: told/.test(text))
+  })
+
   it("takes back a turn: its words and its file, after a look at what changes", async () => {
     const folder = makeFolder()
     const program = open([folder, "a", "--mode=auto-edit"])

@@ -128,6 +128,89 @@ describe.skipIf(pty === undefined)("the program in a terminal", { timeout: 120_0
       )
   )
 
+  it.live("answers one message after the other, also such as came at once, and knows each of its commands", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const cwd = built.folder()
+        writeFileSync(join(cwd, "notes.txt"), "noted\n")
+        const program = yield* opened(["--demo", "--yolo"], {}, cwd)
+        yield* until(program, ready)
+        program.type("one\rtwo\r")
+        yield* until(program, (text) => /The report is at[^]*You said: “two”/.test(text))
+        yield* until(program, ready)
+        assert.include(program.text(), "› one")
+        program.type("three\r")
+        yield* until(program, "You said: “three”")
+        yield* until(program, ready)
+        const escape = "\u001b"
+        const commands: ReadonlyArray<readonly [line: string, wanted: string | RegExp, after?: string]> = [
+          ["/hepl", 'There is no command /hepl. Did you mean "/help"?'],
+          ["/help", "go on in a copy of the conversation"],
+          ["/keys", "search what was said before"],
+          ["/agent", "Answers one question by reading much", escape],
+          ["/agent nobody", 'There is no agent "nobody"'],
+          ["/agents", "2. general-purpose"],
+          ["/agents x", 'There is no sub-agent "x"; there are 1 to 2.'],
+          ["/model", "the model:", escape],
+          ["/provider", "No provider has a key"],
+          ["/tools", /• git_status/],
+          ["/mcp", "There is no server"],
+          ["/skills", /test-writing/],
+          ["/memory", "/agent/agent.md is not there."],
+          ["/todos", "[x] Look around"],
+          ["/files", "/notes.txt"],
+          ["/files nowhere", "no such file or directory"],
+          ["/read /notes.txt", /^noted$/m],
+          ["/read ", "Say which file"],
+          ["/diff", /diff \/output\/report\.md\n[^]*\+# What is in this folder/],
+          ["/context", "results of tools"],
+          ["/cost", /tokens in \([^]* in all/],
+          ["/budget", "no limit in money"],
+          ["/permissions", "Nothing is approved for good"],
+          ["/permissions drop 7", "There is no rule 7."],
+          ["/approve", "The mode is yolo"],
+          ["/approve always", 'There is no mode "always"'],
+          ["/approve ask", "── mode: ask"],
+          ["/theme", "the colours:", escape],
+          ["/status", "agent deep, model demo:script"],
+          ["/save here", 'is named "here"'],
+          ["/copy", /copied 1?\d\d characters/],
+          ["/copy 9", "There is nothing like that to copy."],
+          ["/export out.md", /written to \S*\/out\.md/],
+          ["/export out.md", "out.md is there already"],
+          ["/history", /## You\n\nthree/],
+          ["/rewind abc", "There is no turn abc; there are 3."],
+          ["/rewind 3", "back to before: three", "\u0003"],
+          ["/tree", /○ three/, escape],
+          ["/fork", "a copy of the conversation"],
+          ["/undo", "There is no turn of this chat to take back"],
+          ["/sessions nothing", 'There is no session "nothing"'],
+          ["/sessions", "go over to …", escape],
+          ["/compact", "The folder was looked at."],
+          ["/clear", "a new conversation"],
+          ["/todos", "There is no plan."],
+          ["/context", "Nothing was sent to the model yet."]
+        ]
+        for (const [line, wanted, after] of commands) {
+          const before = program.raw().length
+          const seen = program.text().length
+          program.type(`${line}\r`)
+          // Behind what was there before: menus come and go.
+          yield* until(program, (text) =>
+            typeof wanted === "string"
+              ? text.slice(Math.max(0, seen - 2_000)).includes(wanted) && program.raw().length > before
+              : wanted.test(text.slice(Math.max(0, seen - 2_000)))
+          )
+          if (after !== undefined) program.type(after)
+          yield* Effect.sleep("150 millis")
+        }
+        assert.match(readFileSync(join(cwd, "out.md"), "utf8"), /^## You\n\none/)
+        program.type("/quit\r")
+        assert.equal(yield* Effect.promise(() => program.ended), 0)
+      })
+    )
+  )
+
   it.live("shows all that a sub-agent said and did", () =>
     Effect.scoped(
       Effect.gen(function* () {

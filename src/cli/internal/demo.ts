@@ -128,7 +128,8 @@ const turn = ({ calls = [], reasoning, text = "" }: Said, request: ModelRequest)
 
 const answer = (request: ModelRequest): Said => {
   const { messages } = request
-  if (request.purpose === "summary") return { text: "The folder was looked at." }
+  // Whoever has no tools has a text to be made short.
+  if (request.purpose === "summary" || request.tools.length === 0) return { text: "The folder was looked at." }
   if (!request.tools.some(({ name }) => name === "task")) return child(messages)
   const asked = messages.findLastIndex(({ role, source }) => role === "human" && source === undefined)
   const isFirst = !messages.slice(0, asked).some(({ role }) => role === "human")

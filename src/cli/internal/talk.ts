@@ -2,6 +2,7 @@
 import { join } from "node:path"
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
 import * as Stdio from "effect/Stdio"
 import * as Agent from "../../core/Agent.ts"
 import { SessionStore } from "../../core/SessionStore.ts"
@@ -138,7 +139,11 @@ export const talk = Effect.fnUntraced(
       folder: places.project,
       history: join(places.data, "history"),
       draft: join(places.data, "threads", threadId, "draft"),
-      hold: (id) => Effect.provideContext(hold(places, id), node),
+      // Until the end of the turn, not of the chat, whose scope is among the services.
+      hold: (id) =>
+        Effect.flatMap(Effect.scope, (scope) =>
+          hold(places, id).pipe(Effect.provideService(Scope.Scope, scope), Effect.provideContext(node))
+        ),
       resumeCommand: (id) => `deepagents resume ${id}`
     }).pipe(Effect.provide(app.files(threadId)), orFail("failed"))
   },

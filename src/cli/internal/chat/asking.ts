@@ -3,7 +3,7 @@ import * as Approval from "../../../core/Approval.ts"
 import type { Desk } from "../approvals/desk.ts"
 import * as Dialog from "../approvals/dialog.ts"
 import type { Input } from "../input/input.ts"
-import { actionOf } from "../input/keys.ts"
+import { actionOf, pressed } from "../input/keys.ts"
 import type { Style } from "../render/style.ts"
 
 export interface Asking {
@@ -124,6 +124,11 @@ export const makeAsking = (options: {
         return true
       }
       const outcome = Dialog.press(dialog, data)
+      // The beginning of something else, such as a command: what follows it answers nothing.
+      if (outcome._tag === "Stay" && outcome.dialog === dialog && pressed(data) === "other") {
+        arm()
+        return false
+      }
       if (outcome._tag === "Editor") input().press(data)
       else conclude(outcome)
       return true

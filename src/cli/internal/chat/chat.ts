@@ -5,7 +5,6 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import * as Agent from "../../../core/Agent.ts"
@@ -31,6 +30,7 @@ import { replay, type Room, threadOf } from "./room.ts"
 import { shell } from "./shell.ts"
 import { type Intent, makeUi } from "./ui.ts"
 import { makeRecorder } from "./undo.ts"
+import { makeWorks, messageOf } from "./works.ts"
 
 /** Something that went on in the background and is over. */
 type Over = { readonly _tag: "Over"; readonly next: Said | undefined }
@@ -99,7 +99,8 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     )
   const kept = yield* keep(options, ui)
   let handle: Agent.Handle<unknown, unknown> | undefined
-  let work: Fiber.Fiber<unknown, unknown> | undefined
+  /** A turn is at work on the conversation, or about to be. */
+  let isTurning = false
   let leaving = false
   /** The person interrupted: what is queued waits for them. */
   let isHeld = false
@@ -137,38 +138,23 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
       Effect.provideService(Backend, recorder.wrap(backend))
     )
 
-  const messageOf = (cause: Cause.Cause<unknown>): string => {
-    const error = Cause.squash(cause)
-    return error instanceof Error ? error.message : String(error)
-  }
+  const works = makeWorks({ ui, onOver: (next) => Queue.offerUnsafe(intents, { _tag: "Over", next }) })
 
-  /** Does something beside the keys; one thing at a time. */
-  const begin = <R2>(doing: string | undefined, effect: Effect.Effect<Said | undefined, Problem, R2>) =>
-    Effect.gen(function* () {
-      ui.setBusy(doing)
-      work = yield* effect.pipe(
-        Effect.catch((error) =>
-          Effect.sync((): Said | undefined => {
-            ui.note("error", error.message)
-            return undefined
-          })
-        ),
-        Effect.catchCause((cause) =>
-          Effect.sync((): Said | undefined => {
-            if (!Cause.hasInterruptsOnly(cause)) ui.note("error", messageOf(cause))
-            return undefined
-          })
-        ),
-        Effect.onExit((exit) =>
+  /** Begins a turn: there is one at a time. */
+  const talk = <R2>(turns: Effect.Effect<unknown, { readonly message: string }, R2>) => {
+    isTurning = true
+    return works.begin(
+      undefined,
+      turns.pipe(
+        Effect.mapBoth({ onFailure: ({ message }): Problem => ({ message }), onSuccess: () => undefined }),
+        Effect.ensuring(
           Effect.sync(() => {
-            work = undefined
-            ui.setBusy(undefined)
-            Queue.offerUnsafe(intents, { _tag: "Over", next: Exit.isSuccess(exit) ? exit.value : undefined })
+            isTurning = false
           })
-        ),
-        Effect.forkScoped
+        )
       )
-    })
+    )
+  }
 
   const say = Effect.fnUntraced(function* (input: string | Message.HumanMessage) {
     const text = typeof input === "string" ? input : Message.text(input)
@@ -176,8 +162,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     const told = [...ran, text].join("\n\n")
     ran = []
     const message = typeof input === "string" ? yield* withImages(told, Message.makeId()) : input
-    yield* begin(
-      undefined,
+    yield* talk(
       Effect.gen(function* () {
         const thread = yield* threadOf(room)
         const title = cut(cleanLine(text), 80)
@@ -187,10 +172,10 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
         } else if ((thread.metadata["title"] ?? "") === "") {
           yield* store.describe(at.threadId, { ...thread.metadata, title })
         }
-        const isDone = yield* turn(message, text, () => recorder.begin(thread?.leaf.id ?? null, title))
+        const { threadId } = at
+        const isDone = yield* turn(message, text, () => recorder.begin(threadId, thread?.leaf.id ?? null, title))
         if (isDone && desk.mode() === "plan") yield* offerPlan
-        return undefined
-      }).pipe(Effect.mapError((error): Problem => ({ message: error.message })))
+      })
     )
   })
 
@@ -211,7 +196,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     const [, name = "", argument = ""] = /^\/([\w:-]+)\s*([^]*)$/.exec(line) ?? []
     const own = options.commands?.().find((one) => one.name === name)
     if (own !== undefined) {
-      return yield* begin(
+      return yield* works.begin(
         `/${name}`,
         // Unwrapped, as a listing is: it may be an address.
         own.run(argument, (text) =>
@@ -220,12 +205,20 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
       )
     }
     if (name === "quit" || name === "exit") return yield* leave
-    if (name === "clear" || name === "new") {
+    const known = Slash.find(name)
+    if (known === undefined) return ui.note("error", Slash.unknown(options, name))
+    if (known.isAlone === true && isTurning) {
+      return ui.note(
+        "error",
+        `/${known.name} changes the conversation that the agent is at work on; Esc interrupts it.`
+      )
+    }
+    if (known.name === "clear") {
       at.threadId = globalThis.crypto.randomUUID()
+      ui.forget()
       return ui.note("info", `── a new conversation, ${at.threadId}`)
     }
-    const known = Slash.builtins.find((one) => one.name === name)
-    yield* begin(known?.work, Effect.as(Effect.map(Slash.run(room, name, argument), facts), undefined))
+    yield* works.begin(known.work, Effect.as(Effect.map(Slash.run(room, known.name, argument), facts), undefined))
   })
 
   const leave = Effect.sync(() => {
@@ -234,7 +227,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
 
   const interrupt = Effect.suspend((): Effect.Effect<unknown> => {
     isHeld = true
-    return handle !== undefined ? handle.interrupt : work === undefined ? Effect.void : Fiber.interrupt(work)
+    return handle?.interrupt ?? works.interrupt
   })
 
   const told = Effect.fnUntraced(function* (text: string, kind: "steer" | "followUp") {
@@ -247,14 +240,15 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   const onSay = Effect.fnUntraced(function* ({ kind, text }: Extract<Intent, { readonly _tag: "Say" }>) {
     const line = text.trim()
     if (line === "") {
-      if (work === undefined && ui.queue().length > 0) yield* sendQueue
+      if (works.isIdle() && ui.queue().length > 0) yield* sendQueue
       return
     }
     kept.said(line)
-    if (at.picking !== undefined || (work !== undefined && handle === undefined)) yield* interrupt
+    if (at.picking !== undefined) yield* Deferred.succeed(at.picking, undefined)
+    else if (!isTurning && !works.isIdle()) yield* interrupt
     if (line.startsWith("/") && /^\/[\w:-]+(\s|$)/.test(line)) return yield* command(line)
     if (line.startsWith("!")) {
-      return yield* begin(
+      return yield* works.begin(
         line,
         Effect.map(shell(ui, line.slice(1).trim()), (output) => {
           ran = [...ran, output]
@@ -262,7 +256,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
         })
       )
     }
-    if (handle !== undefined && kind !== "send") return yield* told(line, kind)
+    if (isTurning) return yield* told(line, kind === "send" ? "followUp" : kind)
     yield* say(line)
   })
 
@@ -324,7 +318,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     if (next?._tag === "Show") ui.show(next.markdown)
     if (next?._tag === "Send") yield* say(next.input)
     // What came when the run was over already.
-    else if (!isHeld && work === undefined && ui.queue().length > 0) yield* sendQueue
+    else if (!isHeld && works.isIdle() && ui.queue().length > 0) yield* sendQueue
   })
 
   const complete = Effect.fnUntraced(function* (text: string) {
@@ -370,21 +364,12 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     const { ended, messages } = yield* replay(room, shownOnResume)
     // A run that did not end is resumed where it was.
     if (ended === undefined && messages.length > 0) {
-      yield* begin(
-        undefined,
-        Effect.as(
-          Effect.mapError(
-            turn(Checkpoint.resume(undefined), "", () => {}),
-            ({ message }): Problem => ({ message })
-          ),
-          undefined
-        )
-      )
+      yield* talk(turn(Checkpoint.resume(undefined), "", () => {}))
     }
   }
   if (options.first !== undefined) yield* say(options.first)
   while (!leaving) yield* on(yield* Queue.take(intents))
-  if (work !== undefined) yield* Effect.timeoutOption(Fiber.interrupt(work), "3 seconds")
+  yield* Effect.timeoutOption(works.interrupt, "3 seconds")
   return { threadId: at.threadId } satisfies Left
 }, Effect.scoped)
 

@@ -64,6 +64,8 @@ export interface Ui {
   readonly setFacts: (facts: ReadonlyArray<string>) => void
   readonly setHighlight: (highlight: Highlight) => void
   readonly refresh: () => void
+  /** Takes away what was of another conversation: its plan, its window. What was used is counted on. */
+  readonly forget: () => void
   /** Earlier inputs, the newest last. */
   readonly remember: (texts: ReadonlyArray<string>) => void
   /** The draft, whoever has the editor. */
@@ -157,10 +159,9 @@ export const makeUi = (options: {
     }
   }
 
-  const commit = (parts: ReadonlyArray<View.Part>): void => {
+  const append = (parts: ReadonlyArray<View.Part>): void => {
     const columns = Math.max(2, terminal.columns() - 1)
     for (const part of parts) {
-      note(memory, part)
       const lines = partLines(part, surface(columns))
       // Terminals that know the mark jump from turn to turn by it.
       screen.commit(
@@ -168,6 +169,10 @@ export const makeUi = (options: {
       )
     }
     painter.request()
+  }
+  const commit = (parts: ReadonlyArray<View.Part>): void => {
+    for (const part of parts) note(memory, part)
+    append(parts)
   }
   const bell = (words: string): void => {
     if (!isFocused) terminal.write(`\u001b]9;${View.harmless(words, { oneLine: true })}\u0007\u0007`)
@@ -306,7 +311,8 @@ export const makeUi = (options: {
       painter.request()
     },
     parts: commit,
-    show: (markdown) => commit([{ kind: "text", markdown: View.harmless(markdown) }]),
+    // No answer of the agent's that could be copied.
+    show: (markdown) => append([{ kind: "text", markdown: View.harmless(markdown) }]),
     note: (level, text) => commit([{ kind: "note", level, text: View.harmless(text) }]),
     queue: () => queue,
     setQueue: (next) => {
@@ -334,6 +340,10 @@ export const makeUi = (options: {
       highlight = loaded
     },
     refresh: asking.refresh,
+    forget: () => {
+      view = { ...View.empty, total: view.total }
+      painter.request()
+    },
     remember: completion.remember,
     draft: asking.draft,
     key,
@@ -347,7 +357,10 @@ export const makeUi = (options: {
     },
     resized: screen.resized,
     setAway: (isAway) => {
-      if (isAway) return painter.pause()
+      if (isAway) {
+        painter.pause()
+        return screen.close()
+      }
       screen.forget()
       painter.resume()
     },

@@ -12,6 +12,7 @@ interface Before {
 }
 
 export interface Turn {
+  readonly threadId: string
   /** Leaf of the thread before it. */
   readonly leaf: string | null
   readonly said: string
@@ -21,7 +22,7 @@ export interface Turn {
 export interface Recorder {
   /** The backend, as the runs of the chat get it. */
   readonly wrap: <S extends Backend.Service>(backend: S) => S
-  readonly begin: (leaf: string | null, said: string) => void
+  readonly begin: (threadId: string, leaf: string | null, said: string) => void
   readonly turns: () => ReadonlyArray<Turn>
   /** Writes the files of the last turn as they were; gives what could not be. */
   readonly restore: (backend: Backend.Service, turn: Turn) => Effect.Effect<ReadonlyArray<string>>
@@ -61,8 +62,8 @@ export const makeRecorder = (): Recorder => {
           backend.upload(files)
         )
     }),
-    begin: (leaf, said) => {
-      turns = [...turns, { leaf, said, files: new Map() }].slice(-most.turns)
+    begin: (threadId, leaf, said) => {
+      turns = [...turns, { threadId, leaf, said, files: new Map() }].slice(-most.turns)
     },
     turns: () => turns,
     forget: (turn) => {

@@ -1,9 +1,12 @@
 /** The slash commands of the chat, by the names that people know. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
 import * as Agent from "../../../core/Agent.ts"
 import * as Message from "../../../core/Message.ts"
 import { totalTokens } from "../../../core/Usage.ts"
+import { didYouMean } from "../../../support/names.ts"
+import { cut } from "../../../support/text.ts"
 import * as View from "../../View.ts"
 import { wordsOf } from "../approvals/rules.ts"
 import type { Item } from "../chat/menu.ts"
@@ -16,15 +19,19 @@ import { count, duration, money } from "../render/words.ts"
 import * as Files from "./files.ts"
 import * as Threads from "./threads.ts"
 
-/** A command of the chat. `work` says that it takes a while, and what it does meanwhile. */
+/**
+ * A command of the chat. `work` says that it takes a while, and what it does meanwhile. One that `isAlone` changes the
+ * conversation, or goes over to another one: not while the agent is at work on it.
+ */
 export interface Builtin {
   readonly name: string
   readonly argument?: string
   readonly about: string
   readonly work?: string
+  readonly isAlone?: true
 }
 
-export const builtins: ReadonlyArray<Builtin> = [
+const builtins: ReadonlyArray<Builtin> = [
   { name: "help", about: "the commands and the keys" },
   { name: "agent", argument: "[name]", about: "talk to another agent" },
   { name: "agents", argument: "[n]", about: "sub-agents and tasks; all that the nth one said and did" },
@@ -35,11 +42,11 @@ export const builtins: ReadonlyArray<Builtin> = [
   { name: "files", argument: "[folder or pattern]", about: "the files that the agent sees" },
   { name: "read", argument: "<file>", about: "show a file" },
   { name: "diff", about: "what the tools changed in this chat" },
-  { name: "undo", about: "take back the last turn: its words and its files" },
-  { name: "rewind", argument: "[turn]", about: "go back to an earlier turn" },
-  { name: "fork", argument: "[turn]", about: "go on in a copy of the conversation" },
-  { name: "tree", about: "all branches of the conversation" },
-  { name: "sessions", argument: "[id]", about: "go over to another conversation" },
+  { name: "undo", about: "take back the last turn: its words and its files", isAlone: true },
+  { name: "rewind", argument: "[turn]", about: "go back to an earlier turn", isAlone: true },
+  { name: "fork", argument: "[turn]", about: "go on in a copy of the conversation", isAlone: true },
+  { name: "tree", about: "all branches of the conversation", isAlone: true },
+  { name: "sessions", argument: "[id]", about: "go over to another conversation", isAlone: true },
   { name: "save", argument: "<name>", about: "name this place of the conversation" },
   { name: "history", about: "the whole conversation, in the pager" },
   { name: "export", argument: "[file]", about: "write the conversation as Markdown" },
@@ -48,7 +55,8 @@ export const builtins: ReadonlyArray<Builtin> = [
     name: "compact",
     argument: "[what matters]",
     about: "put a summary in the place of the conversation",
-    work: "writes a summary"
+    work: "writes a summary",
+    isAlone: true
   },
   { name: "context", about: "what fills the model's window" },
   { name: "cost", about: "what was used, and what it cost" },
@@ -58,9 +66,24 @@ export const builtins: ReadonlyArray<Builtin> = [
   { name: "status", about: "who talks, where, in which mode" },
   { name: "theme", argument: "[name]", about: "the colours of this chat" },
   { name: "keys", about: "the keys" },
-  { name: "clear", about: "begin a new conversation" },
+  { name: "clear", about: "begin a new conversation", isAlone: true },
   { name: "quit", about: "leave; the conversation is kept" }
 ]
+
+/** Names that people know from other programs. */
+const aliases: { readonly [name: string]: string } = { new: "clear" }
+
+export const find = (name: string): Builtin | undefined =>
+  builtins.find((one) => one.name === (Object.hasOwn(aliases, name) ? aliases[name] : name))
+
+/** Says that there is no such command, and what may have been meant. */
+export const unknown = <E, R>(options: Room<E, R>["options"], name: string): string => {
+  const meant = didYouMean(
+    `/${name}`,
+    itemsOf(options).map(({ label }) => label)
+  )
+  return `There is no command /${cut(name, 60)}.${meant === "" ? "" : ` ${meant.trim()}`} /help names them.`
+}
 
 /** The commands of a chat as a menu shows them. */
 export const itemsOf = <E, R>({ commands }: Room<E, R>["options"]): ReadonlyArray<Item> => {
@@ -217,7 +240,9 @@ const fenced = (text: string): string => {
 
 const exported = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const fs = yield* FileSystem.FileSystem
-  const file = argument.trim() === "" ? `${room.at.threadId.replaceAll(/[^\w.-]+/g, "-")}.md` : argument.trim()
+  const path = yield* Path.Path
+  const name = argument.trim() === "" ? `${room.at.threadId.replaceAll(/[^\w.-]+/g, "-")}.md` : argument.trim()
+  const file = path.resolve(room.options.folder ?? ".", name)
   if (yield* Effect.orElseSucceed(fs.exists(file), () => false)) {
     return yield* Effect.fail(problem(`${file} is there already; name another file: /export notes.md`))
   }

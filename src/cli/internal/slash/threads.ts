@@ -70,7 +70,7 @@ export const fork = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argumen
 })
 
 export const undo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
-  const turn = room.recorder.turns().at(-1)
+  const turn = room.recorder.turns().findLast(({ threadId }) => threadId === room.at.threadId)
   if (turn === undefined)
     return yield* Effect.fail(
       problem("There is no turn of this chat to take back; /rewind goes back in the words alone.")
@@ -188,6 +188,7 @@ export const sessions = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, arg
   if (chosen === undefined)
     return named === "" ? undefined : yield* Effect.fail(problem(`There is no session ${JSON.stringify(named)}.`))
   room.at.threadId = chosen
+  room.ui.forget()
   room.ui.note("info", `── ${chosen}`)
   yield* said(replay(room, 30))
 })

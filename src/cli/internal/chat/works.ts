@@ -1,0 +1,65 @@
+/** Things that a chat does beside taking keys: a turn of the agent, and commands. */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Predicate from "effect/Predicate"
+import type * as Scope from "effect/Scope"
+import { cut } from "../../../support/text.ts"
+import type { Problem, Said } from "./options.ts"
+import type { Ui } from "./ui.ts"
+
+export interface Works {
+  /** Begins something; `doing` says what, for as long as it takes. What is wrong with it is shown. */
+  readonly begin: <R>(
+    doing: string | undefined,
+    work: Effect.Effect<Said | undefined, Problem, R>
+  ) => Effect.Effect<void, never, R | Scope.Scope>
+  readonly isIdle: () => boolean
+  readonly interrupt: Effect.Effect<void>
+}
+
+/** The longest message that is shown, in characters: it may repeat what was written. */
+const longest = 4_000
+
+/** Failures and defects as people read them. */
+export const messageOf = (cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  const said = Predicate.hasProperty(error, "message") ? error.message : error
+  return cut(String(said), longest)
+}
+
+export const makeWorks = (options: {
+  readonly ui: Pick<Ui, "note" | "setBusy">
+  readonly onOver: (next: Said | undefined) => void
+}): Works => {
+  const { onOver, ui } = options
+  const running = new Set<{ fiber: Fiber.Fiber<unknown, unknown> | undefined }>()
+  return {
+    begin: Effect.fnUntraced(function* (doing, work) {
+      const own: { fiber: Fiber.Fiber<unknown, unknown> | undefined } = { fiber: undefined }
+      running.add(own)
+      ui.setBusy(doing)
+      own.fiber = yield* work.pipe(
+        Effect.catchCause((cause) =>
+          Effect.sync((): Said | undefined => {
+            if (!Cause.hasInterruptsOnly(cause)) ui.note("error", messageOf(cause))
+            return undefined
+          })
+        ),
+        Effect.onExit((exit) =>
+          Effect.sync(() => {
+            running.delete(own)
+            ui.setBusy(undefined)
+            onOver(Exit.isSuccess(exit) ? exit.value : undefined)
+          })
+        ),
+        Effect.forkScoped
+      )
+    }),
+    isIdle: () => running.size === 0,
+    interrupt: Effect.suspend(() =>
+      Fiber.interruptAll([...running].flatMap(({ fiber }) => (fiber === undefined ? [] : [fiber])))
+    )
+  }
+}
