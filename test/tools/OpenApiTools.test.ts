@@ -275,6 +275,41 @@ describe("OpenApiTools", () => {
     60_000
   )
 
+  it.effect("one of several that overlap is taken, as services take it", () =>
+    Effect.gen(function* () {
+      const message = { type: "object", properties: { role: { type: "string" }, text: { type: "string" } } }
+      const document = {
+        openapi: "3.1.0",
+        info: { title: "Talks" },
+        components: { schemas: { Easy: message, Full: { ...message, required: ["role"] } } },
+        paths: {
+          "/items": {
+            post: {
+              operationId: "addItem",
+              requestBody: {
+                content: {
+                  "application/json": {
+                    schema: {
+                      nullable: true,
+                      oneOf: [{ $ref: "#/components/schemas/Easy" }, { $ref: "#/components/schemas/Full" }]
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+      const { tools } = yield* OpenApiTools.make(document, { as: "operations", baseUrl: "http://localhost" })
+      const { handler, seen } = mock(document)
+      const body = { role: "user", text: "hi" }
+      yield* Tool.run(named(tools, "addItem"), { body }).pipe(
+        Effect.provide([layer(handler), nobody, MemoryBackend.layer()])
+      )
+      expect(seen.at(-1)?.body).toEqual(body)
+    })
+  )
+
   it.effect(
     "queries are written by their style, paths keep what is in a value, headers of HTTP are not the model's",
     () =>

@@ -167,13 +167,12 @@ const modern = (schema: JsonObject, out: JsonObject): JsonObject => {
     }
   }
   if (schema["nullable"] !== true) return made
-  const { anyOf, enum: values, oneOf, type } = made
+  const { anyOf, enum: values, type } = made
   return {
     ...made,
     ...(typeof type === "string" ? { type: [type, "null"] } : {}),
     ...(Array.isArray(values) && !values.includes(null) ? { enum: [...values, null] } : {}),
-    ...(Array.isArray(anyOf) ? { anyOf: [...anyOf, { type: "null" }] } : {}),
-    ...(Array.isArray(oneOf) ? { oneOf: [...oneOf, { type: "null" }] } : {})
+    ...(Array.isArray(anyOf) ? { anyOf: [...anyOf, { type: "null" }] } : {})
   }
 }
 
@@ -206,10 +205,13 @@ const convert = (work: Work, schema: Json | undefined, depth: number): JsonObjec
       out.push(add(work, key, convert(work, value, depth + 1)))
     } else if (key === "additionalProperties" && typeof value === "boolean") out.push(add(work, key, value))
     else if (listKeywords.has(key) && Array.isArray(value) && value.length > 0) {
+      // Members of documents overlap, the more so where they are cut: exactly one would hardly ever fit.
+      const wide = key === "oneOf" ? "anyOf" : key
+      if (wide !== key && wide in schema) continue
       out.push(
         add(
           work,
-          key,
+          wide,
           value.map((one) => (over(work) ? {} : convert(work, one, depth + 1)))
         )
       )
