@@ -57,6 +57,24 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
+  it.effect("with --json, what fails before there is a run is the result all the same, as the last line", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      const lastOf = ({ out }: { readonly out: string }) => JSON.parse(out.trim().split("\n").at(-1) ?? "")
+      const noKey = yield* run(cwd, ["run", "hi", "--json"])
+      assert.deepInclude(lastOf(noKey), { _tag: "Result", exitCode: 3 })
+      assert.equal(noKey.code, 3)
+      assert.isTrue(noKey.err.includes(lastOf(noKey).error))
+      const noFile = yield* run(cwd, ["run", "hi", "--json", "--file", "none.txt", "--demo"])
+      assert.deepInclude(lastOf(noFile), { _tag: "Result", exitCode: noFile.code })
+      assert.include(lastOf(noFile).error, "none.txt")
+      mkdirSync(join(cwd, ".deepagents"))
+      writeFileSync(join(cwd, ".deepagents/config.json"), "{")
+      const noSettings = yield* run(cwd, ["run", "hi", "--json", "--trust"])
+      assert.deepInclude(lastOf(noSettings), { _tag: "Result", exitCode: 2 })
+    })
+  )
+
   it.effect("answers questions about itself from one file, whatever else the words are", () =>
     Effect.gen(function* () {
       const cwd = folder()

@@ -4,7 +4,7 @@ import { createServer } from "node:http"
 const isEvents = process.argv.includes("events")
 const megabyte = "x".repeat(1_000_000)
 
-const server = createServer(async (request, response) => {
+const answer = async (request, response) => {
   if (request.method !== "POST") return response.writeHead(405).end()
   const parts = []
   for await (const part of request) parts.push(part)
@@ -33,6 +33,8 @@ const server = createServer(async (request, response) => {
       await new Promise((resolve) => response.once("drain", resolve).once("close", resolve))
   }
   response.end(`"}]}}${isEvents ? "\n\n" : ""}`)
-})
+}
+
+const server = createServer((request, response) => void answer(request, response))
 
 server.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}/mcp`))

@@ -63,9 +63,8 @@ const run = Command.make(
     )
   },
   Effect.fnUntraced(function* ({ files, images, json: asJson, outputSchema, session: thread, words }) {
-    const context = yield* running
     const Run = yield* load(() => import("./run.ts"))
-    return yield* Run.run(context, {
+    return yield* Run.run(running, {
       words,
       files: [...files, ...images],
       json: asJson,

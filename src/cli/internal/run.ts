@@ -111,6 +111,25 @@ const why: { readonly [E in Exit]?: string } = {
 const asText = (result: AgentResult<unknown>, isStructured: boolean): string =>
   isStructured ? JSON.stringify(result.output) : visible(result.text)
 
+/** The end of a run that gave a result, with the words for a person. */
+interface Ended {
+  readonly exit: Exit
+  readonly message: string
+}
+
+/** Fails as the end says. What failed before there was a result is told as the last line, where events are lines. */
+const concluded =
+  (json: boolean) =>
+  <R>(work: Effect.Effect<Ended, Failure, R>) =>
+    work.pipe(
+      Effect.tapError(({ exit, message }) =>
+        json && exit !== "closed"
+          ? Effect.ignore(write(`${JSON.stringify({ _tag: "Result", exitCode: exits[exit], error: message })}\n`))
+          : Effect.void
+      ),
+      Effect.flatMap(({ exit, message }) => (exit === "done" ? Effect.void : fail(exit, message)))
+    )
+
 /** Runs the input on a thread, and writes what comes of it. */
 const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threadId: string, options: RunOptions) {
   const stdio = yield* Stdio.Stdio
@@ -148,12 +167,11 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
   } else if (exit !== "waiting") {
     yield* print(asText(result, output !== undefined).trimEnd())
   }
-  if (exit === "done") return yield* isLooking ? tell(`(deepagents resume ${threadId} goes on)`) : Effect.void
+  if (exit === "done" && isLooking) yield* tell(`(deepagents resume ${threadId} goes on)`)
   const waiting = result.pending.map(
     ({ description, id }) => `  ${id.slice(0, 8)}  ${oneLine(description).slice(0, 160)}`
   )
-  return yield* fail(
-    exit,
+  const message =
     exit === "waiting"
       ? [
           "It waits for a decision, and is kept:",
@@ -161,11 +179,11 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
           `Decide: deepagents inbox approve ID (reject, answer), or in the terminal: deepagents resume ${threadId}`
         ].join("\n")
       : (why[exit] ?? "")
-  )
+  return { exit, message } satisfies Ended
 })
 
 /** Runs a prompt on a new thread, or on one that is there. */
-export const run = Effect.fnUntraced(
+const start = Effect.fnUntraced(
   function* (context: Context, options: RunOptions) {
     const prompt = yield* readPrompt(options)
     const app = yield* openApp(context)
@@ -181,19 +199,26 @@ export const run = Effect.fnUntraced(
       })
       yield* orFail("failed")(store.create({ threadId, metadata }))
     }
-    yield* perform(app, prompt.message, threadId, options)
+    return yield* perform(app, prompt.message, threadId, options)
   },
   (effect, { places }) => Effect.provide(effect, sessions(places))
 )
 
+/** Runs a prompt in a context, and ends as it did. */
+export const run = <R>(context: Effect.Effect<Context, Failure, R>, options: RunOptions) =>
+  concluded(options.json)(Effect.flatMap(context, (ready) => start(ready, options)))
+
 /** Goes on with a thread whose requests were decided. */
-export const proceed = Effect.fnUntraced(function* (
+export const proceed = (
   context: Context,
   threadId: string,
   decisions: ReadonlyArray<Approval.Decision>,
   json: boolean
-) {
-  const app = yield* openApp(context)
+) => {
   const options: RunOptions = { words: [], files: [], json, outputSchema: undefined, thread: threadId }
-  yield* perform(app, Checkpoint.resume(undefined, { decisions }), threadId, options)
-})
+  return concluded(json)(
+    Effect.flatMap(openApp(context), (app) =>
+      perform(app, Checkpoint.resume(undefined, { decisions }), threadId, options)
+    )
+  )
+}
