@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeAll, describe, expect, it } from "vitest"
@@ -110,6 +110,20 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
     expect(program.text()).toContain("› a draft")
     program.type("\u0003\r")
     await program.until("You said: said after")
+  })
+
+  it("remembers the last thousand inputs, and keeps no more of them", async () => {
+    const folder = makeFolder()
+    const said = Array.from({ length: 3_000 }, (_, index) => `${JSON.stringify(`input ${index}`)}\n`)
+    writeFileSync(`${folder}/history`, said.join(""), { mode: 0o644 })
+    const program = open([folder, "a"])
+    await program.until(ready)
+    program.type("\u001b[A")
+    await program.until("› input 2999")
+    program.type("\r")
+    await program.until("You said: input 2999")
+    const kept = readFileSync(`${folder}/history`, "utf8").trim().split("\n")
+    expect([kept.length, kept[0], kept.at(-1)]).toEqual([1_000, '"input 2001"', '"input 2999"'])
   })
 
   it("tells what is written while it works, and queues what comes after", async () => {

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import type { NodeServices } from "@effect/platform-node/NodeServices"
 import * as ContextOf from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
+import type * as FileSystem from "effect/FileSystem"
 import type * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
@@ -37,7 +37,7 @@ import { agentOf, type Agents, findAgents } from "./agents.ts"
 import * as Assets from "./assets.ts"
 import * as Demo from "./demo.ts"
 import { type Failure, layerOrFail, orFail } from "./failure.ts"
-import { type Places, sessionsFile } from "./places.ts"
+import { makeFolder, type Places, sessionsFile } from "./places.ts"
 import { compiled, network, policyFiles, readPolicies } from "./policies.ts"
 import { chooseModel, modelLayer } from "./providers.ts"
 import { type Search, searchOf } from "./search.ts"
@@ -165,12 +165,8 @@ export const memorySources = ({ isTrusted }: Context): ReadonlyArray<string> => 
 export const files = (context: Context, threadId: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
       const { places, settings } = context
-      const folder = (...names: ReadonlyArray<string>) => {
-        const path = join(...names)
-        return Effect.as(orFail("failed")(fs.makeDirectory(path, { recursive: true, mode: 0o700 })), path)
-      }
+      const folder = (...names: ReadonlyArray<string>) => makeFolder(join(...names))
       const home = yield* folder(places.data, "home")
       const thread = yield* folder(places.data, "threads", threadId)
       const large = yield* folder(thread, "large_results")
@@ -200,8 +196,7 @@ export const files = (context: Context, threadId: string) =>
 export const sessions = (places: Places): Layer.Layer<SessionStore, Failure, FileSystem.FileSystem> =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      yield* orFail("failed")(fs.makeDirectory(places.data, { recursive: true, mode: 0o700 }))
+      yield* makeFolder(places.data)
       return layerOrFail("failed")(SqliteSessions.layer({ file: sessionsFile(places) }))
     })
   )

@@ -2,9 +2,8 @@
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
-import { Failure, orFail } from "./failure.ts"
-import type { Places } from "./places.ts"
+import { Failure } from "./failure.ts"
+import { makeFolder, type Places } from "./places.ts"
 
 /** The code of SQLite for a file that somebody else has locked. */
 const busy = 5
@@ -14,9 +13,7 @@ const busy = 5
  * ends; a file that says who is at work would outlive a `kill -9`.
  */
 export const hold = Effect.fnUntraced(function* ({ data }: Places, threadId: string) {
-  const fs = yield* FileSystem.FileSystem
-  const folder = join(data, "threads", threadId)
-  yield* orFail("failed")(fs.makeDirectory(folder, { recursive: true, mode: 0o700 }))
+  const folder = yield* makeFolder(join(data, "threads", threadId))
   const refused = (cause: unknown) => {
     const isBusy = cause instanceof Error && "errcode" in cause && cause.errcode === busy
     const elsewhere = `Another process is at work on session ${threadId}. Wait until it is done, or go on in a copy: deepagents sessions fork ${threadId}`

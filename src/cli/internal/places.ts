@@ -1,6 +1,9 @@
 /** The folders of the program, as the XDG base directories have them. */
 import { homedir } from "node:os"
 import { isAbsolute, join, resolve } from "node:path"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import { Failure } from "./failure.ts"
 
 /** A folder of the environment; one that is not absolute counts as not set, as the specification says. */
 const xdg = (variable: string, otherwise: string): string => {
@@ -30,3 +33,16 @@ export const projectSettings = ({ project }: Places): string => join(project, ".
 export const userServers = ({ config }: Places): string => join(config, "mcp.json")
 export const sessionsFile = ({ data }: Places): string => join(data, "sessions.db")
 export const trustFile = ({ config }: Places): string => join(config, "trusted.json")
+
+/** Makes a folder of the program's own, which nobody but its user reads, with those above it. */
+export const makeFolder = (path: string): Effect.Effect<string, Failure, FileSystem.FileSystem> =>
+  FileSystem.FileSystem.use((fs) =>
+    Effect.mapError(
+      Effect.as(fs.makeDirectory(path, { recursive: true, mode: 0o700 }), path),
+      ({ message }) =>
+        new Failure({
+          exit: "failed",
+          message: `The folder ${path} can't be made (${message}). Make room for it, or set XDG_DATA_HOME (sessions, keys) and XDG_CONFIG_HOME (settings) to folders that you may write to.`
+        })
+    )
+  )

@@ -29,7 +29,13 @@ export const keep = Effect.fnUntraced(function* (
   const folder = (file: string) => Effect.ignore(fs.makeDirectory(path.dirname(file), { recursive: true }))
   if (history !== undefined) {
     yield* folder(history)
-    const lines = (yield* readFile(history)).split("\n").slice(-most.lines)
+    const all = (yield* readFile(history)).split("\n")
+    const lines = all.slice(-most.lines)
+    if (all.length > 2 * most.lines) {
+      const shorter = `${history}.${process.pid}`
+      const write = fs.writeFileString(shorter, lines.join("\n"), { mode: 0o600 })
+      yield* Effect.ignore(Effect.andThen(write, fs.rename(shorter, history)))
+    }
     ui.remember(
       lines.flatMap((line) => Result.match(readText(line), { onFailure: () => [], onSuccess: (text) => [text] }))
     )
