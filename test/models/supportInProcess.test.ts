@@ -1,13 +1,19 @@
 /**
- * The columns of docs/models.md whose models are no server: `effect/ai`, by a provider of its own that says what it is told.
+ * The columns of docs/models.md whose models are no server: `effect/ai`, by a provider of its own that says what it is
+ * told, and llama.cpp, by a model that does so in the notation of a family, or a tiny one that is computed.
  */
 import { readFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { ChatModel, Content, Message } from "effect-deepagents"
 import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
 import { AiError } from "effect/ai"
+import { hermes } from "../../src/models/internal/llama/codecs/hermes.ts"
+import { makeNormalizer } from "../../src/models/internal/normalize.ts"
 import { type Answer, call, finish, type Part, reasoning, requests, script, text } from "./effect-ai/provider.ts"
+import { answered, ask, written } from "./internal/llama/codecs/decode.ts"
+import * as Llama from "./llama/models.ts"
+import * as Scripted from "./llama/scripted.ts"
 import { request } from "./openai/asking.ts"
 
 const page = readFileSync(new URL("../../docs/models.md", import.meta.url), "utf8")
@@ -55,7 +61,9 @@ const cutCall: ReadonlyArray<Part> = [
   { type: "tool-params-delta", id: "c_1", delta: '{"a":' }
 ]
 
-const rows: { readonly [row: string]: Effect.Effect<string, unknown> } = {
+type Rows = { readonly [row: string]: Effect.Effect<string, unknown> }
+
+const overEffectAi: Rows = {
   "streams text and tool arguments as they come": Effect.map(
     once([...text("a", "b"), ...call("c_1", "charge", {}), finish("tool-calls")]),
     ({ parts }) => {
@@ -138,20 +146,126 @@ const rows: { readonly [row: string]: Effect.Effect<string, unknown> } = {
   )
 }
 
+type Scenario = Parameters<typeof Scripted.layer>[1][number]
+
+/** A turn of a scripted model of the Hermes family. */
+const llama = (scenario: Scenario, messages: ReadonlyArray<Message.Message> = hello) =>
+  Effect.scoped(Effect.flatMap(Llama.session, (line) => Llama.turn(line, Llama.request(messages, { tools })))).pipe(
+    Effect.provide(Scripted.layer(hermes, [scenario]))
+  )
+
+/** What a tiny model in this process shows. */
+const computed = <A>(use: Effect.Effect<A, unknown, ChatModel.ChatModel | Scope.Scope>) =>
+  Effect.scoped(use).pipe(Effect.provide(Llama.layer({ codec: "hermes" })))
+
+/** The same request twice in a session, and what the second read of the first. */
+const reused = computed(
+  Effect.gen(function* () {
+    const line = yield* Llama.session
+    const asked = Llama.request("short", { parameters: { maxTokens: 2 } })
+    yield* Llama.turn(line, asked)
+    const { message } = yield* Llama.turn(line, asked)
+    return message.usage?.cacheReadTokens ?? 0
+  })
+)
+
+const oneCall: Scenario = { _tag: "ToolCalls", calls: [{ name: "charge", arguments: {} }] }
+
+const ofLlama: Rows = {
+  "streams text and tool arguments as they come": Effect.map(
+    llama({ _tag: "Text", pieces: ["a b", written(hermes, [answered("charge", { to: "Ada" })])] }),
+    ({ parts }) => {
+      const tags = parts.map(({ _tag }) => _tag)
+      return tick(tags.filter((tag) => tag === "TextDelta").length > 1 && tags.includes("ToolCallDelta"))
+    }
+  ),
+  "several calls in one turn": Effect.map(
+    llama({ ...oneCall, calls: ["charge", "search"].map((name) => ({ name, arguments: {} })) }),
+    ({ message }) => tick(message.toolCalls.length === 2)
+  ),
+  "reasoning is shown": Effect.map(llama({ _tag: "Text", pieces: ["<think>hm</think>a"] }), ({ parts }) =>
+    tick(parts.some(({ _tag }) => _tag === "ReasoningDelta"))
+  ),
+  "reasoning goes back as the provider wants it": Effect.gen(function* () {
+    const pieces = ["<think>hm</think>", written(hermes, [answered("charge", {})])]
+    const { message } = yield* llama({ _tag: "Text", pieces })
+    const result = Message.tool("ok", { toolCallId: message.toolCalls[0]?.id ?? "", toolName: "charge" })
+    const { turns } = makeNormalizer({
+      provider: "llama",
+      systemMessages: "fold",
+      reasoning: "all",
+      media: () => false,
+      toolMedia: "inline",
+      humanFirst: true,
+      humanLast: true,
+      callIdLength: 64
+    })([...hello, message, result])
+    const prompt = hermes.prompt(ask(turns, { tools })).pieces.map((piece) => piece.text)
+    return tick(/<think>\s*hm\s*<\/think>/.test(prompt.join("")))
+  }),
+  images: computed(ChatModel.ChatModel.useSync(({ supportsVision }) => tick(supportsVision))),
+  "an answer in a schema, natively": computed(
+    ChatModel.ChatModel.useSync(({ structuredOutput }) => tick(structuredOutput === "native"))
+  ),
+  "… else by a `final_answer` tool": computed(
+    ChatModel.ChatModel.useSync(({ structuredOutput }) => tick(structuredOutput !== "native"))
+  ),
+  "prompt cache": Effect.map(reused, (tokens) => (tokens > 0 ? "the context itself" : "")),
+  "usage with cached tokens": Effect.map(reused, (tokens) => tick(tokens > 0)),
+  // There is no stream that somebody else could cut.
+  "a cut stream is a failure, never an answer": Effect.succeed(""),
+  "arguments cut by the output limit are not executed": Effect.map(
+    llama({ _tag: "LengthInArguments", name: "charge", partial: "" }),
+    ({ message }) => tick(message.stopReason === "length" && message.toolCalls.length === 0)
+  ),
+  "a context that is too small is `ContextOverflow`": computed(
+    Effect.gen(function* () {
+      const line = yield* Llama.session
+      const error = yield* Effect.flip(Llama.turn(line, Llama.request("long ".repeat(2_500))))
+      return tick(error.reason._tag === "ContextOverflow")
+    })
+  ),
+  "an interruption ends the request": Effect.scoped(
+    Effect.gen(function* () {
+      const line = yield* Llama.session
+      const begun = yield* Deferred.make<void>()
+      const fiber = yield* Effect.forkChild(
+        Stream.runForEach(line.nextTurn(Llama.request("Go on.")), () => Deferred.succeed(begun, undefined))
+      )
+      yield* Deferred.await(begun)
+      yield* Fiber.interrupt(fiber)
+      const { message } = yield* Llama.turn(line, Llama.request("Go on.", { parameters: { maxTokens: 2 } }))
+      return tick(message.stopReason === "length")
+    })
+  ).pipe(Effect.provide(Llama.layer({ model: Llama.endless, codec: "hermes", maxTokens: 900 }))),
+  "any history is accepted (another provider's, a cut one)": Effect.map(
+    llama({ _tag: "Text", pieces: ["a"] }, [
+      Message.ai("", { model: "other", toolCalls: [{ id: "x".repeat(100), name: "gone", arguments: {} }] }),
+      Message.tool("of nothing", { toolCallId: "never", toolName: "gone" }),
+      ...hello
+    ]),
+    ({ message }) => tick(Message.text(message) === "a")
+  )
+}
+
+const columns: { readonly [column: string]: Rows } = { "effect/ai": overEffectAi, "llama.cpp": ofLlama }
+
 const cellsOf = (line: string): ReadonlyArray<string> =>
   line
     .split("|")
     .slice(1, -1)
     .map((cell) => cell.trim())
 
-it.live("the column effect/ai of the table in docs/models.md is what the bridge shows when it is tried", () =>
-  Effect.gen(function* () {
-    const [, table = ""] = /<!-- support -->\n([\s\S]*?)<!-- \/support -->/.exec(page) ?? []
-    const [header = [], , ...lines] = table.trim().split("\n").map(cellsOf)
-    const at = header.indexOf("effect/ai")
-    const told = lines.map((cells) => [cells[0] ?? "", cells[at] ?? "no such row"] as const)
-    const found: Array<readonly [string, string]> = []
-    for (const [row] of told) found.push([row, yield* rows[row] ?? Effect.succeed("not tried")])
-    assert.deepStrictEqual(told, found)
-  })
-)
+for (const [column, rows] of Object.entries(columns)) {
+  it.live(`the column ${column} of the table in docs/models.md is what it shows when it is tried`, () =>
+    Effect.gen(function* () {
+      const [, table = ""] = /<!-- support -->\n([\s\S]*?)<!-- \/support -->/.exec(page) ?? []
+      const [header = [], , ...lines] = table.trim().split("\n").map(cellsOf)
+      const at = header.indexOf(column)
+      const told = lines.map((cells) => [cells[0] ?? "", cells[at] ?? "no such row"] as const)
+      const found: Array<readonly [string, string]> = []
+      for (const [row] of told) found.push([row, yield* rows[row] ?? Effect.succeed("not tried")])
+      assert.deepStrictEqual(told, found)
+    })
+  )
+}
