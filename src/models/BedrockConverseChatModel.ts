@@ -31,7 +31,7 @@ import { secretsOf } from "./internal/anthropic/connection.ts"
 import { saidIn } from "./internal/anthropic/session.ts"
 import { type Connection, makeClient } from "./internal/bedrock/client.ts"
 import { makeDecoder } from "./internal/bedrock/decode.ts"
-import { factsOf, familyOf } from "./internal/bedrock/models.ts"
+import { factsOf, familyOf, pricingOf } from "./internal/bedrock/models.ts"
 import { makeWriter } from "./internal/bedrock/request.ts"
 import { decodeTurn } from "./internal/decodeTurn.ts"
 import { type Origin, reservedParameter } from "./internal/errors.ts"
@@ -83,6 +83,8 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   ])
   const ask = yield* makeClient(options, { provider, model, secrets })
   const facts = factsOf(model)
+  const cache = options.cache ?? { ttl: "5m" }
+  const rates = options.prices === undefined ? pricingOf(model, cache === "off" ? "5m" : cache.ttl) : undefined
   const parameters = defined({ maxOutputTokens, stop, temperature, thinking, topP })
   const unknown = new Set<string>()
   const warnOfMedia = makeMediaWarner()
@@ -93,7 +95,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
     supportsVision: options.supportsVision ?? facts?.vision ?? false,
     contextWindowTokens: options.contextWindowTokens ?? facts?.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? "tool",
-    prices: options.prices ?? facts?.prices,
+    prices: options.prices ?? rates?.prices ?? facts?.prices,
     makeSession: Effect.sync(() => {
       const write = makeWriter({
         model,
@@ -101,7 +103,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
         efforts: facts?.efforts,
         parameters: [parameters, options.parameters ?? {}],
         serverTools: options.serverTools ?? [],
-        cache: options.cache ?? { ttl: "5m" }
+        cache
       })
       const turn = Effect.fnUntraced(function* (request: ModelRequest) {
         const makeId = yield* IdGenerator
@@ -110,7 +112,11 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
         const { body, damaged, names, unheard } = written.success
         const said = () => saidIn(request)
         const origin: Origin = { provider, model, secrets, said }
-        const parts = decodeTurn(ask(body, said), () => makeDecoder({ origin, names, makeId }), unknown)
+        const parts = decodeTurn(
+          ask(body, said),
+          () => makeDecoder({ origin, names, makeId, cost: rates?.cost }),
+          unknown
+        )
         return warned(warnOfThinking(unheard), warned(warnOfMedia(damaged), parts))
       })
       return { nextTurn: (request) => Stream.unwrap(turn(request)) }

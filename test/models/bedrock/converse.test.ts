@@ -498,6 +498,26 @@ describe("a failure", () => {
   )
 })
 
+it.live("costs of Claude what its length and its cache do, unless prices are given", () =>
+  Effect.gen(function* () {
+    const model = "us.anthropic.claude-haiku-5-5-20261101-v1:0"
+    const costOf = (usage: object, options: Partial<BedrockConverseChatModel.Options> = {}) =>
+      Effect.gen(function* () {
+        const server = yield* serveConverse(frames(converseAnswer([text("ok")], "end_turn", usage)))
+        return (yield* done(converse(server, { model, ...options }), asked)).usage?.cost
+      })
+    const short = { inputTokens: 100_000, outputTokens: 10 }
+    const long = { inputTokens: 150_000, outputTokens: 10 }
+    const written = { inputTokens: 0, outputTokens: 0, cacheWriteInputTokens: 50_000 }
+    expect(yield* costOf(short)).toBeCloseTo((100_000 * 0.1 + 10 * 0.5) * 1.1e-6, 9)
+    expect(yield* costOf(long)).toBeCloseTo((150_000 * 0.5 + 10 * 2.5) * 1.1e-6, 9)
+    expect(yield* costOf(written)).toBeCloseTo(50_000 * 0.1 * 1.25 * 1.1e-6, 9)
+    expect(yield* costOf(written, { cache: { ttl: "1h" } })).toBeCloseTo(50_000 * 0.1 * 2 * 1.1e-6, 9)
+    expect(yield* costOf(long, { prices: { input: 1, output: 1 } })).toBeCloseTo(0.15001, 9)
+    expect(yield* costOf(long, { model: models.nova })).toBeCloseTo((150_000 * 0.8 + 10 * 3.2) * 1e-6, 9)
+  })
+)
+
 it.live("is found by name, with its facts", () =>
   Effect.gen(function* () {
     const known = (model: string) =>

@@ -2,6 +2,7 @@
  * Reads the events of Bedrock's Converse API into the parts of a turn.
  */
 import * as Base64 from "effect/encoding/Base64"
+import { identity } from "effect/Function"
 import * as Result from "effect/Result"
 import * as Content from "../../../core/Content.ts"
 import { fromUnknown, type JsonObject } from "../../../core/Json.ts"
@@ -25,6 +26,8 @@ export interface DecodeContext {
   readonly origin: Origin
   readonly names: ToolNames
   readonly makeId: () => string
+  /** Puts a cost on usage that the prices of the model alone don't tell. */
+  readonly cost: ((usage: Usage.Usage) => Usage.Usage) | undefined
 }
 
 type Piece =
@@ -81,7 +84,7 @@ const citationOf = (citation: JsonObject): JsonObject => {
 }
 
 /** Makes the decoder of one turn. */
-export const makeDecoder = ({ makeId, names, origin }: DecodeContext): TurnDecoder<unknown> => {
+export const makeDecoder = ({ cost = identity, makeId, names, origin }: DecodeContext): TurnDecoder<unknown> => {
   const pieces = new Map<number, Piece>()
   let stop: string | undefined
   let usage: JsonObject | undefined
@@ -224,7 +227,7 @@ export const makeDecoder = ({ makeId, names, origin }: DecodeContext): TurnDecod
       malformedToolCalls: malformed,
       stopReason: stops[reason] ?? (toolCalls.length + malformed.length > 0 ? "toolCalls" : "stop"),
       model,
-      usage: usage === undefined ? undefined : usageOf(usage),
+      usage: usage === undefined ? undefined : cost(usageOf(usage)),
       providerData: { [dataKey]: defined({ model, stopReason: reason, layout: layoutOf(places) }) }
     })
   }

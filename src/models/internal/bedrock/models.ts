@@ -103,6 +103,10 @@ const baseOf = (model: string): string =>
     .replace(/^(?:us|us-gov|eu|apac|au|ca|jp|global)\./, "")
     .replace(/(?:-v\d+|-\d+)(?::\d+(?::.*)?)$/, "")
 
+/** Prices of a model of Anthropic's, and what usage costs by them: long requests may cost more. */
+export const pricingOf = (model: string, ttl: "5m" | "1h") =>
+  familyOf(model).thinking === "claude" ? pricing(profileOf(model), ttl, bedrockFactor(model)) : undefined
+
 /** Gives the facts about a model, as far as a table has them. */
 export const factsOf = (model: string): Partial<ModelFacts> | undefined => {
   if (familyOf(model).thinking === "claude") {
@@ -111,7 +115,7 @@ export const factsOf = (model: string): Partial<ModelFacts> | undefined => {
     return defined({
       contextWindowTokens: profile.contextWindowTokens,
       vision: profile.supportsVision,
-      prices: pricing(profile, "5m", bedrockFactor(model))?.prices
+      prices: pricingOf(model, "5m")?.prices
     })
   }
   const base = baseOf(model)
