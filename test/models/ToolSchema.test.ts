@@ -311,6 +311,11 @@ describe("any schema", { timeout: 60_000 }, () => {
     expect(sent({ not: { required: ["a", "b"] } })).toEqual({})
     expect(sent({ not: { $ref: "#/nowhere" }, if: a, else: { type: "null" } })).toEqual({})
     expect(sent({ type: "string", enum: [null] })).toEqual(text)
+    // A place of a tuple stays where it is.
+    expect(sent({ patternProperties: { a: { items: [false] } } })).toEqual({
+      patternProperties: { a: { prefixItems: [{}] } }
+    })
+    expect(sent({ prefixItems: [false, text] })).toEqual({ prefixItems: [{}, text] })
     // What is told as a whole stays.
     const whole = { not: { const: 1 }, if: text, else: { minimum: 1 }, oneOf: [text, { type: "array", items: {} }] }
     expect(sent(whole)).toEqual(whole)

@@ -192,11 +192,15 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
     return target === undefined || isTooMuch ? own : { $ref: `#/$defs/${nameOf(target, path)}`, ...own }
   }
 
-  const visitAll = (nodes: ReadonlyArray<Json>, depth: number, of?: JsonObject): ReadonlyArray<JsonObject> =>
+  const visitAll = (nodes: ReadonlyArray<Json>, depth: number, of: JsonObject | undefined): ReadonlyArray<JsonObject> =>
     nodes.flatMap((node) => {
       const made = node === false ? undefined : visit(node, depth, of)
       return made === undefined ? [] : [made]
     })
+
+  /** Keeps the place of each member: `false`, and what can't be told, become anything. */
+  const visitTuple = (nodes: ReadonlyArray<Json>, depth: number): ReadonlyArray<JsonObject> =>
+    nodes.map((node) => visit(node, depth, undefined) ?? {})
 
   const visitNamed = (nodes: JsonObject, depth: number): JsonObject =>
     Object.fromEntries(
@@ -227,14 +231,14 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
         if (isObject(value)) kept[key] = visit(value, depth + 1, undefined) ?? {}
         else if (key === "additionalProperties" && typeof value === "boolean") kept[key] = value
       } else if (listKeywords.includes(key) && Array.isArray(value)) {
-        const members = visitAll(value, depth + 1, key === "prefixItems" ? undefined : of)
+        const members = key === "prefixItems" ? visitTuple(value, depth + 1) : visitAll(value, depth + 1, of)
         if (members.length > 0) kept[key] = members
       }
     }
     if (isOnlyNull(kept["enum"], type)) delete kept["enum"]
     keepTrue(node, kept)
     const { items, patternProperties, properties, required } = node
-    if (Array.isArray(items) && items.length > 0) kept["prefixItems"] = visitAll(items, depth + 1)
+    if (Array.isArray(items) && items.length > 0) kept["prefixItems"] = visitTuple(items, depth + 1)
     if (isList(type)) kept["items"] ??= {}
     if (isObject(patternProperties)) {
       const sound = Object.entries(patternProperties).filter(([pattern]) => isPattern(pattern))
