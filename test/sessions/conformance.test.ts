@@ -1,5 +1,6 @@
 import { describe, it, layer } from "@effect/vitest"
 import { SessionConformance } from "effect-deepagents/testing"
+import { isFull } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import * as places from "./places.ts"
 
@@ -13,7 +14,7 @@ const hold = <P, E>(name: string, subject: SessionConformance.Subject<P, E, neve
 
 hold("MemorySessions", places.memory)
 hold("SqliteSessions", places.sqlite)
-hold("SqlSessions on another client of SQLite", places.foreignSqlite)
+if (isFull) hold("SqlSessions on another client of SQLite", places.foreignSqlite)
 hold("JsonlSessions", places.jsonl)
 
 describe("SqliteSessions on a small disk", () => {

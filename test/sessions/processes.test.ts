@@ -7,7 +7,7 @@ import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { Message } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
-import { sampled } from "../scale.ts"
+import { isFull, sampled } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import { type Place, layer as storeOf } from "./children/stores.ts"
 import { aPrefix, aSchema, folder, Postgres, RedisServer } from "./places.ts"
@@ -202,7 +202,8 @@ const hold = <R>(
   )
 }
 
-for (const kind of ["sqlite", "jsonl"]) describe(`${kind} and processes`, () => hold(kind, folder, it.live))
+for (const kind of isFull ? ["sqlite", "jsonl"] : ["sqlite"])
+  describe(`${kind} and processes`, () => hold(kind, folder, it.live))
 
 /** A folder that tells where on the server to be. */
 const told = <R>(place: Effect.Effect<Place, never, R>) =>
@@ -218,6 +219,6 @@ layer(Postgres.layer, servers)("postgres and processes", (it) =>
   hold("postgres", told(Effect.orDie(aSchema)), it.effect)
 )
 
-describe.skipIf(!hasRedis)("on Redis", () => {
+describe.skipIf(!hasRedis || !isFull)("on Redis", () => {
   layer(RedisServer.layer, servers)("redis and processes", (it) => hold("redis", told(aPrefix), it.effect))
 })

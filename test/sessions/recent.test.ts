@@ -32,7 +32,7 @@ const say = (store: SessionStore.Service, text: string, threadId = "t") =>
 
 const damage = (file: string) => {
   const database = new DatabaseSync(file)
-  database.exec(`UPDATE session_entries SET body = '{"_tag":"Message","message":{}}' WHERE kind = 'Message'`)
+  database.exec(`UPDATE session_entries SET body = '{"_tag":"Message","message":{}}' WHERE type = 'Message'`)
   database.close()
 }
 

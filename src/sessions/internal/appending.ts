@@ -9,7 +9,7 @@ import { make as failure } from "../../core/SessionError.ts"
 import type { Leaf, NewEntry, Service } from "../../core/SessionStore.ts"
 import { measure } from "../../support/jsonPieces.ts"
 import { batchLimit, boundOf, leastOf, limit } from "../../support/size.ts"
-import { span } from "../../support/span.ts"
+import { briefSpan } from "../../support/span.ts"
 import * as codec from "./codec.ts"
 import { entryIdProblem } from "./ids.ts"
 import { guarded, pointOf, threadOf } from "./operation.ts"
@@ -45,10 +45,8 @@ const already = Effect.fnUntraced(function* (
 /** After what is larger, others get their turn of the event loop. */
 const heavy = 1024 * 1024
 
-/** The bytes of an entry; or at least as many where these are few enough, and at most where they are far too many. */
+/** The bytes of an entry that may have too many; at most as many where they are far too many. */
 const sizeOf = (entry: unknown): Effect.Effect<number> => {
-  const bound = boundOf(entry)
-  if (bound <= limit) return Effect.succeed(bound)
   const least = leastOf(entry)
   return least > 2 * limit ? Effect.succeed(least) : measure(entry)
 }
@@ -67,7 +65,8 @@ const checked = Effect.fnUntraced(function* (threadId: string, entries: Readonly
       const reason = { _tag: "InvalidEntry", entry: id, problem: problem ?? "" } as const
       return yield* failure("append", threadId, reason)
     }
-    const bytes = yield* sizeOf(result.success)
+    const bound = boundOf(result.success)
+    const bytes = bound <= limit ? bound : yield* sizeOf(result.success)
     if (bytes > limit) {
       return yield* failure("append", threadId, { _tag: "TooLarge", what: `entry ${id}`, bytes, limit })
     }
@@ -121,6 +120,6 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
     }
     // A thread that stood elsewhere for a moment, and is back, takes them.
     return last === undefined ? thread.leaf : yield* append(threadId, { leaf, behind, entries })
-  }, span("SessionStore.append"))
+  }, briefSpan("SessionStore.append"))
   return append
 }

@@ -15,7 +15,7 @@ type Mutable<A> = { -readonly [Key in keyof A]: A[Key] }
 /** The keys of an object must be those that were looked at, and no more. */
 const has = (value: object, count: number): boolean => Object.keys(value).length === count
 
-/** What lies deeper is left to the schema. */
+/** The depth from which values are left to the schema. */
 const deepest = 32
 
 const isPlain = (value: object): boolean => {

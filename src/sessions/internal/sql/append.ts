@@ -14,7 +14,9 @@ import type { Fault, NewThread } from "../tables.ts"
 import { first, rows, toFault, transaction } from "./client.ts"
 import type { Entries } from "./entries.ts"
 import { type Due, group } from "./group.ts"
-import { nullable, nullableNumber, number } from "./rows.ts"
+import { mayBeTaken, topOf } from "./names.ts"
+import { nullable, nullableNumber, number, text } from "./rows.ts"
+import { room } from "./sqlite.ts"
 import type { Source } from "./walk.ts"
 
 /** An append that is about to be made. */
@@ -151,33 +153,37 @@ const atOnce = <E>(sql: SqlClient, write: Effect.Effect<Outcome, E | Exclude<Out
   )
 
 /** A transaction of SQLite, whoever's client it is. */
-export const appendSqlite = (sql: SqlClient, { visible }: Pick<Entries, "visible">): Append => {
+export const appendSqlite = (sql: SqlClient, { visible, within }: Pick<Entries, "visible" | "within">): Append => {
   const write = Effect.fnUntraced(function* (
     { at, behind, entries, leaf, threadId }: Batch,
     bodies: ReadonlyArray<string>
   ) {
     // It writes first: nobody else does from here on.
-    const thread = yield* first(sql`UPDATE session_threads SET updated_at = ${at}
+    const thread = yield* first(sql`UPDATE session_threads SET updated_at = ${at}, listed = ${at}, pending = 1
       WHERE id = ${key(threadId)} AND archived = 0 AND leaf_id IS ${leaf === null ? null : key(leaf)}
-      RETURNING key, leaf, step`)
+      RETURNING key, leaf, step, top`)
     if (thread === undefined) return yield* Effect.fail(other)
     let place: { readonly pk: number | null; readonly step: number } | undefined = { pk: null, step: 0 }
     if (behind === leaf) place = { pk: nullableNumber(thread, "leaf"), step: number(thread, "step") }
     else if (behind !== null) place = yield* visible(threadId, behind)
     if (place === undefined) return yield* Effect.fail(other)
-    for (const { id } of entries) if ((yield* visible(threadId, id)) !== undefined) return yield* Effect.fail(other)
-    const row = yield* first(sql`SELECT coalesce(max(pk), 0) AS last FROM session_entries`)
-    const last = row === undefined ? 0 : number(row, "last")
+    const top = text(thread, "top")
+    for (const { id } of entries)
+      if (mayBeTaken(top, id) && (yield* visible(threadId, id)) !== undefined) return yield* Effect.fail(other)
+    const owner = number(thread, "key")
+    const row = yield* first(sql`SELECT coalesce(max(e.pk), ${owner * room}) AS last FROM session_entries e
+      WHERE ${within(owner)}`)
+    const last = row === undefined ? owner * room : number(row, "last")
     const { pk, step } = place
     for (const [n, { entry, id }] of entries.entries()) {
       const body = bodies[n] ?? ""
       if (body.length > lonely) yield* Effect.yieldNow
-      yield* rows(sql`INSERT INTO session_entries (pk, thread, id, parent, step, at, kind, body) VALUES (${last + 1 + n},
-        ${number(thread, "key")}, ${id}, ${n === 0 ? pk : last + n}, ${step + 1 + n}, ${at}, ${entry._tag}, ${body})`)
+      yield* rows(sql`INSERT INTO session_entries (pk, thread, id, parent, step, at, type, body) VALUES (${last + 1 + n},
+        ${owner}, ${id}, ${n === 0 ? pk : last + n}, ${step + 1 + n}, ${at}, ${entry._tag}, ${body})`)
       if (body.length > lonely) yield* Effect.yieldNow
     }
     yield* rows(sql`UPDATE session_threads SET leaf = ${last + entries.length}, leaf_id = ${entries.at(-1)?.id ?? null},
-      step = ${step + entries.length} WHERE key = ${number(thread, "key")}`)
+      step = ${step + entries.length}, top = ${topOf(top, entries)} WHERE key = ${owner}`)
     return step + entries.length
   })
   return (batch) =>

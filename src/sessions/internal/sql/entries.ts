@@ -7,8 +7,10 @@ import type { Row } from "effect/sql/SqlConnection"
 import type { Label } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
 import type { Fault, Tables } from "../tables.ts"
-import { decoded, first, rows } from "./client.ts"
+import { decoded, first, rows, transaction } from "./client.ts"
+import { nameAll, seenBy, tooMany } from "./names.ts"
 import { entryColumns, nullableNumber, number, text, toStored } from "./rows.ts"
+import { room } from "./sqlite.ts"
 import { type Source, walk } from "./walk.ts"
 
 /** An entry that a thread sees. */
@@ -19,7 +21,7 @@ export interface Visible {
 }
 
 /** The column that says what an entry is. */
-export const kindColumn = (sql: SqlClient): string => sql.onDialectOrElse({ pg: () => "tag", orElse: () => "kind" })
+export const kindColumn = (sql: SqlClient): string => sql.onDialectOrElse({ pg: () => "tag", orElse: () => "type" })
 
 export type Entries = ReturnType<typeof makeEntries>
 
@@ -38,17 +40,37 @@ export const makeEntries = (sql: SqlClient) => {
     SELECT t.origin, t.origin_last FROM line JOIN session_threads t ON t.key = line.thread WHERE t.origin IS NOT NULL
   )`
 
+  /** The entries `e` of a thread. */
+  const within = (thread: number) =>
+    isPostgres ? sql`e.thread = ${thread}` : sql`e.pk > ${thread * room} AND e.pk < ${(thread + 1) * room}`
+
+  const named = (threadId: string) => (text: string) => rows(sql.unsafe<Row>(text, [key(threadId)]))
+
+  /** Puts ids into the index of SQLite, where there are many that are not. A disk that is full stops no reading. */
+  const name = (threadId: string) =>
+    Effect.flatMap(named(threadId)(tooMany("id")), (many) =>
+      many.length === 0
+        ? Effect.void
+        : Effect.ignore(transaction(sql)(Effect.forEach(nameAll("id"), named(threadId), { discard: true })))
+    )
+
+  const found = (threadId: string, id: string): Effect.Effect<Row | undefined, Fault> =>
+    isPostgres
+      ? first(sql`SELECT ${columns} FROM session_threads t CROSS JOIN LATERAL session_visible(t.key, ${key(id)}::text) v
+          JOIN session_entries e ON e.pk = v.pk WHERE t.id = ${key(threadId)}`)
+      : Effect.andThen(
+          name(threadId),
+          first(
+            sql.unsafe<Row>(
+              `${seenBy("id")} SELECT ${entryColumns} FROM session_entries e WHERE e.pk = (SELECT pk FROM seen LIMIT 1)`,
+              [key(threadId), key(id)]
+            )
+          )
+        )
+
   const visible = (threadId: string, id: string): Effect.Effect<Visible | undefined, Fault> =>
-    Effect.map(
-      first(
-        isPostgres
-          ? sql`SELECT ${columns} FROM session_threads t CROSS JOIN LATERAL session_visible(t.key, ${key(id)}::text) v
-              JOIN session_entries e ON e.pk = v.pk WHERE t.id = ${key(threadId)}`
-          : sql`WITH RECURSIVE ${line(threadId)}
-              SELECT ${columns} FROM line CROSS JOIN session_entries e
-              WHERE e.thread = line.thread AND e.id = ${key(id)} AND e.pk <= line.last LIMIT 1`
-      ),
-      (row) => (row === undefined ? undefined : { pk: number(row, "pk"), step: number(row, "step"), row })
+    Effect.map(found(threadId, id), (row) =>
+      row === undefined ? undefined : { pk: number(row, "pk"), step: number(row, "step"), row }
     )
 
   const byFunction = (threadId: string, from: string, limit: number) =>
@@ -64,8 +86,7 @@ export const makeEntries = (sql: SqlClient) => {
     before: (pk, limit) =>
       Effect.map(
         rows(sql`SELECT e.pk, e.id, e.parent, e.at, e.body FROM session_entries e
-          WHERE e.thread = (SELECT thread FROM session_entries WHERE pk = ${pk}) AND e.pk <= ${pk}
-          ORDER BY e.pk DESC LIMIT ${limit}`),
+          WHERE ${within(Math.floor(pk / room))} AND e.pk <= ${pk} ORDER BY e.pk DESC LIMIT ${limit}`),
         (found) =>
           found.map((row) => [
             number(row, "pk"),
@@ -99,7 +120,7 @@ export const makeEntries = (sql: SqlClient) => {
       const left = limit + 1 - found.length
       if (left <= 0) break
       const more = yield* rows(sql`SELECT ${columns} FROM session_entries e
-        WHERE e.thread = ${number(part, "thread")} AND e.pk > ${cursor} AND e.pk <= ${number(part, "last")}
+        WHERE ${within(number(part, "thread"))} AND e.pk > ${cursor} AND e.pk <= ${number(part, "last")}
         ORDER BY e.pk LIMIT ${left}`)
       found.push(...more)
     }
@@ -108,5 +129,5 @@ export const makeEntries = (sql: SqlClient) => {
     return { entries, next: found.length > limit && last !== undefined ? number(last, "pk") : undefined }
   })
 
-  return { visible, pathTo, labels, page }
+  return { within, visible, pathTo, labels, page }
 }

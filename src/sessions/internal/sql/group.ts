@@ -19,8 +19,10 @@ export const group = <A, B, E>(options: {
   readonly most: number
   readonly sourceOf: (item: A) => string
   readonly write: (due: ReadonlyArray<Due<A, B, E>>) => Effect.Effect<void>
+  /** Writes what comes alone, if that can be done at once. */
+  readonly alone?: (item: A) => Effect.Effect<B, E> | undefined
 }): ((item: A) => Effect.Effect<B, E>) => {
-  const { lanes, most, sourceOf, write } = options
+  const { alone, lanes, most, sourceOf, write } = options
   const waiting = new Set<Due<A, B, E>>()
   let running = 0
   let isDue = false
@@ -60,16 +62,22 @@ export const group = <A, B, E>(options: {
     Effect.runFork(begin)
   }
 
-  return (item) =>
+  const wait = (item: A): Effect.Effect<B, E> =>
     Effect.callback((resume) => {
-      const source = sourceOf(item)
-      isCrowded ||= latest !== undefined && latest !== source
-      latest = source
       const one = { item, resume }
       waiting.add(one)
       schedule()
       return Effect.sync(() => {
         waiting.delete(one)
       })
+    })
+
+  return (item) =>
+    Effect.suspend(() => {
+      const source = sourceOf(item)
+      isCrowded ||= latest !== undefined && latest !== source
+      latest = source
+      const isAlone = !isCrowded && running === 0 && waiting.size === 0
+      return (isAlone ? alone?.(item) : undefined) ?? wait(item)
     })
 }

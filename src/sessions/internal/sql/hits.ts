@@ -18,8 +18,6 @@ export interface Search {
   readonly await: (thread: number) => Effect.Effect<void, Fault>
   /** The entries of a thread are about to go. */
   readonly forget: (thread: number) => Effect.Effect<void, Fault>
-  /** Entries are gone. */
-  readonly forgotten: Effect.Effect<void, Fault>
 }
 
 /** The words of a row, if it is a message that can be read; loading its thread says what is wrong with another one. */

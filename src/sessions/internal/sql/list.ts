@@ -9,10 +9,13 @@ import type { Tables } from "../tables.ts"
 import { decoded, rows } from "./client.ts"
 import { threadColumns, toThread } from "./rows.ts"
 
+/** In SQLite's index, a thread is in the place of at most so many milliseconds before it changed last. */
+export const listedFor = 1_000
+
 /** Lists threads: what changed last first, then by id. */
-export const makeList =
-  (sql: SqlClient): Tables["list"] =>
-  ({ after, archived, limit, where }) => {
+export const makeList = (sql: SqlClient): Tables["list"] => {
+  const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
+  return ({ after, archived, limit, where }) => {
     const conditions = [
       sql`id IS NOT NULL`,
       sql`archived = ${archived ? 1 : 0}`,
@@ -24,9 +27,17 @@ export const makeList =
           WHERE m.thread = t.key AND m.name = ${JSON.stringify(name)} AND m.value = ${canonical(value)})`
       )
     ]
+    if (!isPostgres) {
+      if (after !== undefined) conditions.push(sql`listed <= ${after.at}`)
+      // A page of these changed at the last one's place, or later: nothing that is listed long before belongs to it.
+      const last = sql`SELECT min(listed) FROM (
+        SELECT listed FROM session_threads t WHERE ${sql.and(conditions)} ORDER BY listed DESC LIMIT ${limit})`
+      conditions.push(sql`listed > coalesce((${last}), 0) - ${listedFor}`)
+    }
     return Effect.flatMap(
       rows(sql`SELECT ${sql.literal(threadColumns)} FROM session_threads t WHERE ${sql.and(conditions)}
         ORDER BY updated_at DESC, id LIMIT ${limit}`),
       (found) => decoded(found.map(toThread))
     )
   }
+}

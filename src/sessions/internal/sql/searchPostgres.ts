@@ -113,8 +113,7 @@ export const searchPostgres = (sql: SqlClient): Search => {
       Effect.andThen(
         rows(sql`DELETE FROM session_texts WHERE pk IN (SELECT pk FROM session_entries WHERE thread = ${thread})`),
         rows(sql`DELETE FROM session_pending WHERE pk IN (SELECT pk FROM session_entries WHERE thread = ${thread})`)
-      ),
-    forgotten: Effect.void
+      )
   }
 }
 

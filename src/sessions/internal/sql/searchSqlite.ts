@@ -6,6 +6,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import { key } from "../ids.ts"
 import type { Phrases } from "../words.ts"
 import { decoded, first, insertAll, rows, transaction } from "./client.ts"
+import type { Entries } from "./entries.ts"
 import { type Search, toHit, untilDone, wordsOf } from "./hits.ts"
 import { entryColumns, number } from "./rows.ts"
 
@@ -16,29 +17,39 @@ const batch = 500
 const toMatch = (wanted: Phrases): string => wanted.map((phrase) => `"${phrase.join(" ")}" *`).join(" AND ")
 
 /** Searches by SQLite's FTS5. */
-export const searchSqlite = (sql: SqlClient): Search => {
+export const searchSqlite = (sql: SqlClient, { within }: Pick<Entries, "within">): Search => {
   const columns = sql.literal(entryColumns)
-  const upto = sql`SELECT pk FROM session_texts_upto`
   const isBehind = Effect.map(
-    first(sql`SELECT max(pk) > (SELECT pk FROM session_texts_upto) AS behind FROM session_entries`),
-    (row) => row?.["behind"] === 1
+    first(sql`SELECT 1 AS behind FROM session_threads WHERE pending = 1 LIMIT 1`),
+    (row) => row !== undefined
   )
 
-  /** Puts the messages of a batch into the index; `true` if there may be more. */
-  const catchUp = Effect.gen(function* () {
-    const from = yield* first(upto)
-    const found = yield* rows(sql`SELECT ${columns}, e.kind, t.id AS thread_id
-      FROM session_entries e JOIN session_threads t ON t.key = e.thread
-      WHERE e.pk > ${from === undefined ? 0 : number(from, "pk")} ORDER BY e.pk LIMIT ${batch}`)
-    const last = found.at(-1)
-    if (last === undefined) return false
+  /** Puts the next messages of a thread into the index, and gives the number of entries that were looked at. */
+  const index = Effect.fnUntraced(function* (thread: number, upto: number, limit: number) {
+    const found = yield* rows(sql`SELECT ${columns}, e.type FROM session_entries e
+      WHERE ${within(thread)} AND e.pk > ${upto} ORDER BY e.pk LIMIT ${limit}`)
     const texts = found.flatMap((row) => {
-      const known = row["kind"] === "Message" && row["thread_id"] !== null ? wordsOf(row) : undefined
+      const known = row["type"] === "Message" ? wordsOf(row) : undefined
       return known === undefined ? [] : [{ rowid: number(row, "pk"), words: known.join(" ") }]
     })
     yield* insertAll(sql, "session_texts", texts)
-    yield* rows(sql`UPDATE session_texts_upto SET pk = ${number(last, "pk")}`)
-    return found.length === batch
+    const last = found.at(-1)
+    yield* rows(sql`UPDATE session_threads SET texts = ${last === undefined ? upto : number(last, "pk")},
+      pending = ${found.length < limit ? 0 : 1} WHERE key = ${thread}`)
+    return found.length
+  })
+
+  /** Puts the messages of a batch into the index; `true` if there may be more. */
+  const catchUp = Effect.gen(function* () {
+    const threads = yield* rows(sql`SELECT key, id, texts FROM session_threads WHERE pending = 1 LIMIT ${batch}`)
+    let left = batch
+    for (const row of threads) {
+      if (left <= 0) break
+      const thread = number(row, "key")
+      if (row["id"] === null) yield* rows(sql`UPDATE session_threads SET pending = 0 WHERE key = ${thread}`)
+      else left -= yield* index(thread, number(row, "texts"), left)
+    }
+    return threads.length > 0
   })
   const indexed = Effect.flatMap(isBehind, (isThere) => (isThere ? untilDone(transaction(sql)(catchUp)) : Effect.void))
 
@@ -65,8 +76,6 @@ export const searchSqlite = (sql: SqlClient): Search => {
     }),
     await: () => Effect.void,
     forget: (thread) =>
-      rows(sql`DELETE FROM session_texts WHERE rowid IN (SELECT pk FROM session_entries WHERE thread = ${thread})`),
-    // Numbers of entries may be used again: those that come are not taken for indexed ones.
-    forgotten: rows(sql`UPDATE session_texts_upto SET pk = min(pk, (SELECT coalesce(max(pk), 0) FROM session_entries))`)
+      rows(sql`DELETE FROM session_texts WHERE rowid IN (SELECT pk FROM session_entries e WHERE ${within(thread)})`)
   }
 }

@@ -1,3 +1,6 @@
+/** The numbers of a thread's entries are between `key * room` and `(key + 1) * room`. */
+export const room = 2 ** 24
+
 /**
  * The schema of an SQLite file, version by version: each a list of statements. A version is never changed, only
  * followed by another one.
@@ -61,5 +64,65 @@ export const sqliteVersions: ReadonlyArray<ReadonlyArray<string>> = [
     "DROP TRIGGER session_entries_move",
     // A process of the version before counts on the trigger. It is refused this way, rather than lose its appends.
     "ALTER TABLE session_entries RENAME COLUMN tag TO kind"
+  ],
+  [
+    // Entries of a thread are together, in the order in which they came: an append changes one page of them, and no index.
+    // The column of their kind has another name, so that processes of the version before are refused.
+    "CREATE TABLE session_moved (pk INTEGER PRIMARY KEY, now INTEGER NOT NULL) STRICT",
+    `INSERT INTO session_moved
+      SELECT pk, (thread << 24) + row_number() OVER (PARTITION BY thread ORDER BY pk) FROM session_entries`,
+    "ALTER TABLE session_entries RENAME TO session_entries_before",
+    `CREATE TABLE session_entries (
+      pk INTEGER PRIMARY KEY,
+      thread INTEGER NOT NULL,
+      id TEXT NOT NULL,
+      parent INTEGER,
+      step INTEGER NOT NULL,
+      at INTEGER NOT NULL,
+      type TEXT NOT NULL,
+      body TEXT NOT NULL,
+      CONSTRAINT "a thread has room for 16,777,215 entries: fork it" CHECK (pk >> 24 = thread)
+    ) STRICT`,
+    `INSERT INTO session_entries
+      SELECT m.now, e.thread, e.id, p.now, e.step, e.at, e.kind, e.body
+      FROM session_entries_before e CROSS JOIN session_moved m ON m.pk = e.pk LEFT JOIN session_moved p ON p.pk = e.parent
+      ORDER BY e.thread, e.pk`,
+
+    // The ids of entries up to `named`, put in when somebody looks for one among many. Those behind are looked through.
+    `CREATE TABLE session_ids (
+      thread INTEGER NOT NULL,
+      id TEXT NOT NULL,
+      pk INTEGER NOT NULL,
+      PRIMARY KEY (thread, id)
+    ) STRICT, WITHOUT ROWID`,
+    "ALTER TABLE session_threads ADD COLUMN named INTEGER NOT NULL DEFAULT 0",
+    // No plain id that the thread sees is behind `top`: one that is, is new (`names.ts`).
+    "ALTER TABLE session_threads ADD COLUMN top TEXT NOT NULL DEFAULT ''",
+    // When the thread was put into its place in the list: at `updated_at`, or less than a second before.
+    "ALTER TABLE session_threads ADD COLUMN listed INTEGER NOT NULL DEFAULT 0",
+    // Words of entries up to `texts` are in the full-text index. A thread that may have more is `pending`.
+    "ALTER TABLE session_threads ADD COLUMN texts INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE session_threads ADD COLUMN pending INTEGER NOT NULL DEFAULT 1",
+    `UPDATE session_threads SET
+      listed = updated_at,
+      leaf = (SELECT now FROM session_moved m WHERE m.pk = leaf),
+      origin_last = iif(origin IS NULL, NULL, coalesce((SELECT now FROM session_moved m WHERE m.pk = origin_last), 0)),
+      top = (
+        WITH RECURSIVE line (thread) AS (
+          SELECT session_threads.key
+          UNION ALL
+          SELECT t.origin FROM line JOIN session_threads t ON t.key = line.thread WHERE t.origin IS NOT NULL
+        )
+        SELECT coalesce(max((SELECT max(e.id) FROM session_entries_before e WHERE e.thread = line.thread)), '') FROM line
+      )`,
+    "DROP INDEX session_threads_listed",
+    "CREATE INDEX session_threads_listed ON session_threads (archived, listed)",
+    "CREATE INDEX session_threads_pending ON session_threads (key) WHERE pending = 1",
+    "DROP TABLE session_entries_before",
+    "DROP TABLE session_moved",
+    "CREATE INDEX session_entries_labels ON session_entries (thread) WHERE type = 'Label'",
+    "DROP TABLE session_texts",
+    "DROP TABLE session_texts_upto",
+    "CREATE VIRTUAL TABLE session_texts USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'ascii')"
   ]
 ]

@@ -12,20 +12,22 @@ import { appendPostgres, appendSqlite, inTransaction, large, type Outcome, ownWa
 import { decoded, first, insertAll, rows, transaction } from "./client.ts"
 import { kindColumn, makeEntries } from "./entries.ts"
 import { makeList } from "./list.ts"
-import { nullable, number, threadColumns, toStored, toThread } from "./rows.ts"
+import { topOf } from "./names.ts"
+import { nullable, number, text, threadColumns, toStored, toThread } from "./rows.ts"
 import { searchPostgres } from "./searchPostgres.ts"
 import { searchSqlite } from "./searchSqlite.ts"
+import { room } from "./sqlite.ts"
 
 /** Tables in a database that has been migrated. */
 export const make = (sql: SqlClient): Tables => {
   const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
-  const search = isPostgres ? searchPostgres(sql) : searchSqlite(sql)
   const atOnce = transaction(sql)
   const columns = sql.literal(threadColumns)
   // SQLite has one writer at a time anyway.
   const locked = sql.literal(isPostgres ? "FOR UPDATE" : "")
   const entries = makeEntries(sql)
-  const { visible } = entries
+  const { visible, within } = entries
+  const search = isPostgres ? searchPostgres(sql) : searchSqlite(sql, entries)
   const append = isPostgres ? appendPostgres(sql) : appendSqlite(sql, entries)
   const own = ownWay(sql)
   const kind = kindColumn(sql)
@@ -36,8 +38,7 @@ export const make = (sql: SqlClient): Tables => {
     )
 
   /** A thread that nobody else changes until the transaction ends. */
-  const lock = (threadId: string) =>
-    first(sql`SELECT key, leaf, leaf_id, step, archived FROM session_threads WHERE id = ${key(threadId)} ${locked}`)
+  const lock = (threadId: string) => first(sql`SELECT * FROM session_threads WHERE id = ${key(threadId)} ${locked}`)
 
   const describe = (thread: number, metadata: JsonObject): Effect.Effect<void, Fault> => {
     // Names are JSON too: any text can be one.
@@ -56,19 +57,38 @@ export const make = (sql: SqlClient): Tables => {
       (row) => (row === undefined ? undefined : number(row, "key"))
     )
 
-  /** Numbers for so many entries, in the order of time. */
-  const numbers = (count: number): Effect.Effect<ReadonlyArray<number>, Fault> =>
+  /** The last number of a thread's entries; 0 if there are none. */
+  const lastOf = (thread: number) =>
+    Effect.map(first(sql`SELECT max(e.pk) AS pk FROM session_entries e WHERE ${within(thread)}`), (row) =>
+      row === undefined || nullable(row, "pk") === null ? 0 : number(row, "pk")
+    )
+
+  /** Numbers for so many new entries of a thread, in the order of time. */
+  const numbers = (thread: number, count: number): Effect.Effect<ReadonlyArray<number>, Fault> =>
     isPostgres
       ? Effect.map(
           rows(sql`SELECT nextval('session_entries_pk_seq') AS pk FROM generate_series(1, ${count}) ORDER BY 1`),
           (found) => found.map((row) => number(row, "pk"))
         )
-      : Effect.map(first(sql`SELECT coalesce(max(pk), 0) AS pk FROM session_entries`), (row) =>
-          Array.from({ length: count }, (_, index) => number(row ?? { pk: 0 }, "pk") + 1 + index)
+      : Effect.map(lastOf(thread), (last) =>
+          Array.from({ length: count }, (_, index) => Math.max(last, thread * room) + 1 + index)
         )
 
+  /** What a change of a thread sets beside what it changes. */
+  const changed = (at: number) => (isPostgres ? sql`updated_at = ${at}` : sql`updated_at = ${at}, listed = ${at}`)
+
+  const place = (at: number) => (isPostgres ? {} : { listed: at })
+
+  /** A thread got entries of these ids. */
+  const named = (thread: number, added: ReadonlyArray<Pick<NewEntry, "id">>) => {
+    const top = topOf("", added)
+    return isPostgres || top === ""
+      ? Effect.void
+      : rows(sql`UPDATE session_threads SET top = max(top, ${top}) WHERE key = ${thread}`)
+  }
+
   const setLeaf = (thread: number, leaf: number | null, leafId: string | null, step: number, at: number) =>
-    rows(sql`UPDATE session_threads SET leaf = ${leaf}, leaf_id = ${leafId}, step = ${step}, updated_at = ${at}
+    rows(sql`UPDATE session_threads SET leaf = ${leaf}, leaf_id = ${leafId}, step = ${step}, ${changed(at)}
       WHERE key = ${thread}`)
 
   const refused = (threadId: string, taken?: string): Effect.Effect<Appended, Fault> =>
@@ -100,8 +120,8 @@ export const make = (sql: SqlClient): Tables => {
   const drop = (thread: number): Effect.Effect<void, Fault> =>
     Effect.gen(function* () {
       yield* search.forget(thread)
-      yield* rows(sql`DELETE FROM session_entries WHERE thread = ${thread}`)
-      yield* search.forgotten
+      yield* rows(sql`DELETE FROM session_entries AS e WHERE ${within(thread)}`)
+      if (!isPostgres) yield* rows(sql`DELETE FROM session_ids WHERE thread = ${thread}`)
       yield* rows(sql`DELETE FROM session_metadata WHERE thread = ${thread}`)
       const row = yield* first(sql`DELETE FROM session_threads WHERE key = ${thread} RETURNING origin`)
       if (row === undefined || nullable(row, "origin") === null) return
@@ -116,6 +136,7 @@ export const make = (sql: SqlClient): Tables => {
       Effect.gen(function* () {
         const thread = yield* insertThread({
           ...fresh({ threadId, at, metadata }),
+          ...place(at),
           archived: archived ? 1 : 0,
           step: 0
         })
@@ -123,13 +144,14 @@ export const make = (sql: SqlClient): Tables => {
         yield* describe(thread, metadata)
         if (entries.length === 0) return true
         const placed = new Map<string, { readonly pk: number; readonly step: number }>()
-        const pks = yield* numbers(entries.length)
+        const pks = yield* numbers(thread, entries.length)
         yield* insertAll(
           sql,
           "session_entries",
           entries.map((stored, index) => toRow(kind, thread, stored, pks[index] ?? 0, placed))
         )
         yield* search.await(thread)
+        yield* named(thread, entries)
         const last = placed.get(leaf ?? "")
         yield* setLeaf(thread, last?.pk ?? null, last === undefined ? null : leaf, last?.step ?? 0, at)
         return true
@@ -158,17 +180,16 @@ export const make = (sql: SqlClient): Tables => {
           const entry = entryId === null ? undefined : yield* visible(source, entryId)
           if (entryId !== null && entry === undefined) return "Gone"
           const origin = number(row, "key")
-          const last = yield* first(
-            sql`SELECT coalesce(max(pk), 0) AS pk FROM session_entries WHERE thread = ${origin}`
-          )
           const thread = yield* insertThread({
             ...fresh({ threadId, at, metadata }),
+            ...place(at),
             archived: 0,
             leaf: entry?.pk ?? null,
             leaf_id: entryId,
             step: entry?.step ?? 0,
             origin,
-            origin_last: number(last ?? { pk: 0 }, "pk"),
+            origin_last: yield* lastOf(origin),
+            ...(isPostgres ? {} : { top: text(row, "top") }),
             origin_thread: source,
             origin_entry: entryId
           })
@@ -201,11 +222,12 @@ export const make = (sql: SqlClient): Tables => {
             const thread = number(row, "key")
             const target = label.target === null ? undefined : yield* visible(threadId, label.target)
             const placed = new Map(target === undefined ? [] : [[label.target ?? "", target]])
-            const [pk = 0] = yield* numbers(1)
+            const [pk = 0] = yield* numbers(thread, 1)
             yield* insertAll(sql, "session_entries", [
               toRow(kind, thread, { id, parentId: label.target, at, entry: label }, pk, placed)
             ])
-            yield* rows(sql`UPDATE session_threads SET updated_at = ${at} WHERE key = ${thread}`)
+            yield* named(thread, [{ id }])
+            yield* rows(sql`UPDATE session_threads SET ${changed(at)} WHERE key = ${thread}`)
             return (target?.step ?? 0) + 1
           })
         ),
@@ -230,14 +252,14 @@ export const make = (sql: SqlClient): Tables => {
     update: (threadId, change, at) =>
       "archived" in change
         ? Effect.map(
-            first(sql`UPDATE session_threads SET archived = ${change.archived ? 1 : 0}, updated_at = ${at}
+            first(sql`UPDATE session_threads SET archived = ${change.archived ? 1 : 0}, ${changed(at)}
               WHERE id = ${key(threadId)} RETURNING key`),
             (row) => row !== undefined
           )
         : atOnce(
             Effect.gen(function* () {
               const row = yield* first(sql`UPDATE session_threads
-                SET metadata = ${toJson(change.metadata)}, updated_at = ${at} WHERE id = ${key(threadId)} RETURNING key`)
+                SET metadata = ${toJson(change.metadata)}, ${changed(at)} WHERE id = ${key(threadId)} RETURNING key`)
               if (row === undefined) return false
               const thread = number(row, "key")
               yield* rows(sql`DELETE FROM session_metadata WHERE thread = ${thread}`)

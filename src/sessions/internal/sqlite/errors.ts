@@ -11,7 +11,6 @@ const codes = {
   notADatabase: 26,
   staleSnapshot: 517,
   primaryKey: 1555,
-  unique: 2067,
   rowId: 2579
 }
 
@@ -30,10 +29,6 @@ const isBusy = (cause: unknown): boolean => {
 
 /** Somebody else has the file's lock, and gives it back. */
 export const isLocked = ({ reason }: SqlError): boolean => isBusy(reason.cause)
-
-/** A row has the key or the unique value already. */
-export const isTaken = (cause: unknown): boolean =>
-  [codes.primaryKey, codes.unique, codes.rowId].includes(codeOf(cause))
 
 /** A number beyond the safe range of JavaScript's. */
 export const isOutOfRange = (cause: unknown): boolean =>

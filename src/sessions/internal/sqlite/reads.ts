@@ -11,21 +11,15 @@ import type { Fault } from "../tables.ts"
 
 /** The statements that follow an entry's parents. */
 const prepare = (database: DatabaseSync) => {
-  const start = database.prepare(`WITH RECURSIVE line (thread, last) AS (
-      SELECT key, 9007199254740991 FROM session_threads WHERE id = ?
-      UNION ALL
-      SELECT t.origin, t.origin_last FROM line JOIN session_threads t ON t.key = line.thread WHERE t.origin IS NOT NULL
-    )
-    SELECT e.pk FROM line CROSS JOIN session_entries e
-    WHERE e.thread = line.thread AND e.id = ? AND e.pk <= line.last LIMIT 1`)
-  const before = database.prepare(`SELECT e.pk, e.id, e.parent, e.at, e.body FROM session_entries e
-    WHERE e.thread = (SELECT thread FROM session_entries WHERE pk = ?1) AND e.pk <= ?1 ORDER BY e.pk DESC LIMIT ?2`)
-  start.setReturnArrays(true)
+  const leaf = database.prepare("SELECT leaf FROM session_threads WHERE id = ? AND leaf_id = ?")
+  const before = database.prepare(`SELECT pk, id, parent, at, body FROM session_entries
+    WHERE pk > ?1 >> 24 << 24 AND pk <= ?1 ORDER BY pk DESC LIMIT ?2`)
+  leaf.setReturnArrays(true)
   before.setReturnArrays(true)
   return {
     // The columns are strict: they have what they say.
-    start: (threadId: string, id: string) =>
-      (start.get(key(threadId), key(id)) as unknown as readonly [number] | undefined)?.[0],
+    leaf: (threadId: string, id: string) =>
+      (leaf.get(key(threadId), key(id)) as unknown as readonly [number] | undefined)?.[0],
     before: (pk: number, limit: number) => before.all(pk, limit) as unknown as ReadonlyArray<Cells>
   }
 }
@@ -40,7 +34,11 @@ export const readsFrom = (database: DatabaseSync) => {
         return done === undefined || Result.isFailure(done) ? general : Effect.succeed(done.success)
       })
     return {
-      start: (threadId, id) => read(() => statements.start(threadId, id), other.start(threadId, id)),
+      start: (threadId, id) =>
+        Effect.flatMap(
+          read(() => statements.leaf(threadId, id), Effect.undefined),
+          (leaf) => (leaf === undefined ? other.start(threadId, id) : Effect.succeed(leaf))
+        ),
       before: (pk, limit) => read(() => statements.before(pk, limit), other.before(pk, limit))
     }
   }

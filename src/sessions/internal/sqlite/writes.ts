@@ -14,8 +14,10 @@ import { key } from "../ids.ts"
 import { type Batch, other, type Outcome, type OwnWrites } from "../sql/append.ts"
 import { toFault } from "../sql/client.ts"
 import { type Due, group } from "../sql/group.ts"
+import { listedFor } from "../sql/list.ts"
+import { mayBeTaken, nameAll, seenBy, tooMany, topOf } from "../sql/names.ts"
 import type { Fault, NewThread } from "../tables.ts"
-import { isLocked, isTaken, toSqlError } from "./errors.ts"
+import { isLocked, toSqlError } from "./errors.ts"
 
 /** A longer transaction keeps other processes waiting. */
 const most = 500
@@ -24,54 +26,56 @@ const most = 500
 const atOnce = 20
 const waiting = Schedule.spaced("2 millis").pipe(Schedule.jittered, Schedule.upTo({ duration: "10 seconds" }))
 
-interface ThreadRow {
-  readonly key: number
-  readonly leaf: number | null
-  readonly leaf_id: string | null
-  readonly step: number
-  readonly origin: number | null
-  readonly archived: number
-}
-
-interface EntryRow {
-  readonly pk: number
-  readonly step: number
-}
+/** A thread, and the last number that one of its entries has. */
+type ThreadRow = readonly [
+  key: number,
+  leaf: number | null,
+  leafId: string | null,
+  step: number,
+  archived: number,
+  top: string,
+  listed: number,
+  pending: number,
+  last: number
+]
 
 /** The statements of an append. Their rows are as the columns say. */
 const prepare = (database: DatabaseSync) => {
-  const find = database.prepare("SELECT key, leaf, leaf_id, step, origin, archived FROM session_threads WHERE id = ?")
-  const visible = database.prepare(`WITH RECURSIVE line (thread, last) AS (
-      SELECT key, 9007199254740991 FROM session_threads WHERE key = ?
-      UNION ALL
-      SELECT t.origin, t.origin_last FROM line JOIN session_threads t ON t.key = line.thread WHERE t.origin IS NOT NULL
-    )
-    SELECT e.pk, e.step FROM line CROSS JOIN session_entries e
-    WHERE e.thread = line.thread AND e.id = ? AND e.pk <= line.last LIMIT 1`)
-  const last = database.prepare("SELECT coalesce(max(pk), 0) AS pk, 0 AS step FROM session_entries")
+  const find = database.prepare(`SELECT t.key, leaf, leaf_id, step, archived, top, listed, pending, coalesce(
+      (SELECT max(e.pk) FROM session_entries e WHERE e.pk > t.key << 24 AND e.pk < (t.key + 1) << 24), t.key << 24
+    ) FROM session_threads t WHERE t.id = ?`)
+  const visible = database.prepare(
+    `${seenBy("key")} SELECT pk, step FROM session_entries WHERE pk = (SELECT pk FROM seen LIMIT 1)`
+  )
+  const many = database.prepare(tooMany("key"))
+  const naming = nameAll("key").map((text) => database.prepare(text))
+  const move = "UPDATE session_threads SET leaf = ?1, leaf_id = ?2, step = ?3, top = ?4, updated_at = ?5"
+  find.setReturnArrays(true)
   return {
     begin: database.prepare("BEGIN IMMEDIATE"),
     commit: database.prepare("COMMIT"),
     rollback: database.prepare("ROLLBACK"),
     find: (threadId: string) => find.get(key(threadId)) as unknown as ThreadRow | undefined,
-    visible: (thread: number, id: string) => visible.get(thread, key(id)) as unknown as EntryRow | undefined,
-    last: () => (last.get() as unknown as EntryRow).pk,
+    visible: (thread: number, id: string) => {
+      if (many.get(thread) !== undefined) for (const one of naming) one.run(thread)
+      return visible.get(thread, key(id)) as unknown as { readonly pk: number; readonly step: number } | undefined
+    },
     insert: database.prepare(
-      "INSERT INTO session_entries (pk, thread, id, parent, step, at, kind, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+      "INSERT INTO session_entries (pk, thread, id, parent, step, at, type, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     ),
-    create: database.prepare(`INSERT INTO session_threads (id, created_at, updated_at, metadata, archived, step)
-      VALUES (?, ?, ?, ?, 0, 0) ON CONFLICT (id) DO NOTHING`),
+    create: database.prepare(`INSERT INTO session_threads (id, created_at, updated_at, listed, metadata, archived, step)
+      VALUES (?1, ?2, ?2, ?2, ?3, 0, 0) ON CONFLICT (id) DO NOTHING`),
     describe: database.prepare("INSERT INTO session_metadata (thread, name, value) VALUES (?, ?, ?)"),
-    undo: database.prepare("DELETE FROM session_entries WHERE pk > ?"),
-    move: database.prepare("UPDATE session_threads SET leaf = ?, leaf_id = ?, step = ?, updated_at = ? WHERE key = ?")
+    move: database.prepare(`${move} WHERE key = ?6`),
+    // An index is written for a column that is named, changed or not.
+    moveInLists: database.prepare(`${move}, listed = ?5, pending = 1 WHERE key = ?6`)
   }
 }
 
-/** A write to one thread, inside of a transaction, behind the entry of this number. */
+/** A write to one thread, inside of a transaction. */
 interface Write {
   readonly threadId: string
-  readonly entries: number
-  readonly make: (last: number) => Outcome
+  readonly make: () => Outcome
 }
 
 /** Writes to the tables of a database. `semaphore` is held by whoever has a transaction on it; `written` is told. */
@@ -82,57 +86,45 @@ export const writesTo = (
 ): OwnWrites => {
   const statements = prepare(database)
 
-  /** Appends entries to a thread. */
-  const append = ({ at, behind, entries, leaf, threadId }: Batch, last: number): Outcome => {
+  /** Appends entries to a thread. What is refused is refused before anything is written. */
+  const append = ({ at, behind, entries, leaf, threadId }: Batch): Outcome => {
     const thread = statements.find(threadId)
-    if (thread === undefined || thread.archived === 1 || thread.leaf_id !== leaf) return other
-    let place: { readonly pk: number | null; readonly step: number } | undefined = {
-      pk: thread.leaf,
-      step: thread.step
-    }
-    if (behind !== leaf) place = behind === null ? { pk: null, step: 0 } : statements.visible(thread.key, behind)
+    if (thread === undefined) return other
+    const [owner, leafPk, leafId, reached, archived, top, listed, pending, last] = thread
+    if (archived === 1 || leafId !== leaf) return other
+    let place: { readonly pk: number | null; readonly step: number } | undefined = { pk: leafPk, step: reached }
+    if (behind !== leaf) place = behind === null ? { pk: null, step: 0 } : statements.visible(owner, behind)
     if (place === undefined) return other
-    // The index knows the ids of the thread's own entries only.
-    if (thread.origin !== null && entries.some(({ id }) => statements.visible(thread.key, id) !== undefined))
-      return other
-    let [{ pk: parent, step }, pk] = [place, last]
+    if (entries.some(({ id }) => mayBeTaken(top, id) && statements.visible(owner, id) !== undefined)) return other
+    let [{ pk: parent, step }, pk, bytes] = [place, last, 0]
     for (const { entry, id } of entries) {
       const body = encode(entry)
-      statements.insert.run(++pk, thread.key, id, parent, ++step, at, entry._tag, body)
+      statements.insert.run(++pk, owner, id, parent, ++step, at, entry._tag, body)
       parent = pk
-      written(body.length)
+      bytes += body.length
     }
-    statements.move.run(parent, entries.at(-1)?.id ?? null, step, at, thread.key)
+    // They are together: it is as one row.
+    written(bytes)
+    const isInPlace = pending === 1 && listed <= at && at < listed + listedFor
+    const move = isInPlace ? statements.move : statements.moveInLists
+    move.run(parent, entries.at(-1)?.id ?? null, step, topOf(top, entries), at, owner)
     return step
   }
 
   /** Makes a thread without entries; 0 if there is one. */
   const create = ({ at, metadata, threadId }: NewThread): number => {
-    const made = statements.create.run(threadId, at, at, JSON.stringify(metadata))
+    const made = statements.create.run(threadId, at, JSON.stringify(metadata))
     for (const [name, value] of Object.entries(metadata)) {
       if (made.changes === 1) statements.describe.run(made.lastInsertRowid, JSON.stringify(name), canonical(value))
     }
     return Number(made.changes)
   }
 
-  /** Makes a write; one that is refused leaves nothing behind. */
-  const attempt = (write: Write, last: number): Outcome => {
-    const done = Result.try({ try: () => write.make(last), catch: (cause) => cause })
-    if (Result.isSuccess(done) || !isTaken(done.failure)) return Result.getOrThrowWith(done, (cause) => cause)
-    statements.undo.run(last)
-    return other
-  }
-
   /** Does all in one go: nobody else of this process comes between. */
   const transact = (writes: ReadonlyArray<Write>): Result.Result<ReadonlyArray<Outcome>, SqlError> => {
     const body = () => {
       statements.begin.run()
-      let last = statements.last()
-      const outcomes = writes.map((write) => {
-        const outcome = attempt(write, last)
-        if (typeof outcome === "number") last += write.entries
-        return outcome
-      })
+      const outcomes = writes.map(({ make }) => make())
       statements.commit.run()
       return outcomes
     }
@@ -178,14 +170,16 @@ export const writesTo = (
       })
     })
 
-  const submit = group({ lanes: 1, most, sourceOf: ({ threadId }) => threadId, write })
+  const alone = (item: Write): Effect.Effect<Outcome, Fault> | undefined => {
+    const done = database.isTransaction ? undefined : transact([item])
+    if (done === undefined || (Result.isFailure(done) && isLocked(done.failure))) return undefined
+    return Result.isSuccess(done) ? Effect.succeed(done.success[0] ?? other) : Effect.fail(toFault(done.failure))
+  }
+
+  const submit = group({ lanes: 1, most, sourceOf: ({ threadId }) => threadId, write, alone })
   return {
-    append: (batch) =>
-      submit({ threadId: batch.threadId, entries: batch.entries.length, make: (last) => append(batch, last) }),
+    append: (batch) => submit({ threadId: batch.threadId, make: () => append(batch) }),
     create: (thread) =>
-      Effect.map(
-        submit({ threadId: thread.threadId, entries: 0, make: () => create(thread) }),
-        (outcome) => outcome === 1
-      )
+      Effect.map(submit({ threadId: thread.threadId, make: () => create(thread) }), (outcome) => outcome === 1)
   }
 }

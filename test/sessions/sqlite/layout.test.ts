@@ -1,0 +1,225 @@
+/**
+ * The tables of an SQLite file give what the memory has, though an append writes to no index of ids, of times or of
+ * words; and a file of an older layout has all that it had.
+ */
+import { cpSync } from "node:fs"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, type Layer } from "effect"
+import { Message } from "effect-deepagents"
+import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
+import { scaled } from "../../scale.ts"
+import { folder } from "../places.ts"
+
+const message = (id: string, text = `text ${id}`): SessionStore.NewEntry => ({
+  id,
+  entry: { _tag: "Message", message: Message.human(text, { id }) }
+})
+
+/** What a program gives on a file, and in memory. */
+const onBoth = <A, E>(program: (store: SessionStore.Service) => Effect.Effect<A, E>) => {
+  const on = <E2>(layer: Layer.Layer<SessionStore.SessionStore, E2>) =>
+    SessionStore.SessionStore.use(program).pipe(Effect.provide([layer, TestClock.layer()]))
+  return Effect.gen(function* () {
+    const file = join(yield* folder, "sessions.db")
+    return [yield* on(SqliteSessions.layer({ file })), yield* on(MemorySessions.layer)] as const
+  }).pipe(Effect.scoped)
+}
+
+/** All pages of the list, each of so many threads. */
+const listed = Effect.fnUntraced(function* (store: SessionStore.Service, limit: number, archived: boolean) {
+  const found: Array<string> = []
+  let cursor: string | undefined
+  do {
+    const page: SessionStore.Listing<SessionStore.Thread> = yield* store.list({
+      limit,
+      archived,
+      ...(cursor === undefined ? {} : { cursor })
+    })
+    found.push(...page.items.map(({ threadId, updatedAt }) => `${threadId} ${updatedAt}`))
+    cursor = page.next ?? undefined
+  } while (cursor !== undefined)
+  return found
+})
+
+const steps = fc.array(
+  fc.record({
+    thread: fc.nat(5),
+    later: fc.constantFrom(0, 1, 400, 600, 999, 1_000, 1_001, 5_000),
+    what: fc.constantFrom("append", "append", "append", "append", "describe", "archive", "unarchive", "label", "search")
+  }),
+  { minLength: 1, maxLength: 60 }
+)
+
+const ids = fc.array(fc.array(fc.string({ unit: fc.constantFrom("a", "b", "~", "é", "😀", "\uffff"), maxLength: 3 })), {
+  maxLength: 30
+})
+
+describe("the tables of an SQLite file", () => {
+  it.live(
+    "list threads by their last change, however close changes are, and find all that was written",
+    () =>
+      Effect.promise(() =>
+        fc.assert(
+          fc.asyncProperty(steps, fc.integer({ min: 1, max: 4 }), async (all, limit) => {
+            const [sqlite, memory] = await Effect.runPromise(
+              onBoth(
+                Effect.fnUntraced(function* (store) {
+                  const seen: Array<unknown> = []
+                  for (let n = 0; n < 6; n++) yield* store.create({ threadId: `t${n}` })
+                  for (const [n, { later, thread, what }] of all.entries()) {
+                    const threadId = `t${thread}`
+                    yield* TestClock.adjust(later)
+                    const { archived, leaf } = yield* store.info(threadId)
+                    if (what === "describe") yield* store.describe(threadId, { n })
+                    else if (what === "archive") yield* store.archive(threadId)
+                    else if (what === "unarchive") yield* store.unarchive(threadId)
+                    else if (what === "search")
+                      seen.push((yield* store.search("word", { limit: 1_000 })).items.map(({ entryId }) => entryId))
+                    else if (what === "label" && !archived) yield* store.label(threadId, `l${n % 3}`, leaf.id)
+                    else if (!archived)
+                      yield* store.append(threadId, { leaf: leaf.id, entries: [message(`e${n}`, `word ${n}`)] })
+                  }
+                  seen.push(yield* listed(store, limit, false), yield* listed(store, limit, true))
+                  return seen
+                })
+              )
+            )
+            assert.deepStrictEqual(sqlite, memory)
+          }),
+          { numRuns: scaled(40) }
+        )
+      ),
+    60_000
+  )
+
+  it.live(
+    "refuse an id that is taken, whatever ids came before it, also in a fork",
+    () =>
+      Effect.promise(() =>
+        fc.assert(
+          fc.asyncProperty(ids, async (batches) => {
+            const [sqlite, memory] = await Effect.runPromise(
+              onBoth(
+                Effect.fnUntraced(function* (store) {
+                  yield* store.create({ threadId: "t0" })
+                  const outcomes: Array<string> = []
+                  for (const [n, batch] of batches.entries()) {
+                    const threadId = `t${n > batches.length / 2 ? 1 : 0}`
+                    if (n === Math.floor(batches.length / 2) + 1) yield* store.fork("t0", { threadId: "t1" })
+                    const { id } = yield* store.leaf(threadId)
+                    const entries = batch.filter((one) => one !== "").map((one) => message(one))
+                    const tried = yield* Effect.result(store.append(threadId, { leaf: id, entries }))
+                    outcomes.push(tried._tag === "Success" ? `${tried.success.step}` : tried.failure.message)
+                  }
+                  return outcomes
+                })
+              )
+            )
+            assert.deepStrictEqual(sqlite, memory)
+          }),
+          { numRuns: scaled(40) }
+        )
+      ),
+    60_000
+  )
+
+  it.live(
+    "find each of thousands of entries by its id, and go on behind it",
+    Effect.fnUntraced(function* () {
+      const file = join(yield* folder, "sessions.db")
+      const on = <A, E>(body: (store: SessionStore.Service) => Effect.Effect<A, E>) =>
+        SessionStore.SessionStore.use(body).pipe(Effect.provide(SqliteSessions.layer({ file })))
+      // In no order: some are before and some behind all that are there.
+      const all = Array.from({ length: 2_000 }, (_, n) => `${(n * 7_919) % 2_000}-${n}`)
+      yield* on(
+        Effect.fnUntraced(function* (store) {
+          yield* store.create({ threadId: "t" })
+          for (let n = 0; n < all.length; n += 100) {
+            const leaf = n === 0 ? null : (all[n - 1] ?? null)
+            yield* store.append("t", { leaf, entries: all.slice(n, n + 100).map((id) => message(id)) })
+          }
+          // They were looked for in an index, but for the last ones.
+          const database = new DatabaseSync(file, { readOnly: true })
+          assert.isAbove(Number(database.prepare("SELECT count(*) AS count FROM session_ids").get()?.["count"]), 1_500)
+          database.close()
+          yield* store.fork("t", { threadId: "fork", at: all[999] ?? null })
+        })
+      )
+      yield* on(
+        Effect.fnUntraced(function* (store) {
+          for (const [n, id] of all.entries()) {
+            if (n % 97 !== 0) continue
+            const { entries } = yield* store.load("t", { from: id, limit: 2 })
+            assert.deepStrictEqual(
+              entries.map((entry) => entry.id),
+              all.slice(Math.max(0, n - 1), n + 1)
+            )
+            const leaf = (yield* store.leaf("fork")).id
+            const taken = yield* Effect.flip(store.append("fork", { leaf, entries: [message(id)] }))
+            assert.strictEqual(taken.reason._tag, "InvalidEntry")
+          }
+          const behind = all[500] ?? null
+          const leaf = yield* store.append("t", { leaf: all.at(-1) ?? null, behind, entries: [message("new")] })
+          assert.deepStrictEqual(leaf, { id: "new", step: 502 })
+          assert.strictEqual((yield* store.search("text", { threadId: "t", limit: 1_000 })).items.length, 1_000)
+        })
+      )
+    })
+  )
+})
+
+interface OldEntry {
+  readonly pk: number
+  readonly id: string
+  readonly parent: number | null
+}
+
+describe("a file of an older layout", () => {
+  for (const version of ["0.1.0", "0.1.0-2"]) {
+    it.live(
+      `has every thread that it had: ${version}`,
+      Effect.fnUntraced(function* () {
+        const file = join(yield* folder, "sessions.db")
+        cpSync(join(import.meta.dirname, "..", "corpus", version, "threads.db"), file)
+        const old = new DatabaseSync(file)
+        const entries = new Map(
+          (old.prepare("SELECT pk, id, parent FROM session_entries").all() as unknown as ReadonlyArray<OldEntry>).map(
+            (entry) => [entry.pk, entry]
+          )
+        )
+        const threads = old
+          .prepare("SELECT id, leaf, archived, updated_at AS at FROM session_threads ORDER BY updated_at DESC, id")
+          .all()
+        old.close()
+        const pathTo = (pk: unknown): ReadonlyArray<string> => {
+          const entry = entries.get(Number(pk))
+          return entry === undefined ? [] : [...pathTo(entry.parent), entry.id]
+        }
+        yield* Effect.gen(function* () {
+          const store = yield* SessionStore.SessionStore
+          for (const { id, leaf } of threads) {
+            const path = yield* store.load(String(id))
+            assert.deepStrictEqual(
+              path.entries.map((entry) => entry.id),
+              pathTo(leaf)
+            )
+            for (const one of path.entries.slice(-3)) {
+              const taken = { leaf: path.entries.at(-1)?.id ?? null, entries: [message(one.id)] }
+              if (String(id) !== "branched") yield* Effect.flip(store.append(String(id), taken))
+            }
+          }
+          assert.deepStrictEqual(
+            (yield* store.list({ limit: 1_000 })).items.map(({ threadId }) => threadId),
+            threads.filter(({ archived }) => archived === 0).map(({ id }) => String(id))
+          )
+          assert.isAbove((yield* store.search("it")).items.length, 0)
+        }).pipe(Effect.provide(SqliteSessions.layer({ file })))
+      })
+    )
+  }
+})
