@@ -18,7 +18,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { identity } from "effect/Function"
+import { identity, memoize } from "effect/Function"
 import * as Predicate from "effect/Predicate"
 import type * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -38,7 +38,8 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  * command, a test run), so a model that makes it again does not go in circles. `resumable`: it does nothing itself but
  * through other calls, steps and agents (`ToolContext.call`, `Agent.step`, `Agent.delegate`), so that a call of it which
  * a crash cut off is run again, and resumes where it was. `server` is the name of the server that the tool is of, where
- * it is of one: rules of a policy for that server hold for it. What is not said counts as not so.
+ * it is of one, and `serverTool` its name there: rules of a policy for that server hold for it. What is not said counts
+ * as not so.
  *
  * @category models
  * @since 0.1.0
@@ -52,6 +53,7 @@ export interface Annotations {
   readonly volatile?: boolean | undefined
   readonly resumable?: boolean | undefined
   readonly server?: string | undefined
+  readonly serverTool?: string | undefined
 }
 
 /**
@@ -384,9 +386,12 @@ const assemble = <A, E, R, Always, Answer>(
 /** Programs without types may say `false`. */
 const isOff = (need: unknown): boolean => need === undefined || need === false
 
+/** The decoder of a schema: the same one for all tools that have it. */
+const decoderBy = memoize((schema: Schema.ConstraintCodec<unknown, unknown>) => fromSchema(schema))
+
 /** Makes the decoder of parameters, of whichever kind. */
 const decoderOf = (parameters: Parameters): Decoder<unknown> => {
-  if (isCodec(parameters)) return fromSchema(parameters)
+  if (isCodec(parameters)) return decoderBy(parameters)
   return isStandard(parameters) ? fromStandard(parameters) : fromSchema(Schema.Struct(parameters))
 }
 

@@ -18,7 +18,6 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import * as Stream from "effect/Stream"
 import type * as ChatModel from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { isModelError, ModelError } from "../core/ModelError.ts"
@@ -56,25 +55,27 @@ const fallBack = <E, R>(
   return Middleware.make<E, R>({
     name,
     wrapModelCall: (request, next, run) =>
-      Stream.suspend(() => {
-        const failures: Array<ModelError | E> = []
-        const again = (failure: ModelError | E): Effect.Effect<Again, ModelError | E, R> =>
-          Effect.suspend(() => {
-            const opening = openingsOf(run)[failures.length]
-            failures.push(failure)
-            if (opening === undefined || (isModelError(failure) && !when(failure))) {
-              return Effect.fail(summarise(failures, failure))
-            }
-            return Effect.matchEffect(opening, {
-              onFailure: again,
-              onSuccess: ({ name, session }) => {
-                const reason = `${describe(failure)}; now asking ${name}`
-                return Effect.as(run.warn("model-fallback", reason), { turn: next({ ...request, session }), reason })
+      reissue(
+        Effect.sync(() => {
+          const failures: Array<ModelError | E> = []
+          const again = (failure: ModelError | E): Effect.Effect<Again, ModelError | E, R> =>
+            Effect.suspend(() => {
+              const opening = openingsOf(run)[failures.length]
+              failures.push(failure)
+              if (opening === undefined || (isModelError(failure) && !when(failure))) {
+                return Effect.fail(summarise(failures, failure))
               }
+              return Effect.matchEffect(opening, {
+                onFailure: again,
+                onSuccess: ({ name, session }) => {
+                  const reason = `${describe(failure)}; now asking ${name}`
+                  return Effect.as(run.warn("model-fallback", reason), { turn: next({ ...request, session }), reason })
+                }
+              })
             })
-          })
-        return reissue(next(request), again)
-      })
+          return { turn: next(request), again }
+        })
+      )
   })
 }
 

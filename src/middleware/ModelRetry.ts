@@ -17,7 +17,6 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
-import * as Stream from "effect/Stream"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
@@ -65,26 +64,28 @@ export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(
     name,
     check: () => timeProblem(name, { within: options?.within }),
     wrapModelCall: (request, next, run) =>
-      Stream.suspend(() => {
-        let begun: { readonly at: number; readonly step: Step<E, R> } | undefined
-        const again = (error: ModelError) =>
-          Effect.gen(function* () {
-            if (!error.isRetryable) return yield* Effect.fail(error)
-            const now = yield* Clock.currentTimeMillis
-            begun ??= { at: now, step: yield* Schedule.toStep(schedule) }
-            const [, delay] = yield* Pull.catchDone(begun.step(now, error), () => Effect.fail(error))
-            const wait = Math.ceil(
-              Math.max(Duration.toMillis(delay), Duration.toMillis(error.retryAfter ?? Duration.zero))
-            )
-            if (now + wait > begun.at + within) return yield* Effect.fail(error)
-            yield* run.warn(
-              "model-retry",
-              `${error.message}; asking again in ${Duration.format(Duration.millis(wait))}`
-            )
-            yield* Effect.sleep(wait)
-            return { turn: next(request), reason: error.message }
-          })
-        return reissue(next(request), again)
-      })
+      reissue(
+        Effect.sync(() => {
+          let begun: { readonly at: number; readonly step: Step<E, R> } | undefined
+          const again = (error: ModelError) =>
+            Effect.gen(function* () {
+              if (!error.isRetryable) return yield* Effect.fail(error)
+              const now = yield* Clock.currentTimeMillis
+              begun ??= { at: now, step: yield* Schedule.toStep(schedule) }
+              const [, delay] = yield* Pull.catchDone(begun.step(now, error), () => Effect.fail(error))
+              const wait = Math.ceil(
+                Math.max(Duration.toMillis(delay), Duration.toMillis(error.retryAfter ?? Duration.zero))
+              )
+              if (now + wait > begun.at + within) return yield* Effect.fail(error)
+              yield* run.warn(
+                "model-retry",
+                `${error.message}; asking again in ${Duration.format(Duration.millis(wait))}`
+              )
+              yield* Effect.sleep(wait)
+              return { turn: next(request), reason: error.message }
+            })
+          return { turn: next(request), again }
+        })
+      )
   })
 }

@@ -34,6 +34,7 @@ import * as AgentState from "../core/AgentState.ts"
 import { type ChatModel, type ModelRequest, type ModelSession, type Service, turnPurpose } from "../core/ChatModel.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
+import type { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import { priced, make as usageOf } from "../core/Usage.ts"
 import * as Attached from "../support/attached.ts"
@@ -328,7 +329,7 @@ const route = <E, R>(options: {
           const { turn } = chosen === undefined ? { turn: next(request) } : yield* to(chosen)
           if (overflow === undefined || chosen === overflow) return turn
           let isLast = false
-          return reissue(turn, (error) => {
+          const again = (error: ModelError) => {
             if (isLast || error.reason._tag !== "ContextOverflow") return Effect.fail(error)
             isLast = true
             return Effect.gen(function* () {
@@ -338,7 +339,8 @@ const route = <E, R>(options: {
               yield* run.warn("model-router", reason)
               return { turn, reason }
             })
-          })
+          }
+          return reissue(Effect.succeed({ turn, again }))
         })
       )
     }

@@ -12,6 +12,9 @@
  * })
  * ```
  */
+import type * as Arr from "effect/Array"
+import type * as Cause from "effect/Cause"
+import * as Channel from "effect/Channel"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -63,45 +66,82 @@ export const make = (options?: {
   const limits: Limits = {
     first: first === undefined ? undefined : Duration.toMillis(first),
     idle: Duration.toMillis(idle),
-    total: Duration.toMillis(total)
+    total: Duration.toMillis(total),
+    slow,
+    silent,
+    endless
   }
-  const most = Math.min(limits.first ?? Infinity, limits.idle, limits.total)
   const watches = Attached.make<Run, Watch>()
   const watchOf = (run: Run): Watch => {
     const known = watches.get(run)
     if (known !== undefined) return known
-    const made = makeWatch(run.scope, most)
+    const made = makeWatch(run.scope, Math.min(limits.first ?? Infinity, limits.idle, limits.total))
     watches.set(run, made)
     return made
   }
   return Middleware.make({
     name,
     check: () => timeProblem(name, { first: options?.first, idle: options?.idle, total: options?.total }),
-    wrapModelCall: (request, next, run) => {
-      const model = askedOf(request, run)
-      return limited(next(request), limits, watchOf(run), {
-        slow: () => timedOut(model, slow),
-        silent: () => timedOut(model, silent),
-        endless: () => timedOut(model, endless)
-      })
-    }
+    wrapModelCall: (request, next, run) => limited(next(request), limits, watchOf(run), askedOf(request, run))
   })
 }
 
-/** The limits of a turn, in milliseconds. */
+/** The limits of a turn, in milliseconds, and what is said where one has passed. */
 interface Limits {
   readonly first: number | undefined
   readonly idle: number
   readonly total: number
+  readonly slow: string
+  readonly silent: string
+  readonly endless: string
 }
 
-/** The turns of a run that are under way: each gives up if it must, and says when to look at it again. */
+type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
+type Failure = ModelError | Cause.Done
+
+/** A turn that is under way: who pulls it, how that ended, and who waits for whom. */
+interface Turn {
+  readonly limits: Limits
+  readonly model: Service
+  readonly begun: number
+  hasBegun: boolean
+  /** The time since which its reader waits. */
+  since: number
+  puller: Fiber.Fiber<never, Failure> | undefined
+  expired: Exit.Exit<never, ModelError> | undefined
+  over: Exit.Exit<never, Failure> | undefined
+  /** What came before its reader waited. */
+  given: Exit.Exit<Parts, Failure> | undefined
+  /** Gives the reader what it waits for. */
+  answer: ((exit: Exit.Exit<Parts, Failure>) => void) | undefined
+  /** Lets the puller go on. */
+  demand: (() => void) | undefined
+}
+
+/** The turns of a run that are under way. */
 interface Watch {
-  readonly turns: Set<(now: number) => number>
+  readonly turns: Set<Turn>
   /** Ends when there is no turn to look at. */
   readonly watching: Effect.Effect<void>
   readonly scope: Scope.Scope
   isAwake: boolean
+}
+
+/** Has a turn give up if it must. Gives the time at which to look at it again. */
+const look = (watch: Watch, turn: Turn, now: number): number => {
+  const { answer, begun, hasBegun, limits, model, since } = turn
+  const { endless, first, idle, silent, slow, total } = limits
+  const end = begun + total
+  const isBeginning = !hasBegun && first !== undefined
+  const silence = isBeginning ? begun + first : answer === undefined ? now + idle : since + idle
+  if (now >= Math.min(silence, end)) {
+    turn.expired = Exit.fail(timedOut(model, now >= end ? endless : isBeginning ? slow : silent))
+    watch.turns.delete(turn)
+    turn.puller?.interruptUnsafe()
+    return Infinity
+  }
+  // The limit of gaps may be the shorter one, and holds as soon as there is content.
+  return Math.min(isBeginning ? Math.min(silence, now + idle) : silence, end)
 }
 
 /**
@@ -110,115 +150,100 @@ interface Watch {
  * meanwhile is looked at early enough.
  */
 const makeWatch = (scope: Scope.Scope, most: number): Watch => {
-  const turns: Watch["turns"] = new Set()
+  const asleep = (clock: Clock.Clock): Effect.Effect<void> => {
+    if (watch.turns.size === 0) {
+      watch.isAwake = false
+      return Effect.void
+    }
+    const now = clock.currentTimeMillisUnsafe()
+    let until = now + most
+    for (const turn of watch.turns) until = Math.min(until, look(watch, turn, now))
+    return Effect.flatMap(clock.sleep(Duration.millis(Math.max(0, until - now))), () => asleep(clock))
+  }
   const watch: Watch = {
-    turns,
+    turns: new Set(),
     scope,
     isAwake: false,
-    watching: Effect.gen(function* () {
-      const clock = yield* Clock.Clock
-      while (turns.size > 0) {
-        const now = clock.currentTimeMillisUnsafe()
-        let until = now + most
-        for (const look of turns) until = Math.min(until, look(now))
-        yield* Effect.sleep(Math.max(0, until - now))
-      }
-      watch.isAwake = false
-    })
+    watching: Effect.flatMap(Clock.Clock, asleep)
   }
   return watch
 }
 
 /** Has somebody look after the turns. */
 const awake = (watch: Watch): Effect.Effect<unknown> => {
-  if (watch.isAwake) return Effect.void
   watch.isAwake = true
   return Effect.forkIn(watch.watching, watch.scope)
+}
+
+const give = (turn: Turn, exit: Exit.Exit<Parts, Failure>): void => {
+  const { answer } = turn
+  turn.answer = undefined
+  if (answer === undefined) turn.given = exit
+  else answer(exit)
 }
 
 /**
  * A turn that is pulled in a fiber of its own, on demand and never ahead of the reader, so that it can be interrupted
  * without its reader, and what it forks lives as long as it does. Parts are handed over as they are, and without going
- * through the scheduler.
+ * through the scheduler. What opens the turn is part of its first pull, and so of its time.
  */
 const limited = (
-  turn: Stream.Stream<TurnPart, ModelError>,
-  { first, idle, total }: Limits,
+  opened: Stream.Stream<TurnPart, ModelError>,
+  limits: Limits,
   watch: Watch,
-  errors: { readonly [Limit in "slow" | "silent" | "endless"]: () => ModelError }
+  model: Service
 ): Stream.Stream<TurnPart, ModelError> =>
-  // Unwrapped, what opens the turn is part of its first pull, and so of its time.
-  Stream.transformPull(Stream.unwrap(Effect.succeed(turn)), (pull, scope) =>
-    Effect.withFiber((reader) => {
-      type Parts = Effect.Success<typeof pull>
-      type Failure = Effect.Error<typeof pull>
-      const clock = reader.getRef(Clock.Clock)
-      const begun = clock.currentTimeMillisUnsafe()
-      const end = begun + total
-      let hasBegun = first === undefined
-      let since = 0
-      let puller: Fiber.Fiber<never, Failure> | undefined
-      let expired: Exit.Exit<never, ModelError> | undefined
-      let over: Exit.Exit<never, Failure> | undefined
-      let answer: ((exit: Exit.Exit<Parts, Failure>) => void) | undefined
-      let demand = (): void => undefined
-
-      const look = (now: number): number => {
-        const isBeginning = !hasBegun && first !== undefined
-        const silence = isBeginning ? begun + first : answer === undefined ? now + idle : since + idle
-        if (now >= Math.min(silence, end)) {
-          expired = Exit.fail(now >= end ? errors.endless() : isBeginning ? errors.slow() : errors.silent())
-          watch.turns.delete(look)
-          puller?.interruptUnsafe()
-          return Infinity
+  Stream.fromChannel(
+    Channel.fromTransform((_, scope) =>
+      Effect.withFiber((reader) => {
+        const clock = reader.getRef(Clock.Clock)
+        const turn: Turn = {
+          limits,
+          model,
+          begun: clock.currentTimeMillisUnsafe(),
+          hasBegun: limits.first === undefined,
+          since: 0,
+          puller: undefined,
+          expired: undefined,
+          over: undefined,
+          given: undefined,
+          answer: undefined,
+          demand: undefined
         }
-        // The limit of gaps may be the shorter one, and holds as soon as there is content.
-        return Math.min(isBeginning ? Math.min(silence, now + idle) : silence, end)
-      }
-      const give = (exit: Exit.Exit<Parts, Failure>): void => {
-        const waiting = answer
-        answer = undefined
-        waiting?.(exit)
-      }
-      const demanded = (parts: Parts) =>
-        Effect.callback<void>((resume) => {
-          demand = () => resume(Effect.void)
-          hasBegun ||= parts.some(isContent)
-          give(Exit.succeed(parts))
-        })
-      const pulling = Effect.forkIn(Effect.forever(Effect.flatMap(pull, demanded), { disableYield: true }), scope, {
-        startImmediately: true
-      })
-      const begin = Effect.suspend(() => {
-        let first: Exit.Exit<Parts, Failure> | undefined
-        since = clock.currentTimeMillisUnsafe()
-        answer = (exit) => (first = exit)
-        watch.turns.add(look)
-        return Effect.flatMap(Effect.andThen(awake(watch), pulling), (fiber) => {
-          puller = fiber
-          fiber.addObserver((exit) => {
-            watch.turns.delete(look)
-            over = expired ?? exit
-            give(over)
+        const demanded = (parts: Parts) =>
+          Effect.callback<void>((resume) => {
+            const demand = () => resume(Effect.void)
+            turn.demand = demand
+            turn.hasBegun ||= parts.some(isContent)
+            give(turn, Exit.succeed(parts))
           })
-          return (
-            first ??
-            Effect.callback<Parts, Failure>((resume) => {
-              answer = resume
-              return Fiber.interrupt(fiber)
-            })
-          )
-        })
-      })
-      const goOn = (fiber: Fiber.Fiber<never, Failure>) =>
-        Effect.callback<Parts, Failure>((resume) => {
+        const pulling = Effect.flatMap(Channel.toPullScoped(opened.channel, scope), (pull) =>
+          Effect.forever(Effect.flatMap(pull, demanded), { disableYield: true })
+        )
+        const asked = Effect.callback<Parts, Failure>((resume) => {
+          const { demand, given, over, puller } = turn
+          turn.given = undefined
+          if (given !== undefined) return resume(given)
           if (over !== undefined) return resume(over)
-          since = clock.currentTimeMillisUnsafe()
-          answer = resume
-          demand()
-          return Fiber.interrupt(fiber)
+          turn.since = clock.currentTimeMillisUnsafe()
+          turn.answer = resume
+          demand?.()
+          return puller && Fiber.interrupt(puller)
         })
-
-      return Effect.succeed(Effect.suspend(() => (puller === undefined ? begin : goOn(puller))))
-    })
+        const begin = Effect.suspend(() => {
+          watch.turns.add(turn)
+          const forked = Effect.flatMap(Effect.forkIn(pulling, scope, { startImmediately: true }), (fiber) => {
+            turn.puller = fiber
+            fiber.addObserver((exit) => {
+              watch.turns.delete(turn)
+              turn.over = turn.expired ?? exit
+              give(turn, turn.over)
+            })
+            return asked
+          })
+          return watch.isAwake ? forked : Effect.andThen(awake(watch), forked)
+        })
+        return Effect.succeed(Effect.suspend(() => (turn.puller === undefined ? begin : asked)))
+      })
+    )
   )

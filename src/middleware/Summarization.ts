@@ -18,16 +18,16 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import * as Stream from "effect/Stream"
 import { Backend } from "../core/Backend.ts"
-import { type ChatModel, type ModelRequest, turnPurpose, type TurnPart } from "../core/ChatModel.ts"
+import { type ChatModel, type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
+import type { AiMessage } from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { CurrentRun, type Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
 import { amountProblem } from "./internal/limits.ts"
 import { modelOf, openModel } from "./internal/openModel.ts"
-import { type Again, reissue } from "./internal/reissue.ts"
+import { reissue } from "./internal/reissue.ts"
 import {
   canWait,
   compact,
@@ -157,10 +157,15 @@ const patience = 1.05
 /** From how far on the way to the trigger the model may ask for a compaction. */
 const mayAsk = 0.5
 
-type Turn = Stream.Stream<TurnPart, ModelError>
-type Next = (request: ModelRequest) => Turn
+const countedIn = ({ frame, view }: Situation): number => frame + view.tokens
 
-const tokensOf = ({ frame, ratio, view }: Situation): number => Math.ceil((frame + view.tokens) * ratio)
+const tokensOf = (at: Situation): number => Math.ceil(countedIn(at) * at.ratio)
+
+/** The request as the model is to see it. */
+const shownOf = ({ view }: Situation, request: ModelRequest): ModelRequest =>
+  view.messages === request.messages
+    ? request
+    : { ...request, messages: view.messages, cacheHints: [...new Set(request.cacheHints.map(view.indexOf))] }
 
 const progressOf = (at: Situation): number => at.limits.progress(sizeOf(at, at.view))
 
@@ -261,25 +266,8 @@ const build = <E, R>(
     else if (Exit.isSuccess(exit) && Result.isSuccess(exit.value)) yield* joined(pending, run, sent)
   })
 
-  /** Sends what the model is to see of a request. */
-  const send = (at: Situation, request: ModelRequest, next: Next): Turn => {
-    const { frame, run, view } = at
-    const { messages } = view
-    const counted = frame + view.tokens
-    const memory = memories.of(run)
-    const cacheHints = [...new Set(request.cacheHints.map(view.indexOf))]
-    return Stream.mapArray(
-      next(messages === request.messages ? request : { ...request, messages, cacheHints }),
-      (parts) => {
-        const last = parts[parts.length - 1]
-        if (last?._tag === "TurnDone") learn(memory, counted, last.message.usage?.inputTokens ?? 0)
-        return parts
-      }
-    )
-  }
-
   /** Asks once more with less, after an overflow; if there is no less, the overflow stands. */
-  const again = Effect.fnUntraced(function* (error: ModelError, run: Run, request: ModelRequest, next: Next) {
+  const again = Effect.fnUntraced(function* (error: ModelError, run: Run, request: ModelRequest) {
     const before = situate(run, request, yield* run.state.get(slot))
     const tokens = before.view.tokens
     const learnt = situate(run, request, corrected(before, error))
@@ -289,7 +277,7 @@ const build = <E, R>(
     const after = isEnough ? ready : yield* compacted(ready, request, "overflow")
     if (after.view.tokens >= tokens) return yield* Effect.fail(error)
     yield* run.warn("summarization-overflow", `${error.message}; asking again with less of the conversation`)
-    return { turn: send(after, request, next), reason: error.message } satisfies Again
+    return after
   })
 
   /** Shortens what is too long before it is sent. */
@@ -307,14 +295,15 @@ const build = <E, R>(
     return isAside ? begun(at, request) : compacted(at, request, isDue ? "due" : "asked")
   }
 
-  const prepared = Effect.fnUntraced(function* (run: Run, request: ModelRequest) {
-    const memory = memories.of(run)
-    const at = situate(run, request, yield* run.state.get(slot))
-    const ready = yield* shortened(at, request, memory)
-    memory.progress = progressOf(ready)
-    memory.sent = request
-    return ready
-  })
+  const prepared = (run: Run, request: ModelRequest) =>
+    Effect.flatMap(run.state.get(slot), (record) => {
+      const memory = memories.of(run)
+      return Effect.map(shortened(situate(run, request, record), request, memory), (ready) => {
+        memory.progress = progressOf(ready)
+        memory.sent = request
+        return ready
+      })
+    })
 
   const tool = Tool.make(compactTool, {
     description:
@@ -345,14 +334,22 @@ const build = <E, R>(
     wrapModelCall: (request, next, run) =>
       request.purpose !== turnPurpose
         ? next(request)
-        : Stream.unwrap(
-            Effect.map(prepared(run, request), (at) => {
+        : reissue<E, R | ChatModel>(
+            Effect.map(prepared(run, request), (ready) => {
+              const memory = memories.of(run)
               let isFirst = true
-              return reissue<E, R | ChatModel>(send(at, request, next), (error) => {
+              let counted = countedIn(ready)
+              // Functions that are written as values of properties are made old ones by V8.
+              const done = ({ usage }: AiMessage): void => learn(memory, counted, usage?.inputTokens ?? 0)
+              const less = (error: ModelError) => {
                 if (!isFirst || error.reason._tag !== "ContextOverflow") return Effect.fail(error)
                 isFirst = false
-                return again(error, run, request, next)
-              })
+                return Effect.map(again(error, run, request), (after) => {
+                  counted = countedIn(after)
+                  return { turn: next(shownOf(after, request)), reason: error.message }
+                })
+              }
+              return { turn: next(shownOf(ready, request)), again: less, done }
             })
           )
   })

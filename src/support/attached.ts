@@ -1,8 +1,8 @@
 /**
  * Values that belong to an object for as long as it lives, as in a `WeakMap`.
  *
- * What a `WeakMap` holds is young garbage to nobody: a value that leads back to its key keeps both until the next full
- * collection, so that each of the many runs of a process would grow old. Here the object holds its values itself.
+ * A `WeakMap` keeps a value that leads back to its key until the next full collection, and the key with it, so that each
+ * of the many runs of a process would grow old. Here the object holds its values itself.
  */
 
 const table = Symbol("effect-deepagents/attached")

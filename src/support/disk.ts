@@ -9,7 +9,12 @@ const known: { readonly [code: string]: string } = {
   ENOSPC: "the disk is full",
   EDQUOT: "the quota of the disk is used up",
   EROFS: "the disk is read-only",
-  EIO: "the disk can't be read or written"
+  EIO: "the disk can't be read or written",
+  EACCES: "its rights, or those of a folder above it, do not let you",
+  EPERM: "its rights, or those of a folder above it, do not let you",
+  EISDIR: "it is a folder",
+  ENOTDIR: "a part of its path is a file, and no folder",
+  ENOENT: "it is not there"
 }
 
 const codeIn = (error: unknown): string | undefined => {
@@ -17,10 +22,14 @@ const codeIn = (error: unknown): string | undefined => {
   return Predicate.hasProperty(error, "cause") ? codeIn(error.cause) : undefined
 }
 
-/** Explains a failure of a file system. */
+/** Explains a failure of a file system, with the path that it is about. */
 export const problemOf = (error: PlatformError): string => {
   const code = codeIn(error) ?? /\bE[A-Z]{2,}\b/u.exec(error.message)?.[0]
-  const explained = code === undefined ? undefined : known[code]
-  if (explained !== undefined) return `${explained} (${code}): ${error.message}`
-  return code === undefined || error.message.includes(code) ? error.message : `${error.message}: ${code}`
+  if (code === undefined) return error.message
+  const explained = known[code]
+  const path = "pathOrDescriptor" in error.reason ? error.reason.pathOrDescriptor : undefined
+  if (explained !== undefined) {
+    return path === undefined ? `${explained} (${code}): ${error.message}` : `${path}: ${explained} (${code})`
+  }
+  return error.message.includes(code) ? error.message : `${error.message}: ${code}`
 }

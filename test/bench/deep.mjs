@@ -58,7 +58,7 @@ const budgets = [
     name: "stack",
     scenario,
     read: value,
-    most: 200
+    most: 40
   })),
   { what: "growth from N=10 to N=500", name: "deep", scenario: "growth", read: value, most: 1.15 },
   { what: "time to the next turn, ms", name: "deep", scenario: "waits", read: value, most: 100 },
@@ -77,6 +77,7 @@ const scenarios = [
   { ...own, scenario: "compaction", names: ["deep", "deepagents"] },
   { ...own, scenario: "fan", names: ["deep", "ai", "deepagents"] },
   { ...own, scenario: "waits", names: ["deep"] },
+  { ...own, scenario: "parts", names: ["deep"] },
   { ...own, scenario: "stable", names: ["deep"], times: 1 }
 ]
 const plan = scenarios
@@ -99,9 +100,20 @@ samples.stack = Object.fromEntries(
   ])
 )
 
+/** Rows of parts, as racers. */
+const partsTable = () => {
+  const list = (deep.parts ?? []).flatMap((sample) => (sample.parts === undefined ? [] : [sample.parts]))
+  const rows = Object.keys(list[0] ?? {}).map((part) => [part, part])
+  const byPart = Object.fromEntries(rows.map(([part]) => [part, { parts: list.map((parts) => parts[part]) }]))
+  const titles = ["µs a round", "kB of garbage a round", "kB of an agent that waits"]
+  const columns = titles.map((title, index) => ({ title, scenario: "parts", read: (costs) => costs[index] }))
+  return racersTable(byPart, rows, { title: "What each part of the stack adds, by leaving it out", columns })
+}
+
 const packages = ["effect", "ai", "deepagents", "langchain", "@langchain/langgraph"]
 const text = report(samples, packages, [
   ...tables.flatMap((one) => racersTable(samples, Object.entries(titles), one)),
+  ...partsTable(),
   ...budgetTable(samples, budgets)
 ])
 console.log(text)

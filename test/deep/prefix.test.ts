@@ -2,12 +2,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
-import { scaled } from "../scale.ts"
+import { isFull, scaled } from "../scale.ts"
 import { comers, converse, kept, long, type Name, type Op } from "./prefix.ts"
 
 for (const name of ["anthropic", "responses", "chat"] satisfies ReadonlyArray<Name>) {
   describe(name, () => {
-    it.live(
+    it.live.runIf(isFull || name === "anthropic")(
       "200 rounds, with tools, skills and sub-agents that come and go, and three processes: no byte changes",
       () =>
         Effect.gen(function* () {

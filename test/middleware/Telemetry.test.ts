@@ -235,8 +235,8 @@ describe("Telemetry", () => {
         Agent.run(Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [Telemetry.make(), spy] }), prompt)
       )
       assert.strictEqual(parentName(named(spans, "sql")), "execute_tool query")
-      for (const span of spans.filter((one) => one.name === "http"))
-        assert.strictEqual(parentName(span), "chat scripted")
+      const requests = spans.filter(({ name }) => name === "http")
+      assert.deepStrictEqual(requests.map(parentName), ["chat scripted", "chat scripted"])
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "query" }]), "ok"])))
   )
 

@@ -191,7 +191,7 @@ export const inContext = <A, E>(
           ? emit(live, { _tag: "ToolProgress", callId, toolName, progress: fromUnknown(progress) })
           : Effect.void
       ),
-    messages: live.snapshot,
+    messages: Effect.sync(() => live.run.messages.slice()),
     run: live.run,
     call: (target: string | Tool<unknown>, args: JsonObject) => live.doors.call(attempt, target, args),
     ask: (question) => live.doors.ask(attempt, question),

@@ -67,6 +67,8 @@ const callIdsIn = (messages: ReadonlyArray<Message>): Set<string> => {
   return ids
 }
 
+const doors: Live["doors"] = { call: Broker.call, ask: Broker.ask, step: Broker.step }
+
 /** Creates a run: reads its input, reports its start, opens its session. What it opens is closed with `scope`. */
 export const create = Effect.fnUntraced(function* (
   compiled: Compiled,
@@ -164,7 +166,6 @@ export const create = Effect.fnUntraced(function* (
     tools: compiled.toolset.definitions,
     toolset: compiled.toolset,
     given: undefined,
-    snapshot: Effect.sync(() => messages.slice()),
     firstNew: messages.length,
     callIds: callIdsIn(messages),
     partial: undefined,
@@ -179,7 +180,7 @@ export const create = Effect.fnUntraced(function* (
     under,
     inside: records,
     waits: undefined,
-    doors: { call: Broker.call, ask: Broker.ask, step: Broker.step },
+    doors,
     decisions: [...(suspension?.decisions ?? []), ...(parent?.decisions ?? [])],
     unknownOutcome: isResume(input) ? input.unknownOutcome : inherited(parent?.unknownOutcome)
   }

@@ -113,11 +113,16 @@ const findProblem = (
 const hooks = <Name extends keyof Middleware<unknown, unknown>>(
   middleware: ReadonlyArray<Middleware<unknown, unknown>>,
   name: Name
-): ReadonlyArray<Hook<Name>> =>
-  middleware.flatMap((one) => {
+): ReadonlyArray<Hook<Name>> => {
+  const found = middleware.flatMap((one) => {
     const hook = one[name]
     return hook === undefined ? [] : [hook]
   })
+  return found.length === 0 ? none : found
+}
+
+/** No hooks: most agents have none of most kinds, so they share it. */
+const none: ReadonlyArray<never> = []
 
 /** The problem that one of the agent's own middlewares has with it. */
 const refused = (

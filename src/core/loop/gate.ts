@@ -29,19 +29,58 @@ export interface Judged {
 const free: Judged = { pending: [], settled: [], given: [] }
 
 /**
+ * Asks the gates of middleware, in their order, until one has more to say than that a call may run: most never have, and
+ * nothing is kept for that. Gives what they said, or nothing if all of them let all calls run.
+ */
+const objections = (
+  live: Live,
+  calls: ReadonlyArray<Call>
+): Effect.Effect<ReadonlyArray<ReadonlyArray<AskingGate>> | undefined, unknown, unknown> => {
+  const { gates } = live.compiled
+  const asked = calls.flatMap((call) => {
+    const { outcome, prepared, tool } = call
+    return outcome !== undefined || prepared === undefined || tool === undefined
+      ? []
+      : [toPrepared(call, tool, prepared)]
+  })
+  const said: Array<ReadonlyArray<AskingGate>> = []
+  const ask = (index: number): ReturnType<typeof objections> => {
+    const next = asked.length === 0 ? undefined : gates[index]
+    if (next === undefined) return Effect.undefined
+    return Effect.flatMap(next.gate(live.run, asked), (answers) => {
+      said.push(answers)
+      return asked.every((_, at) => answers[at]?._tag === "Allow") ? ask(index + 1) : Effect.succeed(said)
+    })
+  }
+  return ask(0)
+}
+
+/**
  * Asks every gate about every call that would run; about one that a person edited, also those that were asked before.
  * Pending requests must be decided on first: if there is anything, none of the calls may run.
  */
-export const judge = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Call>) {
-  const isFree = live.compiled.gates.length === 0 && !live.toolset.asks && live.suspension === null
-  if (isFree && calls.every(({ left }) => left === undefined)) return free
+export const judge = (live: Live, calls: ReadonlyArray<Call>): Effect.Effect<Judged, unknown, unknown> =>
+  Effect.suspend(() => {
+    const isPlain = !live.toolset.asks && live.suspension === null && calls.every(({ left }) => left === undefined)
+    return isPlain
+      ? Effect.flatMap(objections(live, calls), (said) =>
+          said === undefined ? Effect.succeed(free) : judged(live, calls, said)
+        )
+      : judged(live, calls, [])
+  })
+
+const judged = Effect.fnUntraced(function* (
+  live: Live,
+  calls: ReadonlyArray<Call>,
+  said: ReadonlyArray<ReadonlyArray<AskingGate>>
+) {
   const pending: Array<Request> = []
   const settled = new Set<Request>()
   // What was decided while the run waits: kept for the case that another call of the round suspends it.
   const given: Array<Decision> = []
   const suspended = new Set<string>()
   const decidedOn: DecidedOn = new Map()
-  const gates = gatekeepers(live, calls, decidedOn, settled)
+  const gates = gatekeepers(live, calls, decidedOn, settled, said)
   if (live.suspension !== null) for (const call of calls) yield* settleChanged(live, call, settled)
 
   const ask = Effect.fnUntraced(function* (keeper: Gatekeeper, asked: ReadonlyArray<Asked>, edited: Set<Call>) {

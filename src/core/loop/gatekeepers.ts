@@ -124,24 +124,33 @@ const standing =
 
 /**
  * The gates of a round, in their order. Tools ask last, about the arguments that they would be given; behind them are the
- * decisions that nobody asked for again. `settled` are the requests that were carried out.
+ * decisions that nobody asked for again. `settled` are the requests that were carried out, `said` is what the first gates
+ * have said already.
  */
 export const gatekeepers = (
   live: Live,
   calls: ReadonlyArray<Call>,
   decidedOn: DecidedOn,
-  settled: ReadonlySet<Request>
+  settled: ReadonlySet<Request>,
+  said: ReadonlyArray<ReadonlyArray<AskingGate>>
 ): ReadonlyArray<Gatekeeper> => {
-  const gates: Array<Gatekeeper> = live.compiled.gates.map(({ gate, suspends }) => ({
-    suspends,
-    isAfterCrash: false,
-    ask: (asked: ReadonlyArray<Asked>) =>
-      gate(
-        live.run,
-        asked.map((one) => one.prepared)
-      ),
-    seen: new Map<string, JsonObject>()
-  }))
+  const gates: Array<Gatekeeper> = live.compiled.gates.map(({ gate, suspends }, index) => {
+    let known = said[index]
+    return {
+      suspends,
+      isAfterCrash: false,
+      ask: (asked: ReadonlyArray<Asked>) => {
+        const before = known
+        known = undefined
+        if (before !== undefined) return Effect.succeed(before)
+        return gate(
+          live.run,
+          asked.map((one) => one.prepared)
+        )
+      },
+      seen: new Map<string, JsonObject>()
+    }
+  })
   if (live.toolset.asks) {
     const ask = toolQuestions(live, decidedOn)
     gates.push({ suspends: live.compiled.suspends, isAfterCrash: false, ask, seen: new Map() })

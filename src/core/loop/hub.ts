@@ -124,7 +124,10 @@ const take = (hub: Hub, reader: Reader): Taken | undefined => {
   return Exit.isSuccess(reader.exit) ? Cause.done() : Effect.failCause(reader.exit.cause)
 }
 
-/** Subscribes at once. `pull` takes what was said since, with the end of the hub as its own; `leave` is for a reader who may go first. */
+/**
+ * Subscribes at once. `pull` takes what was said since, with the end of the hub as its own; `leave` is for a reader who
+ * may go first.
+ */
 export const subscribe = (hub: Hub): { readonly pull: Taken; readonly leave: Effect.Effect<void> } => {
   const reader: Reader = { buffer: [], exit: hub.ended, wake: undefined, isWaking: false }
   if (hub.ended === undefined) {

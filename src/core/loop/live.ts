@@ -168,8 +168,6 @@ export interface Live extends From {
   /** The arrays that middleware gave last of tools that come and go. */
   given: ReadonlyArray<ReadonlyArray<Tool<unknown>>> | undefined
 
-  /** The conversation as it stands when this is run. */
-  readonly snapshot: Effect.Effect<ReadonlyArray<Message>>
   /** The index of the first message that this run adds. */
   readonly firstNew: number
   /** The ids of all calls of this conversation. */

@@ -21,16 +21,28 @@ export const name = "Harness"
  */
 type Views = WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<ToolDefinition>>
 
-const viewOf = (tools: ReadonlyArray<ToolDefinition>, profile: HarnessProfile): ReadonlyArray<ToolDefinition> => {
+/** A profile, and what it makes of tools: nothing, if it does not speak of any. */
+interface Fitted {
+  readonly profile: HarnessProfile
+  readonly views: Views | undefined
+}
+
+const fittedBy = (profile: HarnessProfile): Fitted => {
   const { excludedTools = [], toolDescriptions = {} } = profile
-  if (excludedTools.length === 0 && Object.keys(toolDescriptions).length === 0) return tools
-  return tools
+  const isPlain = excludedTools.length === 0 && Object.keys(toolDescriptions).length === 0
+  return { profile, views: isPlain ? undefined : new WeakMap() }
+}
+
+const viewOf = (
+  tools: ReadonlyArray<ToolDefinition>,
+  { excludedTools = [], toolDescriptions = {} }: HarnessProfile
+): ReadonlyArray<ToolDefinition> =>
+  tools
     .filter((tool) => !excludedTools.includes(tool.name))
     .map((tool) => {
       const description = Object.hasOwn(toolDescriptions, tool.name) ? toolDescriptions[tool.name] : undefined
       return description === undefined ? tool : { ...tool, description }
     })
-}
 
 /** The tools that a deep agent can have of this library: a profile may speak of them to agents that are without. */
 const ofTheLibrary: ReadonlySet<string> = new Set<string>([
@@ -61,18 +73,18 @@ const misspelt =
 
 /** Fits an agent to the model that it runs on, by the profiles for it: a sub-agent with another model has others. */
 export const harness = (profiles: ReadonlyArray<HarnessProfile>): Middleware.Middleware => {
-  const resolved = new Map<string, { readonly profile: HarnessProfile; readonly views: Views }>()
-  const profileOf = ({ model }: Run) => {
+  const resolved = new Map<string, Map<string, Fitted>>()
+  const profileOf = ({ model }: Run): Fitted => {
     const { modelId, provider } = model ?? { modelId: "", provider: "" }
-    const key = JSON.stringify([provider, modelId])
-    const known = resolved.get(key)
-    if (known !== undefined) return known
-    const made = { profile: resolve(profiles, provider, modelId), views: new WeakMap() }
-    resolved.set(key, made)
-    return made
+    let models = resolved.get(provider)
+    if (models === undefined) resolved.set(provider, (models = new Map()))
+    let fitted = models.get(modelId)
+    if (fitted === undefined) models.set(modelId, (fitted = fittedBy(resolve(profiles, provider, modelId))))
+    return fitted
   }
   const rewritten = (request: ModelRequest, run: Run): ModelRequest => {
     const { profile, views } = profileOf(run)
+    if (views === undefined) return request
     let tools = views.get(request.tools)
     if (tools === undefined) {
       tools = viewOf(request.tools, profile)

@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { MemoryBackend } from "../../../dist/backends/index.js"
 import { DeepAgent } from "../../../dist/deep/index.js"
-import { Agent, ChatModel, Message } from "../../../dist/index.js"
+import { Agent, ChatModel, Message, Middleware } from "../../../dist/index.js"
 import { longHistoryOf, makeScript, prompt, sleep, summary } from "../script.mjs"
 import { consume, fromTurn, modelOf, stepOf } from "./ours.mjs"
 
@@ -24,6 +24,19 @@ const run = (agent, model, before = []) =>
 
 export const make = (script) => {
   const agent = agentOf([stepOf(script)], { toolConcurrency: 50 })
+  return (before) => run(agent, modelOf(script), before)
+}
+
+const byOption = ["Skills", "BackgroundSubagents", "Memory", "HumanInTheLoop"]
+
+/** What an agent without options has in its stack, and its file tools. */
+export const parts = [...DeepAgent.parts.filter((part) => !byOption.includes(part)), "file tools"]
+
+/** Makes the agent of a script without some of the parts: what does nothing takes their place. */
+export const makeWithout = (left) => (script) => {
+  const middleware = left.filter((part) => DeepAgent.parts.includes(part)).map((name) => Middleware.make({ name }))
+  const files = left.includes("file tools") ? { files: [] } : {}
+  const agent = agentOf([stepOf(script)], { toolConcurrency: 50, middleware, ...files })
   return (before) => run(agent, modelOf(script), before)
 }
 

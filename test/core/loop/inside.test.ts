@@ -254,10 +254,7 @@ describe("calls that a tool makes", () => {
       const agent = Agent.make({ name: "a", prompt: "", tools: [tool, act("pay")], middleware: [asking("pay")] })
       const first = yield* Agent.run(agent, "go")
       const [one, two, three] = first.pending
-      assert.isDefined(one)
-      assert.isDefined(two)
-      assert.isDefined(three)
-      if (one === undefined || two === undefined || three === undefined) return
+      assert(one !== undefined && two !== undefined && three !== undefined)
       const checkpoint = yield* throughJson(first)
       const half = yield* Agent.resume(agent, { checkpoint, decisions: [Approval.reject(one, "no")] })
       assert.deepStrictEqual(
@@ -338,7 +335,7 @@ describe("questions of a tool", () => {
         ]
       )
       const [one] = first.pending
-      if (one === undefined) return
+      assert(one !== undefined)
       const wrong = yield* Effect.flip(
         Agent.resume(agent, { checkpoint: yield* throughJson(first), decisions: [Approval.respond(one, "floor")] })
       )
@@ -348,7 +345,7 @@ describe("questions of a tool", () => {
         decisions: [Approval.respond(one, "aisle")]
       })
       const [two] = second.pending
-      if (two === undefined) return
+      assert(two !== undefined)
       const third = yield* Agent.resume(agent, {
         checkpoint: yield* throughJson(second),
         decisions: [Approval.respond(two, true)]

@@ -297,6 +297,51 @@ describe("invariant 5: batch preflight", () => {
     )
   )
 
+  it("every gate is asked once, about the calls that none before it answered, as those before it left them", () => {
+    const word = fc.array(fc.constantFrom("allow", "refuse", "edit"), { minLength: 3, maxLength: 3 })
+    const judged = (words: ReadonlyArray<ReadonlyArray<string>>) =>
+      Effect.gen(function* () {
+        const asked: Array<string> = []
+        const gates = words.map((word, at) =>
+          Middleware.make({
+            name: `gate${at}`,
+            gateToolCalls: (_run, calls) =>
+              Effect.sync(() => {
+                asked.push(`${at}: ${calls.map((call) => `${call.id}=${JSON.stringify(call.arguments)}`).join(" ")}`)
+                return calls.map((call) => {
+                  const said = word[Number(call.id.slice(1))]
+                  const { text } = call.arguments
+                  if (said === "edit") return Middleware.edit({ text: `${typeof text === "string" ? text : ""}${at}` })
+                  return said === "allow" ? Middleware.allow : Middleware.refuse("no")
+                })
+              })
+          })
+        )
+        const expected: Array<string> = []
+        const texts = new Map([0, 1, 2].map((n) => [`c${n}`, "t"]))
+        for (const [at, word] of words.entries()) {
+          if (texts.size === 0) break
+          expected.push(`${at}: ${[...texts].map(([id, text]) => `${id}=${JSON.stringify({ text })}`).join(" ")}`)
+          for (const [id, text] of texts) {
+            const said = word[Number(id.slice(1))]
+            if (said === "edit") texts.set(id, `${text}${at}`)
+            else if (said !== "allow") texts.delete(id)
+          }
+        }
+        const calls = [0, 1, 2].map((n) => ({ id: `c${n}`, name: "echo", arguments: { text: "t" } }))
+        const agent = Agent.make({ name: "a", prompt: "", tools: [echo], middleware: gates })
+        const result = yield* Agent.run(agent, "go").pipe(
+          Effect.provide(TestChatModel.script([TestChatModel.calls(calls), "done"]))
+        )
+        assert.deepStrictEqual(asked, expected)
+        assert.deepStrictEqual(
+          answers(result.messages).map(([id, , text]) => [id, text]),
+          calls.map(({ id }) => [id, texts.get(id) ?? "no"])
+        )
+      })
+    return fc.assert(fc.asyncProperty(fc.array(word, { maxLength: 4 }), (words) => Effect.runPromise(judged(words))))
+  })
+
   it.effect("a gate may edit arguments, which are decoded again", () =>
     Effect.gen(function* () {
       const edit = Middleware.make({

@@ -44,13 +44,16 @@ export const defaultTail: Amount = { fraction: 0.1 }
 const tokensOf = ({ fraction, tokens }: Amount, window: number): number =>
   Math.min(fraction === undefined ? Infinity : fraction * window, tokens ?? Infinity)
 
-const clauseProgress = (clause: Amount, size: Size, window: number): number => {
-  const parts = [
-    ...(clause.fraction === undefined ? [] : [size.tokens / Math.max(1, clause.fraction * window)]),
-    ...(clause.tokens === undefined ? [] : [size.tokens / Math.max(1, clause.tokens)]),
-    ...(clause.messages === undefined ? [] : [size.messages / Math.max(1, clause.messages)])
-  ]
-  return parts.length === 0 ? 0 : Math.min(...parts)
+const share = (size: number, limit: number | undefined): number =>
+  limit === undefined ? Infinity : size / Math.max(1, limit)
+
+const clauseProgress = ({ fraction, messages, tokens }: Amount, size: Size, window: number): number => {
+  const inTokens = Math.min(
+    share(size.tokens, tokens),
+    fraction === undefined ? Infinity : share(size.tokens, fraction * window)
+  )
+  const least = Math.min(inTokens, share(size.messages, messages))
+  return least === Infinity ? 0 : least
 }
 
 /**
@@ -66,7 +69,7 @@ export const limitsOf = (clauses: ReadonlyArray<Amount>, tail: Amount, known: nu
   return {
     window,
     trigger,
-    progress: (size) => Math.max(0, ...clauses.map((clause) => clauseProgress(clause, size, window))),
+    progress: (size) => clauses.reduce((most, clause) => Math.max(most, clauseProgress(clause, size, window)), 0),
     tail: {
       tokens: tokensOf(tail, window),
       messages: Math.min(tail.messages ?? Infinity, inMessages / 2)

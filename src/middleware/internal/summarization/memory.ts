@@ -7,7 +7,7 @@ import type { ModelRequest } from "../../../core/ChatModel.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import type { Run } from "../../../core/Run.ts"
 import * as Attached from "../../../support/attached.ts"
-import { type Amount, limitsOf } from "./limits.ts"
+import { type Amount, type Limits, limitsOf } from "./limits.ts"
 import type { Fold, Record, Ref } from "./record.ts"
 import type { Situation } from "./situation.ts"
 import type { Author } from "./summarise.ts"
@@ -29,6 +29,8 @@ export interface Memory {
   ratio: number | undefined
   /** The window that an overflow must have had which named no limit, in tokens. */
   window: number | undefined
+  /** The limits for the window that was known last. */
+  limits: { readonly known: number | undefined; readonly limits: Limits } | undefined
   /**
    * Share of the way to the trigger that the last request had gone, and the one from which trying again is worth it.
    */
@@ -94,6 +96,7 @@ export const makeMemories = (measure: Measure) => {
       viewOf: makeViewer(meter),
       ratio: undefined,
       window: undefined,
+      limits: undefined,
       progress: 0,
       retryAt: 1,
       isWindowTold: false,
@@ -109,6 +112,12 @@ export const makeMemories = (measure: Measure) => {
   const windowOf = (run: Run, record: Record): number | undefined =>
     smallest(namedWindow(measure, run, record), of(run).window)
 
+  const limitsIn = (memory: Memory, known: number | undefined): Limits => {
+    if (memory.limits === undefined || memory.limits.known !== known)
+      memory.limits = { known, limits: limitsOf(measure.clauses, measure.tail, known) }
+    return memory.limits.limits
+  }
+
   /** The situation of a run that is about to send a request. */
   const situate = (run: Run, request: ModelRequest, record: Record): Situation => {
     const memory = of(run)
@@ -120,7 +129,7 @@ export const makeMemories = (measure: Measure) => {
       meter: memory.meter,
       frame: memory.meter.frame(request),
       ratio: memory.ratio ?? sound(record.ratio),
-      limits: limitsOf(measure.clauses, measure.tail, windowOf(run, record))
+      limits: limitsIn(memory, windowOf(run, record))
     }
   }
 

@@ -69,18 +69,23 @@ export const nothingCounted = (): Counted => ({
   unseen: new WeakMap()
 })
 
+/** A message of fewer tokens is estimated sooner than it is looked up, and a table of all messages is long to collect. */
+const worthKeeping = 64
+
 /** Makes a meter. The next run on a conversation finds its messages counted. */
 export const makeMeter = (counter: Counter, vision: boolean, { definitions, seen, unseen }: Counted): Meter => {
   const messages = vision ? seen : unseen
   let prompt: { readonly text: string; readonly tokens: number } = { text: "", tokens: 0 }
 
-  const once = <K extends object>(counts: WeakMap<K, number>, key: K, count: () => number): number => {
-    const known = counts.get(key)
+  const once = (key: object, count: () => number): number => {
+    const known = definitions.get(key)
     if (known !== undefined) return known
     const made = count()
-    counts.set(key, made)
+    definitions.set(key, made)
     return made
   }
+
+  let offered: { readonly tools: ModelRequest["tools"]; readonly tokens: number } = { tools: [], tokens: 0 }
 
   const tool = (definition: ToolDefinition): number =>
     8 +
@@ -90,14 +95,22 @@ export const makeMeter = (counter: Counter, vision: boolean, { definitions, seen
 
   return {
     text: counter.text,
-    message: (message) => once(messages, message, () => messageTokens(counter, vision, message)),
+    message: (message) => {
+      const known = messages.get(message)
+      if (known !== undefined) return known
+      const tokens = messageTokens(counter, vision, message)
+      if (counter !== estimate || tokens >= worthKeeping) messages.set(message, tokens)
+      return tokens
+    },
     frame: ({ outputSchema, systemPrompt, tools }) => {
       if (prompt.text !== systemPrompt) prompt = { text: systemPrompt, tokens: counter.text(systemPrompt) }
-      let sum = prompt.tokens
-      for (const one of tools) sum += once(definitions, one, () => tool(one))
-      return outputSchema === undefined
-        ? sum
-        : sum + once(definitions, outputSchema, () => jsonTokens(outputSchema, counter.text))
+      if (offered.tools !== tools) {
+        let tokens = 0
+        for (const one of tools) tokens += once(one, () => tool(one))
+        offered = { tools, tokens }
+      }
+      const sum = prompt.tokens + offered.tokens
+      return outputSchema === undefined ? sum : sum + once(outputSchema, () => jsonTokens(outputSchema, counter.text))
     }
   }
 }
