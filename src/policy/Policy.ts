@@ -47,7 +47,7 @@ import { at, brief, problems } from "../support/issues.ts"
 import { didYouMean } from "../support/names.ts"
 import { parseYaml } from "../support/yaml.ts"
 import type * as Network from "../tools/Network.ts"
-import { decide, type Misspelt, nameOf, type Word } from "./internal/decide.ts"
+import { decide, type Misspelt, nameOf, strangers, type Word } from "./internal/decide.ts"
 import { budgetOf, networkOf, permissionsOf, sandboxOf } from "./internal/merge.ts"
 import { fieldNames, type Limits, type Mode, Policy, type Sandbox } from "./internal/model.ts"
 import { isWild, matchesName } from "./internal/patterns.ts"
@@ -207,17 +207,16 @@ const gateOf = (run: Run, call: Middleware.PreparedCall, word: Word, now: number
 
 const gates = (policies: ReadonlyArray<Policy>) => {
   const warned = new WeakMap<Run, Set<string>>()
-  const warn = (run: Run, { argument, near, rule }: Misspelt): Effect.Effect<void> => {
+  const warn = (run: Run, text: string, near: ReadonlyArray<string>): Effect.Effect<void> => {
     const known = warned.get(run) ?? new Set<string>()
     warned.set(run, known)
-    if (known.has(`${rule} ${argument}`)) return Effect.void
-    known.add(`${rule} ${argument}`)
-    const hint = near.length === 0 ? "" : ` Did you mean ${near.join(" or ")}?`
-    return run.warn(
-      "policy",
-      `${rule} has a pattern for the argument "${argument}", which the tool does not have, so it holds for all calls if it restricts, and for none if it allows.${hint}`
-    )
+    if (known.has(text)) return Effect.void
+    known.add(text)
+    return run.warn("policy", near.length === 0 ? text : `${text} Did you mean ${near.join(" or ")}?`)
   }
+  const ofArgument = ({ argument, rule }: Misspelt): string =>
+    `${rule} has a pattern for the argument "${argument}", which the tool does not have, so it holds for all calls if it restricts, and for none if it allows.`
+  const hasServers = policies.some(({ servers }) => servers !== undefined)
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const always = yield* run.state.get(Approval.always)
     const now = yield* Clock.currentTimeMillis
@@ -227,7 +226,12 @@ const gates = (policies: ReadonlyArray<Policy>) => {
       const [word] = decide(policies, call, offered?.parameters, (one) => found.push(one))
       return word === undefined ? Middleware.allow : gateOf(run, call, word, now, always)
     })
-    for (const one of found) yield* warn(run, one)
+    for (const one of found) yield* warn(run, ofArgument(one), one.near)
+    if (hasServers) {
+      for (const { near, place } of strangers(policies, run.offered)) {
+        yield* warn(run, `${place} is for nothing that is here, so its rules hold for no call.`, near)
+      }
+    }
     return answers
   })
 }

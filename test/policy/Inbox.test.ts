@@ -1,6 +1,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Schema, type Scope, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Schema, type Scope, Stream } from "effect"
 import { Agent, Approval, Message, Question, Tool, ToolContext } from "effect-deepagents"
 import { ApprovalClassifier, BackgroundSubagents, BackgroundTasks, HumanInTheLoop } from "effect-deepagents/middleware"
 import { Audit, Inbox, Notify } from "effect-deepagents/policy"
@@ -185,6 +185,38 @@ const hold = <R>(store: Effect.Effect<Sessions, never, R | Scope.Scope>, test: V
         yield* Effect.provide(first.notify, notify)
         assert.strictEqual(sent.length, 2)
         assert.strictEqual(new Set(sent).size, 2)
+      }).pipe(Effect.scoped)
+    ))
+
+  test("what was not told, because whoever did was interrupted or gone, is told by the next one", () =>
+    using(
+      Effect.gen(function* () {
+        const sent: Array<string> = []
+        const { notify: other } = yield* Effect.provideContext(Inbox.Inbox, yield* Layer.build(inbox))
+        const { notify } = yield* Inbox.Inbox
+        const begun = yield* Deferred.make<void>()
+        const hanging = Layer.succeed(Notify.Notify, {
+          send: () => Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)
+        })
+        const broken = Layer.succeed(Notify.Notify, { send: () => Effect.die("a defect") })
+        const sending = Layer.succeed(Notify.Notify, { send: ({ id }) => Effect.sync(() => void sent.push(id)) })
+        yield* say("a", "pay 5")
+        assert.deepStrictEqual(yield* Effect.provide(notify, broken), [])
+        const fiber = yield* Effect.forkChild(Effect.provide(notify, hanging))
+        yield* Deferred.await(begun)
+        // Whoever is at it may still be.
+        assert.deepStrictEqual(yield* Effect.provide(other, sending), [])
+        yield* TestClock.adjust("6 minutes")
+        assert.lengthOf(yield* Effect.provide(other, sending), 1)
+        yield* Fiber.interrupt(fiber)
+        yield* say("b", "pay 6")
+        const second = yield* Effect.forkChild(Effect.provide(notify, hanging))
+        yield* Effect.yieldNow
+        yield* Fiber.interrupt(second)
+        yield* Effect.provide(other, sending)
+        yield* TestClock.adjust("6 minutes")
+        yield* Effect.provide(other, sending)
+        assert.strictEqual(sent.length, 2)
       }).pipe(Effect.scoped)
     ))
 }
@@ -420,6 +452,41 @@ describe("Inbox", () => {
       yield* tasks.check(item.task, 1000)
       assert.deepStrictEqual(paid, [9])
     }).pipe(Effect.provide(here.pipe(Layer.provideMerge(BackgroundTasks.layer()))))
+  )
+
+  it.effect("who takes a request that was decided on in the same moment is told that it is gone", () =>
+    Effect.gen(function* () {
+      const { claim, decide, list } = yield* Inbox.Inbox
+      const store = yield* SessionStore.SessionStore
+      yield* say("a", "pay 5")
+      const [item] = yield* list()
+      assert(item !== undefined)
+      // Ada decides after eve has looked, and before eve's claim is written.
+      let isDecided = false
+      const late: SessionStore.Service = {
+        ...store,
+        append: (threadId, append) =>
+          isDecided || threadId === "a"
+            ? store.append(threadId, append)
+            : Effect.suspend(() => {
+                isDecided = true
+                return Effect.andThen(
+                  Effect.orDie(decide([Approval.approve(item.request)], { by: ada })),
+                  store.append(threadId, append)
+                )
+              })
+      }
+      const eves = Effect.flip(Inbox.Inbox.use((its) => its.claim(item.id, { by: eve })))
+      const error = yield* Effect.provide(
+        eves,
+        Layer.fresh(inbox).pipe(Layer.provide(Layer.succeed(SessionStore.SessionStore, late)))
+      )
+      assert.strictEqual(error.reason._tag, "NotFound")
+      assert.isTrue(isDecided)
+      yield* say("b", "pay 5")
+      const [next] = yield* list({ isFree: true })
+      assert.strictEqual((yield* claim(next?.id ?? "", { by: eve })).threadId, "b")
+    }).pipe(Effect.provide(here))
   )
 
   it.effect("a thread that can't go on leaves the request where it was, and says why", () =>

@@ -1,6 +1,7 @@
 /**
- * The book of an inbox: who has taken which request, which ones somebody was told of, and what a classifier did. It is a thread of the store
- * itself, so that it is where the requests are, on every store; each change is an append that checks the leaf.
+ * The book of an inbox: who has taken which request, which ones somebody was told of, and what a classifier did. It is a
+ * thread of the store itself, so that it is where the requests are, on every store; each change is an append that checks
+ * the leaf.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -31,12 +32,13 @@ const unjudged: Judged = { refusals: {}, left: [], failures: 0, failedAt: 0 }
 const Book = Schema.Struct({
   claims: Schema.Record(Schema.String, Claim),
   told: Schema.Record(Schema.String, Schema.Finite),
-  // A book of before has none.
+  // Somebody is telling of these, and has until then. A book of before has none.
+  telling: Schema.Record(Schema.String, Schema.Finite).pipe(Schema.withDecodingDefaultKey(Effect.succeed({}))),
   judged: Judged.pipe(Schema.withDecodingDefaultKey(Effect.succeed(unjudged)))
 })
 export interface Book extends Schema.Schema.Type<typeof Book> {}
 
-const empty: Book = { claims: {}, told: {}, judged: unjudged }
+const empty: Book = { claims: {}, told: {}, telling: {}, judged: unjudged }
 
 const decode = Schema.decodeUnknownResult(Book)
 

@@ -113,8 +113,9 @@ const byAnnotation = (context: Context, policy: string, rules: Policy["annotatio
   return strictest
 }
 
-/** The part of a tool's name that the server gave it: what comes behind the server's. */
-const ownName = (name: string, server: string): string => {
+/** The name that the server gave a tool: where nobody says it, what comes behind the server's own. */
+const ownName = ({ annotations, name }: Pick<Call, "name" | "annotations">, server: string): string => {
+  if (annotations.serverTool !== undefined) return annotations.serverTool
   const prefix = name.startsWith(`${server}__`) ? server.length : name.indexOf("__")
   return prefix < 0 ? name : name.slice(prefix + 2)
 }
@@ -129,11 +130,59 @@ const wordOf = (context: Context, policy: Policy, named: string): Word | undefin
   const server = from !== undefined && Object.hasOwn(policy.servers ?? {}, from) ? policy.servers?.[from] : undefined
   return (
     byName(context, named, "tools", policy.tools, name, true) ??
-    byName(context, named, `servers.${from}.tools`, server?.tools, ownName(name, from ?? ""), true) ??
+    byName(context, named, `servers.${from}.tools`, server?.tools, ownName(context.call, from ?? ""), true) ??
     firstOf(context, named, `servers.${from}.default`, server?.default, false) ??
     byAnnotation(context, named, policy.annotations) ??
     firstOf(context, named, "default", policy.default, false)
   )
+}
+
+/** A name of a server, or of one of its tools, that no tool has that is offered, but one has a name that is near. */
+export interface Stranger {
+  readonly place: string
+  readonly near: ReadonlyArray<string>
+}
+
+const strangersIn = (
+  place: string,
+  named: ReadonlyArray<string>,
+  there: ReadonlySet<string>
+): ReadonlyArray<Stranger> =>
+  named.flatMap((one) => {
+    if (there.has(one)) return []
+    const found = near(one, there)
+    return found.length === 0 ? [] : [{ place: `${place}.${one}`, near: found }]
+  })
+
+/** The names of servers and their tools that seem misspelt: servers come and go, so one that is not here may be right. */
+export const strangers = (
+  policies: ReadonlyArray<Policy>,
+  offered: ReadonlyArray<Pick<Call, "name" | "annotations">>
+): ReadonlyArray<Stranger> => {
+  const found = new Map<string, Set<string>>()
+  for (const tool of offered) {
+    const { server } = tool.annotations
+    if (server === undefined) continue
+    found.set(server, (found.get(server) ?? new Set()).add(ownName(tool, server)))
+  }
+  return policies.flatMap((policy, index) => {
+    const servers = Object.entries(policy.servers ?? {})
+    const who = `${nameOf(policy, index)}: servers`
+    return [
+      ...strangersIn(
+        who,
+        servers.map(([name]) => name),
+        new Set(found.keys())
+      ),
+      ...servers.flatMap(([name, { tools = {} }]) =>
+        strangersIn(
+          `${who}.${name}.tools`,
+          Object.keys(tools).filter((one) => !isWild(one) && !names([...(found.get(name) ?? [])], one)),
+          found.get(name) ?? new Set()
+        )
+      )
+    ]
+  })
 }
 
 /** All words on a call, the one that decides first. */

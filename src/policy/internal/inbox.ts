@@ -1,6 +1,7 @@
 /**
  * The work of an inbox: what waits where, who has taken it, and whom a decision is told to.
  */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
@@ -25,6 +26,9 @@ const unavailable = (error: SessionError): InboxError =>
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : typeof error === "string" ? error : "it failed"
+
+/** Milliseconds in which whoever tells of a request is left alone: then it is told of by somebody else. */
+const patience = 300_000
 
 interface Waiting {
   readonly request: Approval.Request
@@ -128,7 +132,10 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
       }),
       unavailable
     )
-    return taken === undefined ? { ...item, claim: mine } : yield* failed(id, taken)
+    if (taken !== undefined) return yield* failed(id, taken)
+    // Somebody may have decided on it, and given it back, before it was taken.
+    yield* Effect.tapError(find(id, yield* places(item.threadId)), () => forget([id], by))
+    return { ...item, claim: mine }
   })
 
   /** Takes requests out of the book. */
@@ -206,48 +213,55 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
     const ids = new Set(found.map(({ id }) => id))
     const chosen = yield* Effect.mapError(
       book.change((current) => {
-        const added = found.filter(({ id }) => !Object.hasOwn(current.told, id))
+        const isOpen = (id: string): boolean => Object.hasOwn(current.telling, id) && (current.telling[id] ?? 0) > now
+        const added = found.filter(({ id }) => !Object.hasOwn(current.told, id) && !isOpen(id))
         if (added.length === 0) return { value: added, book: undefined }
-        const kept = Object.entries(current.told).filter(([id]) => ids.has(id))
-        const told = Object.fromEntries([...kept, ...added.map(({ id }) => [id, now] as const)])
-        return { value: added, book: { ...current, told } }
+        const told = Object.fromEntries(Object.entries(current.told).filter(([id]) => ids.has(id)))
+        const open = Object.entries(current.telling).filter(([id]) => isOpen(id))
+        const telling = Object.fromEntries([...open, ...added.map(({ id }) => [id, now + patience] as const)])
+        return { value: added, book: { ...current, told, telling } }
       }),
       unavailable
     )
-    const sent = yield* Effect.forEach(
+    if (chosen.length === 0) return []
+    const mine = new Set(chosen.map(({ id }) => id))
+    const sent: Array<Item> = []
+    // What was not sent is tried again the next time: at once, or after a crash in the middle when the time is over.
+    const settled = Effect.mapError(
+      book.change((current) => {
+        const telling = Object.entries(current.telling).filter(([id]) => !mine.has(id))
+        const told = { ...current.told, ...Object.fromEntries(sent.map(({ id }) => [id, now])) }
+        return { value: undefined, book: { ...current, told, telling: Object.fromEntries(telling) } }
+      }),
+      unavailable
+    )
+    yield* Effect.forEach(
       chosen,
       (item) =>
-        Effect.matchEffect(send(notificationOf(item)), {
-          onSuccess: () => Effect.succeed([item]),
-          // It is tried again the next time.
-          onFailure: (error) => Effect.as(Effect.andThen(Effect.logWarning(error.message), untold(item.id)), [])
+        Effect.matchCauseEffect(send(notificationOf(item)), {
+          onSuccess: () => Effect.sync(() => sent.push(item)),
+          onFailure: (cause) => Effect.logWarning(messageOf(Cause.squash(cause)))
         }),
-      { concurrency: 4 }
-    )
-    return sent.flat()
+      { concurrency: 4, discard: true }
+    ).pipe(Effect.onInterrupt(() => Effect.ignore(settled)))
+    yield* settled
+    return sent
   })
-
-  const untold = (id: string) =>
-    Effect.mapError(
-      book.change((current) => {
-        const kept = Object.entries(current.told).filter(([other]) => other !== id)
-        return { value: undefined, book: { ...current, told: Object.fromEntries(kept) } }
-      }),
-      unavailable
-    )
 
   const wait: Service["wait"] = Effect.fnUntraced(function* (request) {
     const run = yield* CurrentRun
     const waiting: Waiting = { request, threadId: run?.threadId, decided: yield* Deferred.make<Approval.Decision>() }
-    live.set(request.id, waiting)
     const now = yield* Clock.currentTimeMillis
     return yield* Effect.ensuring(
-      request.expiresAt === undefined
-        ? Deferred.await(waiting.decided)
-        : Effect.timeoutOrElse(Deferred.await(waiting.decided), {
-            duration: Math.max(0, request.expiresAt - now),
-            orElse: () => Effect.succeed(Approval.reject(request, "Nobody decided in time."))
-          }),
+      Effect.suspend(() => {
+        live.set(request.id, waiting)
+        return request.expiresAt === undefined
+          ? Deferred.await(waiting.decided)
+          : Effect.timeoutOrElse(Deferred.await(waiting.decided), {
+              duration: Math.max(0, request.expiresAt - now),
+              orElse: () => Effect.succeed(Approval.reject(request, "Nobody decided in time."))
+            })
+      }),
       Effect.sync(() => live.delete(request.id))
     )
   })

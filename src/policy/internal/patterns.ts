@@ -100,10 +100,12 @@ const isWithin = (value: Json | undefined, above: number | undefined, below: num
   return (above === undefined || value > above) && (below === undefined || value < below)
 }
 
-/** What was left out is not what must not be there, as far as it restricts; what allows wants to see a value. */
+const isList = (pattern: Pattern): pattern is Extract<Pattern, ReadonlyArray<unknown>> => Array.isArray(pattern)
+
+/** Matches one value. One that was left out is not what must not be there, where the rule restricts; what allows wants one. */
 const matches = (pattern: Pattern, value: Json | undefined, allows: boolean): boolean => {
-  if (typeof pattern === "object" && !Array.isArray(pattern)) {
-    const { above, below, not } = pattern as Exclude<Pattern, string | number | boolean | ReadonlyArray<unknown>>
+  if (typeof pattern === "object" && !isList(pattern)) {
+    const { above, below, not } = pattern
     if (not === undefined && value === undefined) return false
     if (!isWithin(value, above, below, allows)) return false
     if (not === undefined) return true
@@ -112,7 +114,7 @@ const matches = (pattern: Pattern, value: Json | undefined, allows: boolean): bo
     return !(typeof not === "string" ? [not] : not).some((one) => matches(one, value, !allows))
   }
   if (value === undefined) return false
-  if (Array.isArray(pattern)) return pattern.some((one) => matches(one, value, allows))
+  if (isList(pattern)) return pattern.some((one) => matches(one, value, allows))
   return typeof pattern === "string" ? matchesText(pattern, scalar(value), allows) : value === pattern
 }
 
