@@ -66,7 +66,7 @@ const toolOf = (tool: ServerTool, servers: Service): Tool.Tool<Needs> => {
   const made = Tool.dynamic(tool.name, {
     description: tool.description,
     parameters: tool.parameters,
-    annotations: { ...tool.annotations, server: tool.server },
+    annotations: { ...tool.annotations, server: tool.server, serverTool: tool.tool },
     execute: (args) =>
       Effect.gen(function* () {
         const sampling = servers.config(tool.server)?.sampling

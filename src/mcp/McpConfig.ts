@@ -36,7 +36,7 @@ export type Secret = string | Redacted.Redacted<string>
  *   as read-only; `always`; `never`
  * - `sampling`: lets the server ask the run's model: after a person was asked (`ask`), or at once (`allow`). Off if it
  *   is not there
- * - `pins`: the digests that tools must have, by the server's own names (`Status.digests` has them). A tool that has
+ * - `pins`: the digests that tools must have, by the server's own names (`digest()` of a tool of `McpServers.tools`). A tool that has
  *   another one is left out
  * - `connectTimeout`: milliseconds for start and handshake (default 30,000)
  * - `callTimeout`: milliseconds that a call may take without a sign of life; progress is one, and time in which a person
@@ -76,8 +76,9 @@ export interface StdioServer extends Common {
  * metadata of the authorisation server, in the place of those that the server names.
  *
  * With the `grant` `client_credentials` the client signs in for itself, and nobody sees a page. It shows that it is the
- * client by its secret, or by a `privateKey` (PKCS#8, in PEM; `algorithm` is `ES256` if nothing else is said). `issuer`
- * is the only authorisation server that is told a secret: without it, the MCP server names one.
+ * client by its secret, or by a `privateKey` (PKCS#8, in PEM; `algorithm` is `ES256` if nothing else is said). With
+ * `jwt-bearer` it shows a token of somebody else, the `assertion` of `McpOAuth.layer`. `issuer` is the only authorisation
+ * server that is told a secret, or shown that token: without it, the MCP server names one.
  *
  * @category models
  * @since 0.1.0
@@ -87,7 +88,7 @@ export interface OAuth {
   readonly clientSecret?: Secret | undefined
   readonly privateKey?: Secret | undefined
   readonly algorithm?: string | undefined
-  readonly grant?: "authorization_code" | "client_credentials" | undefined
+  readonly grant?: "authorization_code" | "client_credentials" | "jwt-bearer" | undefined
   readonly issuer?: string | undefined
   readonly callbackPort?: number | undefined
   readonly authServerMetadataUrl?: string | undefined
@@ -167,7 +168,7 @@ export const Server = Schema.Union([
         clientSecret: Schema.optionalKey(secret),
         privateKey: Schema.optionalKey(secret),
         algorithm: Schema.optionalKey(Schema.String),
-        grant: Schema.optionalKey(Schema.Literals(["authorization_code", "client_credentials"])),
+        grant: Schema.optionalKey(Schema.Literals(["authorization_code", "client_credentials", "jwt-bearer"])),
         issuer: Schema.optionalKey(Schema.String),
         callbackPort: Schema.optionalKey(Schema.Int),
         authServerMetadataUrl: Schema.optionalKey(Schema.String),

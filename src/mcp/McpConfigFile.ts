@@ -23,6 +23,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { fromUnknown, isObject, type Json, type JsonObject } from "../core/Json.ts"
 import { defined } from "../support/defined.ts"
+import { didYouMean } from "../support/names.ts"
 import { cut } from "../support/text.ts"
 import { oneLine } from "../support/untrusted.ts"
 import { expander, type Expand } from "./internal/expand.ts"
@@ -107,11 +108,32 @@ const inputsOf = (file: JsonObject): ReadonlyArray<Input> =>
     }
   })
 
+/** The fields by which a server is restricted. */
+const restricting = ["disabled", "enabled", "tools", "approval", "pins"]
+
+/** The names of all fields that a server, or its `oauth`, can have. */
+const known = restricting.concat(
+  ["type", "sampling", "connectTimeout", "callTimeout", "command", "args", "env", "cwd", "url", "headers"],
+  ["oauth", "auth", "clientId", "clientSecret", "privateKey", "algorithm", "grant"],
+  ["issuer", "callbackPort", "authServerMetadataUrl", "scopes"]
+)
+
 /** Reads the fields of one server, and notes those that nobody asked for. */
-const fieldsOf = (server: string, given: JsonObject, warnings: Array<string>, expand: Expand) => {
+const fieldsOf = (
+  server: string,
+  given: JsonObject,
+  warnings: Array<string>,
+  expand: Expand,
+  notes = { isOff: false },
+  inside = ""
+) => {
   const left = new Map(Object.entries(given))
   const wrong = (name: string, wanted: string): undefined => {
-    warnings.push(`the server "${server}": "${name}" must be ${wanted}; it is left out`)
+    // What restricts, and can't be read, would let everything pass.
+    const isGuard = inside === "" && restricting.includes(name)
+    if (isGuard) notes.isOff = true
+    const end = isGuard ? "the server is off until that is corrected" : "it is left out"
+    warnings.push(`the server "${server}": "${inside}${name}" must be ${wanted}; ${end}`)
   }
   const take = (name: string): Json | undefined => {
     const value = left.get(name)
@@ -161,14 +183,22 @@ const fieldsOf = (server: string, given: JsonObject, warnings: Array<string>, ex
     const value = take(name)
     return value === undefined ? undefined : isObject(value) ? value : wrong(name, "an object")
   }
+  const port = (name: string): number | undefined => {
+    const value = take(name)
+    if (value === undefined) return undefined
+    const isPort = typeof value === "number" && Number.isInteger(value) && value > 0 && value < 65_536
+    return isPort ? value : wrong(name, "the number of a port")
+  }
+  const inner = (name: string) => fieldsOf(server, object(name) ?? {}, warnings, expand, notes, `${name}.`)
   const rest = (): void => {
     for (const name of left.keys()) {
-      warnings.push(
-        `the server "${server}": "${cut(oneLine(name), 100)}" is not a field that is known here; it is left out`
-      )
+      const shown = `${inside}${cut(oneLine(name), 100)}`
+      const hint = didYouMean(name, known)
+      warnings.push(`the server "${server}": "${shown}" is not a field that is known here; it is left out.${hint}`)
     }
   }
-  return { text, texts, secrets, oneOf, milliseconds, object, rest, take }
+  const isOff = (): boolean => notes.isOff
+  return { text, texts, secrets, oneOf, milliseconds, object, port, inner, rest, take, isOff }
 }
 
 type Fields = ReturnType<typeof fieldsOf>
@@ -202,28 +232,31 @@ const words = (given: Json | undefined): ReadonlyArray<string> | undefined =>
       ? given.map(String)
       : undefined
 
-const string = (given: Json | undefined): string | undefined => (typeof given === "string" ? given : undefined)
-
 /** The settings of OAuth, as Claude Code and VS Code, or as Cursor write them. */
-const oauthOf = (fields: Fields, expand: Expand): Effect.Effect<OAuth | undefined> =>
+const oauthOf = (fields: Fields): Effect.Effect<OAuth | undefined> =>
   Effect.gen(function* () {
-    const given = fields.object("oauth") ?? {}
-    const auth = fields.object("auth") ?? {}
-    const secret = string(auth["CLIENT_SECRET"] ?? given["clientSecret"])
-    const id = string(auth["CLIENT_ID"] ?? given["clientId"])
-    const key = string(given["privateKey"])
-    const { callbackPort: port, grant } = given
+    const given = fields.inner("oauth")
+    const auth = fields.inner("auth")
+    const either = function* (cursors: string, name: string) {
+      const [first, second] = [yield* auth.text(cursors), yield* given.text(name)]
+      return first ?? second
+    }
+    const secret = yield* either("CLIENT_SECRET", "clientSecret")
+    const key = yield* given.text("privateKey")
+    const [first, second] = [words(auth.take("scopes")), words(given.take("scopes"))]
     const oauth = defined({
-      clientId: id === undefined ? undefined : yield* expand(id),
-      clientSecret: secret === undefined ? undefined : Redacted.make(yield* expand(secret)),
-      privateKey: key === undefined ? undefined : Redacted.make(yield* expand(key)),
-      algorithm: string(given["algorithm"]),
-      grant: grant === "authorization_code" || grant === "client_credentials" ? grant : undefined,
-      issuer: string(given["issuer"]),
-      callbackPort: typeof port === "number" ? port : undefined,
-      authServerMetadataUrl: string(given["authServerMetadataUrl"]),
-      scopes: words(auth["scopes"] ?? given["scopes"])
+      clientId: yield* either("CLIENT_ID", "clientId"),
+      clientSecret: secret === undefined ? undefined : Redacted.make(secret),
+      privateKey: key === undefined ? undefined : Redacted.make(key),
+      algorithm: yield* given.text("algorithm"),
+      grant: given.oneOf("grant", ["authorization_code", "client_credentials", "jwt-bearer"]),
+      issuer: yield* given.text("issuer"),
+      callbackPort: given.port("callbackPort"),
+      authServerMetadataUrl: yield* given.text("authServerMetadataUrl"),
+      scopes: first ?? second
     })
+    given.rest()
+    auth.rest()
     return Object.keys(oauth).length === 0 ? undefined : oauth
   })
 
@@ -257,15 +290,23 @@ const serverOf = (name: string, given: JsonObject, warnings: Array<string>, expa
     } else if (kind === "http" || kind === "sse") {
       const url = yield* fields.text("url")
       const headers = yield* fields.secrets("headers")
-      const oauth = yield* oauthOf(fields, expand)
+      const oauth = yield* oauthOf(fields)
       if (url !== undefined) server = { type: kind, url, ...defined({ headers, oauth }), ...common }
     }
+    if (kind === "stdio" || kind === "http" || kind === "sse") fields.rest()
     if (server === undefined) {
       const has =
-        type === undefined ? "neither a command nor a url" : `the type ${JSON.stringify(type)}, and not what that needs`
+        type === undefined
+          ? "neither a command nor a url"
+          : kind === "stdio"
+            ? "no command"
+            : kind === "http" || kind === "sse"
+              ? "no url"
+              : `the type ${cut(oneLine(JSON.stringify(type)), 100)}, which is none of stdio, http and sse`
       warnings.push(`the server "${name}" has ${has}; it is left out`)
-    } else fields.rest()
-    return server
+      return undefined
+    }
+    return fields.isOff() ? { ...server, enabled: false } : server
   })
 
 /**

@@ -30,20 +30,24 @@ import { CredentialStore } from "../stores/CredentialStore.ts"
 import type { FetchLike } from "../support/fetchLike.ts"
 import { observed } from "../support/observed.ts"
 import type { Redirect } from "../support/redirect.ts"
+import type { Assertion } from "./internal/assertion.ts"
 import { isBound, make, type Token } from "./internal/oauth.ts"
 import type { Page } from "./internal/page.ts"
 import { load } from "./internal/sdk.ts"
 import { type Authorize, McpAuthorization } from "./McpAuthorization.ts"
 import type { McpError } from "./McpError.ts"
 
+export { type Assertion, type Audience, byIdentityProvider, type IdentityProvider } from "./internal/assertion.ts"
 export type { Redirect }
 
 /**
  * `tenant` is the namespace of the tokens in the `CredentialStore`; in it they are kept by server. `redirect` is the
  * way back from the page (`LoopbackRedirect.redirect` of `effect-deepagents/tools`); without it, a code (`userCode`) is
  * typed in at the page on any other device (RFC 8628), where the authorisation server gives such codes out. `open` shows
- * the page to a person, who has 300 seconds: give such a server a `connectTimeout` that is as long. `clientMetadataUrl` is the address
- * of a client metadata document, for servers that take one in the place of a registration.
+ * the page to a person, who has 300 seconds: give such a server a `connectTimeout` that is as long. `clientMetadataUrl` is
+ * the address of a client metadata document, for servers that take one in the place of a registration. `assertion` gives
+ * the token that servers with the grant `jwt-bearer` are signed in to with: that of a workload (Kubernetes, a cloud), or
+ * one of {@link byIdentityProvider}.
  *
  * @category models
  * @since 0.1.0
@@ -54,6 +58,7 @@ export interface Options {
   readonly open: (page: Page) => Effect.Effect<void>
   readonly clientName?: string | undefined
   readonly clientMetadataUrl?: string | undefined
+  readonly assertion?: Assertion | undefined
 }
 
 const valueOf = ({ accessToken }: Token): string => Redacted.value(accessToken)
@@ -71,8 +76,8 @@ export const layer = (options: Options): Layer.Layer<never, never, CredentialSto
     McpAuthorization,
     Effect.gen(function* () {
       const credentials = yield* CredentialStore
-      const { clientMetadataUrl, clientName = "effect-deepagents", open, redirect, tenant } = options
-      const around = { credentials, tenant, redirect, open, clientName, clientMetadataUrl }
+      const { assertion, clientMetadataUrl, clientName = "effect-deepagents", open, redirect, tenant } = options
+      const around = { credentials, tenant, redirect, open, clientName, clientMetadataUrl, assertion }
       const made = new Map<string, Effect.Success<ReturnType<typeof make>>>()
       const authorize: Authorize = Effect.fnUntraced(function* (server, fetch) {
         const sdk = yield* load(server.name)

@@ -118,6 +118,55 @@ describe("McpConfigFile", () => {
     })
   )
 
+  it.effect(
+    "a field that restricts and can't be read switches its server off, others are named with what is near",
+    () =>
+      Effect.gen(function* () {
+        const wrong = [
+          '"disabled": "true"',
+          '"enabled": 0',
+          '"tools": "find"',
+          '"approval": "allways"',
+          '"pins": ["a"]'
+        ]
+        for (const field of wrong) {
+          const { servers, warnings } = yield* parse("/x", `{"mcpServers": {"a": {"command": "node", ${field}}}}`)
+          assert.strictEqual(servers["a"]?.enabled, false, field)
+          assert.match(warnings.join("\n"), /must be .*; the server is off until that is corrected/)
+        }
+        const { servers, warnings } = yield* parse(
+          "/x",
+          `{"mcpServers": {
+          "a": {"comand": "node", "arg": []},
+          "b": {"type": "htpp", "url": "http://x"},
+          "c": {"url": "http://x", "approvel": "always", "oauth": {"clientID": "x", "grant": "client_credential", "callbackPort": "80"}},
+          "d": {"url": "http://x", "oauth": {"clientId": "x", "grant": "jwt-bearer"}}
+        }}`
+        )
+        assert.deepStrictEqual(Object.keys(servers), ["c", "d"])
+        assert.deepStrictEqual(servers["d"], {
+          type: "http",
+          url: "http://x",
+          oauth: { clientId: "x", grant: "jwt-bearer" }
+        })
+        for (const words of [
+          /"a".*"comand".*Did you mean "command"/,
+          /"a".*"arg".*Did you mean "args"/,
+          /"a" has neither a command nor a url; it is left out/,
+          /"b" has the type "htpp", which is none of stdio, http and sse/,
+          /"c".*"approvel".*Did you mean "approval"/,
+          /"c".*"oauth\.clientID".*Did you mean "clientId"/,
+          /"c".*"oauth\.grant" must be one of authorization_code, client_credentials, jwt-bearer/,
+          /"c".*"oauth\.callbackPort" must be the number of a port/
+        ]) {
+          assert.isTrue(
+            warnings.some((warning) => words.test(warning)),
+            `${words}\n${warnings.join("\n")}`
+          )
+        }
+      })
+  )
+
   it.effect("says what is wrong with a file that is none", () =>
     Effect.gen(function* () {
       assert.match((yield* Effect.flip(parse("/x", "{"))).message, /\/x is not JSON/)

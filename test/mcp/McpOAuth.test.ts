@@ -2,14 +2,11 @@
  * Signing in to a protected MCP server, against a real authorisation server.
  */
 import { createServer } from "node:net"
-import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Layer, Scope } from "effect"
+import { Deferred, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { type McpConfig, McpOAuth, McpServers } from "effect-deepagents/mcp"
-import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
 import * as LoopbackRedirect from "effect-deepagents/tools/LoopbackRedirect"
-import { FetchHttpClient } from "effect/http"
-import { guarded as world } from "../servers/guarded.ts"
+import { guarded as world, signingIn } from "../servers/guarded.ts"
 import { browse } from "../servers/oidc.ts"
 import { until } from "./servers.ts"
 
@@ -24,21 +21,17 @@ const client = (
   change = (callback: string) => callback,
   oauth: McpConfig.OAuth = {}
 ) =>
-  McpServers.layer({ guarded: { type: "http", url, connectTimeout: 20_000, oauth } }).pipe(
-    Layer.provide(
-      McpOAuth.layer({
-        tenant: "ada",
-        redirect: LoopbackRedirect.redirect,
-        open: (page) =>
-          Effect.gen(function* () {
-            pages.push(page)
-            const callback = change(yield* browse(page.url, isCallback))
-            yield* Effect.promise(() => fetch(callback).then((response) => response.text()))
-          })
-      })
-    ),
-    Layer.provideMerge(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])),
-    Layer.provide([FetchHttpClient.layer, NodeServices.layer])
+  signingIn(
+    { url, connectTimeout: 20_000, oauth },
+    {
+      redirect: LoopbackRedirect.redirect,
+      open: (page) =>
+        Effect.gen(function* () {
+          pages.push(page)
+          const callback = change(yield* browse(page.url, isCallback))
+          yield* Effect.promise(() => fetch(callback).then((response) => response.text()))
+        })
+    }
   )
 
 const call = (tool: string, text = "hello") =>
@@ -150,16 +143,9 @@ it.live(
     Effect.gen(function* () {
       const { url } = yield* world
       const shown = yield* Deferred.make<Page>()
-      const servers = McpServers.layer({ guarded: { type: "http", url } }).pipe(
-        Layer.provide(
-          McpOAuth.layer({
-            tenant: "ada",
-            redirect: LoopbackRedirect.redirect,
-            open: (page) => Effect.asVoid(Deferred.succeed(shown, page))
-          })
-        ),
-        Layer.provide(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])),
-        Layer.provide([FetchHttpClient.layer, NodeServices.layer])
+      const servers = signingIn(
+        { url },
+        { redirect: LoopbackRedirect.redirect, open: (page) => Effect.asVoid(Deferred.succeed(shown, page)) }
       )
       const scope = yield* Scope.make()
       yield* Layer.buildWithScope(servers, scope)
@@ -191,4 +177,52 @@ it.live(
       assert.isFalse(requests.some((one) => one.startsWith("POST")))
     }),
   30_000
+)
+
+it.live(
+  "shows a token of somebody else to no other authorisation server, and says what is missing",
+  () =>
+    Effect.gen(function* () {
+      const { requests, url } = yield* world
+      const shown: Array<McpOAuth.Audience> = []
+      const idToken = Effect.succeed(Redacted.make("hunter2"))
+      const assertions: ReadonlyArray<readonly [McpOAuth.Assertion | undefined, McpConfig.OAuth, RegExp]> = [
+        [undefined, {}, /jwt-bearer needs a clientId, and the `assertion` of McpOAuth\.layer/],
+        [
+          (to) =>
+            Effect.as(
+              Effect.sync(() => shown.push(to)),
+              Redacted.make("hunter2")
+            ),
+          { issuer: "https://login.example" },
+          /its client is one of https:\/\/login\.example/
+        ],
+        [() => Effect.fail(new Error("no token on this machine")), {}, /no token on this machine/],
+        [
+          McpOAuth.byIdentityProvider({
+            issuer: "https://idp.example",
+            tokenEndpoint: "http://idp.example/token",
+            clientId: "agents",
+            idToken
+          }),
+          {},
+          /https:\/\/idp\.example has no token endpoint of https/
+        ]
+      ]
+      for (const [assertion, oauth, message] of assertions) {
+        const config = {
+          url,
+          connectTimeout: 20_000,
+          oauth: { clientId: "ours", grant: "jwt-bearer" as const, ...oauth }
+        }
+        const layer = signingIn(config, { open: () => Effect.die("nobody sees a page"), assertion })
+        const error = yield* Effect.flip(Effect.provide(call("look"), layer))
+        assert.strictEqual(error.reason, "Unauthorized")
+        assert.match(error.message, message)
+        assert.notInclude(error.message, "hunter2")
+      }
+      assert.lengthOf(shown, 0)
+      assert.isFalse(requests.some((one) => one === "POST /token"))
+    }),
+  60_000
 )

@@ -1,15 +1,15 @@
 /**
  * Signing in to an MCP server by a code that is typed in on another device.
  */
-import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
-import { type McpConfig, McpOAuth, McpServers } from "effect-deepagents/mcp"
-import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
+import { type McpConfig, type McpOAuth, McpServers } from "effect-deepagents/mcp"
+import { CredentialStore } from "effect-deepagents/stores"
 import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
-import { guarded as world } from "../servers/guarded.ts"
+import { guarded as world, signingIn } from "../servers/guarded.ts"
 import { confirmDevice } from "../servers/oidc.ts"
+import { turns } from "./scripted.ts"
 
 type Page = Parameters<McpOAuth.Options["open"]>[0]
 
@@ -18,12 +18,7 @@ const client = (
   http: Layer.Layer<HttpClient.HttpClient>,
   open: (page: Page) => Effect.Effect<unknown>,
   oauth: McpConfig.OAuth = {}
-) =>
-  McpServers.layer({ guarded: { type: "http", url, connectTimeout: 1_000_000_000, oauth } }).pipe(
-    Layer.provide(McpOAuth.layer({ tenant: "ada", open: (page) => Effect.asVoid(open(page)) })),
-    Layer.provideMerge(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])),
-    Layer.provide([http, NodeServices.layer])
-  )
+) => signingIn({ url, connectTimeout: 1_000_000_000, oauth }, { open: (page) => Effect.asVoid(open(page)) }, http)
 
 /** Real time for what is really sent, while the clock goes on. */
 const turn = TestClock.withLive(Effect.sleep(100))
@@ -145,10 +140,6 @@ const tried = Effect.fnUntraced(function* (script: Script) {
     const begun = Effect.raceFirst(Effect.asVoid(Fiber.await(settled)), Effect.asVoid(Deferred.await(shown)))
     yield* TestClock.withLive(Effect.timeout(begun, "20 seconds"))
     const from = yield* Clock.currentTimeMillis
-    // Nothing here takes time but turns of the event loop.
-    const turns = Effect.promise(async () => {
-      for (let n = 0; n < 10; n++) await new Promise((resolve) => setImmediate(resolve))
-    })
     for (let second = 0; second < 400 && settled.pollUnsafe() === undefined; second++) {
       yield* turns
       yield* TestClock.adjust("1 second")

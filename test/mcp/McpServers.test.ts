@@ -4,7 +4,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { McpServers } from "../../src/mcp/index.ts"
+import { type McpConfig, McpServers } from "../../src/mcp/index.ts"
 import { everything, filesystem, hostile, layer, platform, until } from "./servers.ts"
 
 const { McpServers: Servers } = McpServers
@@ -38,7 +38,7 @@ describe("McpServers", () => {
             ["off", "disabled"]
           ]
         )
-        assert.match(status[2]?.error?.message ?? "", /"no-such-command" could not be started/)
+        assert.match(status[2]?.error?.message ?? "", /there is no program "no-such-command" here/)
         const echo = yield* servers.call({ server: "everything", tool: "echo" }, { message: "hello" })
         assert.deepStrictEqual(echo.content, [{ type: "text", text: "Echo: hello" }])
         const links = yield* servers.call({ server: "everything", tool: "get-resource-links" }, {})
@@ -143,5 +143,33 @@ describe("McpServers", () => {
         assert.match(refused.message, /"h": it offers no subscriptions to resources/)
       }).pipe(Effect.provide(layer({ everything, h: hostile() }))),
     30_000
+  )
+
+  it.live(
+    "a server that can't be reached is told of with what to do, and without what may be secret",
+    () => {
+      const node = (...args: ReadonlyArray<string>) => ({ type: "stdio" as const, command: process.execPath, args })
+      const failures: { readonly [name: string]: readonly [McpConfig.Server, RegExp] } = {
+        command: [{ type: "stdio", command: "nodde", args: ["hunter2"] }, /no program "nodde" here: install it/],
+        folder: [{ ...node("hunter2"), cwd: "/nowhere" }, /its folder "\/nowhere" can't be used/],
+        program: [node("/nowhere/server.js"), /it said: Error: Cannot find module '\/nowhere\/server\.js' \(/],
+        says: [node("-e", "console.error('set KEY'); process.exit(1)"), /it said: set KEY \(/],
+        address: [{ type: "http", url: "example.com?token=hunter2" }, /"example\.com" is not an address of http/],
+        password: [{ type: "http", url: "http://ada:hunter2@127.0.0.1:1/" }, /a password stands in its address/],
+        port: [{ type: "http", url: "http://127.0.0.1:1/?token=hunter2" }, /connect ECONNREFUSED 127\.0\.0\.1:1/]
+      }
+      const servers = Object.fromEntries(Object.entries(failures).map(([name, [server]]) => [name, server]))
+      return Effect.gen(function* () {
+        const service = yield* McpServers.McpServers
+        yield* service.tools
+        const all = yield* service.status
+        for (const { error, log, name } of all) {
+          assert.match(error?.message ?? "", failures[name]?.[1] ?? /^$/)
+          assert.notInclude(`${error?.message}${log}`, "hunter2")
+        }
+        assert.lengthOf(all, 7)
+      }).pipe(Effect.provide(layer(servers)))
+    },
+    60_000
   )
 })

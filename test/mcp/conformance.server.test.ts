@@ -53,7 +53,7 @@ const run = Effect.fnUntraced(function* (version: string, ...which: ReadonlyArra
     Effect.promise(() => mkdtemp(join(tmpdir(), "mcp-conformance-"))),
     (made) => Effect.promise(() => rm(made, { recursive: true, force: true }))
   )
-  const given = [suite, "server", "--url", url, "--spec-version", version, "--timeout", "8000", "-o", folder, ...which]
+  const given = [suite, "server", "--url", url, "--spec-version", version, "--timeout", "60000", "-o", folder, ...which]
   return yield* Effect.callback<string>((resume) => {
     const child = execFile(process.execPath, given, { maxBuffer: 2 ** 26 }, (_, stdout, stderr) =>
       resume(Effect.succeed(`${stdout}${stderr}`))
@@ -70,7 +70,7 @@ describe("the conformance suite of the protocol, against a server", () => {
         const output = yield* run(version, "--scenario", scenario)
         assert.match(output, /Passed: (\d+)\/\1, 0 failed/u, output.slice(-2_000))
       }),
-    30_000
+    120_000
   )
 
   it.live.each(isFull ? revisions : [])(
@@ -85,6 +85,6 @@ describe("the conformance suite of the protocol, against a server", () => {
           new RegExp(`${passed} passed, ${failing.length} failed`, "u")
         )
       }),
-    120_000
+    600_000
   )
 })

@@ -69,7 +69,7 @@ const call = (id, name, args, meta) => {
       }
       return void setTimeout(() => text("done"), args.times * args.every)
     case "bad":
-      return say({ id, result: { content: "nonsense" } })
+      return say({ id, result: args.result ?? { content: "nonsense" } })
     case "structured":
       return say({ id, result: { content: [], structuredContent: { a: 1 } } })
     case "progress":

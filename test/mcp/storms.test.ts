@@ -107,7 +107,7 @@ describe("storms", { timeout: 120_000 }, () => {
       yield* servers.tools
       yield* servers.call(tool("echo"), {})
       yield* servers.call(tool("echo"), {})
-      yield* Effect.sleep(200)
+      yield* Effect.repeat(turns, { times: 50 })
       assert.isAtMost(lists, 20)
       assert.isAtLeast(lists, 2)
     }).pipe(Effect.provide(layer))

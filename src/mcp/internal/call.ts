@@ -3,7 +3,6 @@
  */
 import type {
   CallToolResult,
-  Client,
   CreateMessageRequest,
   CreateMessageResult,
   CreateMessageResultWithTools,
@@ -20,6 +19,7 @@ import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { McpError } from "../McpError.ts"
 import * as Errors from "./errors.ts"
+import type { Send } from "./send.ts"
 
 /** A message of a server in the middle of a call. */
 export type Inbound =
@@ -144,7 +144,7 @@ const watch = (watched: ReadonlySet<Watched>, some: Latch.Latch, limit: number) 
 interface Line {
   readonly server: string
   readonly callTimeout: number | undefined
-  readonly client: Client
+  readonly send: Send
   readonly open: Set<Open>
   readonly failure: (error: unknown) => McpError
 }
@@ -161,7 +161,7 @@ export type Call = <E, R>(
  * Makes what makes calls, and serves what the server asks and says in the middle of them, in the fiber of the call:
  * words in their order, questions beside each other.
  */
-export const make = ({ callTimeout, client, failure, open, server }: Line): Effect.Effect<Call, never, Scope.Scope> =>
+export const make = ({ callTimeout, failure, open, send, server }: Line): Effect.Effect<Call, never, Scope.Scope> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
     const scope = yield* Effect.scope
@@ -226,15 +226,14 @@ export const make = ({ callTimeout, client, failure, open, server }: Line): Effe
           open.add(call)
           watched.add(call)
           some.openUnsafe()
-          void client
-            .callTool(
-              { name, arguments: { ...args } },
-              { signal: aborted.signal, timeout: never, onprogress: (progress) => tell({ _tag: "Progress", progress }) }
-            )
-            .then(
-              (result) => over(Exit.succeed(result)),
-              (error: unknown) => over(Exit.fail(failure(error)))
-            )
+          void send(name, args, {
+            signal: aborted.signal,
+            timeout: never,
+            onprogress: (progress) => tell({ _tag: "Progress", progress })
+          }).then(
+            (result) => over(Exit.succeed(result)),
+            (error: unknown) => over(Exit.fail(failure(error)))
+          )
         })
         const close = Effect.suspend(() => {
           open.delete(call)

@@ -60,7 +60,7 @@ export interface Asked {
   readonly refused: (error: unknown) => McpError
 }
 
-/** What is shown to a person, or asked for with secrets, is not left to plain HTTP, nor to another scheme. */
+/** Refuses plain HTTP, and other schemes, for what is shown to a person, or asked for with secrets. */
 const safe = (address: string | undefined): URL | undefined => {
   const url = address === undefined ? null : URL.parse(address)
   return url !== null && (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url))) ? url : undefined

@@ -1,9 +1,11 @@
 /**
  * Failures of the client of the protocol, as failures that say what to do.
  */
+import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
 import { cut } from "../../support/text.ts"
 import { oneLine } from "../../support/untrusted.ts"
+import type { StdioServer } from "../McpConfig.ts"
 import { McpError } from "../McpError.ts"
 import { tooLongCode } from "./framing.ts"
 import type { Seen } from "./http.ts"
@@ -22,10 +24,20 @@ const codes: { readonly [code: string]: Reason } = {
 
 const shown = 500
 
+const address = /(https?:\/\/)(?:[^\s/?#@]{0,500}@)?([^\s?#"'()]{0,500})(\?[^\s"'()]*)?/giu
+
+/** Addresses without what is often secret in them: a name, a password, and what stands behind `?`. */
+const withoutSecrets = (text: string): string =>
+  cut(text, 4_000).replaceAll(
+    address,
+    (_, scheme: string, place: string, query: string | undefined) =>
+      `${scheme}${place}${query === undefined ? "" : "?…"}`
+  )
+
 /** The words of an error, fit to be shown: a server may have written them. */
-const wordsOf = (error: unknown): string =>
+export const wordsOf = (error: unknown): string =>
   Predicate.hasProperty(error, "message") && typeof error.message === "string" && error.message !== ""
-    ? cut(oneLine(error.message), shown)
+    ? cut(oneLine(withoutSecrets(error.message)), shown)
     : "it gave no reason"
 
 const isMcpError = (error: unknown): error is McpError => error instanceof McpError
@@ -48,8 +60,14 @@ const hint: { readonly [R in Reason]?: string } = {
   TimedOut: "whether the request had an effect is not known; try again, or give it more time"
 }
 
-const make = (server: string, reason: Reason, words: string, cause: unknown, code?: number): McpError => {
-  const advice = hint[reason]
+const make = (
+  server: string,
+  reason: Reason,
+  words: string,
+  cause: unknown,
+  code?: number,
+  advice = hint[reason]
+): McpError => {
   const message = `the MCP server "${server}": ${words}${advice === undefined ? "" : ` (${advice})`}`
   return new McpError({ server, reason, message, cause, ...(code === undefined ? {} : { code }) })
 }
@@ -72,20 +90,61 @@ export const ofRequest = (server: string, error: unknown, seen?: Seen): McpError
   return make(server, "Lost", wordsOf(error), error)
 }
 
-/** A connection that did not come about: nothing was asked yet. `log` is what the server said at last. */
-export const ofConnect = (server: string, error: unknown, seen: Seen, log: string): McpError => {
+const isNamed = (line: string): boolean => /^[\w.]{0,100}(?:error|exception)\b/iu.test(line)
+
+/** What of the words of a process says why it ended: the line that names an error, else the last ones. */
+const reasonIn = (said: string): string => {
+  const lines = said.split("\n").map((line) => line.trim())
+  return oneLine(withoutSecrets(lines.findLast(isNamed) ?? said.slice(-shown)))
+}
+
+/** What lies at the bottom of an error. */
+const rootOf = (error: unknown): unknown => {
+  let inner = error
+  for (let depth = 0; depth < 10 && Predicate.hasProperty(inner, "cause") && inner.cause !== undefined; depth++) {
+    inner = inner.cause
+  }
+  return inner
+}
+
+/** A connection that did not come about: nothing was asked yet. `said` is what the server said in this attempt. */
+export const ofConnect = (server: string, error: unknown, seen: Seen, said: string): McpError => {
   const failed = ofRequest(server, error, seen)
   if (failed.reason !== "Lost" && failed.reason !== "Refused") return failed
   if (ownFailure(error) !== undefined) return failed
-  const last = oneLine(log.slice(-shown))
-  const cause = seen.failure ?? error
-  const words = Predicate.hasProperty(cause, "cause") ? `${wordsOf(error)}: ${wordsOf(cause.cause)}` : wordsOf(error)
-  return make(server, "Unavailable", last === "" ? words : `${words}; it said: ${last}`, error)
+  if (seen.failure === undefined && (seen.status === 404 || seen.status === 405)) {
+    return make(server, "Unavailable", `there is no server of the protocol at its address (HTTP ${seen.status})`, error)
+  }
+  const root = rootOf(seen.failure ?? error)
+  const words = root === error ? wordsOf(error) : `${wordsOf(error)}: ${wordsOf(root)}`
+  const last = reasonIn(said)
+  return make(server, "Unavailable", last === "" ? words : `${words}; it said: ${cut(last, shown)}`, error)
 }
 
-/** A handshake that took too long. */
+const folder = (error: PlatformError): boolean => "module" in error.reason && error.reason.module === "FileSystem"
+
+/** A process that could not be started. Its arguments are not told: they may be secret. */
+export const notStarted = (server: string, { command, cwd }: StdioServer, error: PlatformError): McpError => {
+  const { _tag } = error.reason
+  const words = folder(error)
+    ? `its folder ${JSON.stringify(cwd)} can't be used (${_tag})`
+    : _tag === "NotFound"
+      ? `there is no program "${command}" here: install it, or give its whole path`
+      : _tag === "PermissionDenied"
+        ? `"${command}" may not be run: it is no program, or you have no right to`
+        : `"${command}" could not be started (${_tag})`
+  return make(server, "Unavailable", words, error)
+}
+
+/** A call without a sign of life. */
 export const tooSlow = (server: string, milliseconds: number, what: string): McpError =>
   make(server, "TimedOut", `${what} took more than ${milliseconds} ms`, undefined)
+
+/** A handshake that took too long. */
+export const tooSlowToConnect = (server: string, milliseconds: number, what: string): McpError => {
+  const advice = "give it a longer `connectTimeout`, or see that it is a server of the protocol"
+  return make(server, "TimedOut", `${what} took more than ${milliseconds} ms`, undefined, undefined, advice)
+}
 
 /** A server that asks without an end. */
 export const tooMany = (server: string, words: string): McpError => make(server, "Invalid", words, undefined)

@@ -25,6 +25,7 @@ import { cut } from "../../support/text.ts"
 import { oneLine } from "../../support/untrusted.ts"
 import type { HttpServer, Secret } from "../McpConfig.ts"
 import { McpError } from "../McpError.ts"
+import * as Assertion from "./assertion.ts"
 import * as Device from "./device.ts"
 import type { Page } from "./page.ts"
 import { type Key, keyPairOf, takesProofs } from "./proofs.ts"
@@ -39,6 +40,7 @@ export interface Around {
   readonly open: (page: Page) => Effect.Effect<void>
   readonly clientName: string
   readonly clientMetadataUrl: string | undefined
+  readonly assertion: Assertion.Assertion | undefined
 }
 
 /** A token of a server. */
@@ -134,7 +136,8 @@ export const make = Effect.fnUntraced(function* (
     oauth?.clientId === undefined
       ? undefined
       : defined({ client_id: oauth.clientId, client_secret: reveal(oauth.clientSecret), issuer: oauth.issuer })
-  const isAlone = oauth?.grant === "client_credentials"
+  const isAsserting = oauth?.grant === "jwt-bearer"
+  const isAlone = isAsserting || oauth?.grant === "client_credentials"
   const privateKey = reveal(oauth?.privateKey)
   const authentication =
     privateKey === undefined || oauth?.clientId === undefined
@@ -239,7 +242,7 @@ export const make = Effect.fnUntraced(function* (
     })
   })
 
-  /** What the page would have been asked for is asked for by a code. */
+  /** Signs in by a code in the place of the page. */
   const byCode = Effect.fnUntraced(function* (
     provider: OAuthClientProvider,
     discovery: OAuthDiscoveryState | undefined,
@@ -304,7 +307,11 @@ export const make = Effect.fnUntraced(function* (
       yield* end
       return "You can close this page."
     })
-    if (isAlone && (configured === undefined || (configured.client_secret ?? privateKey) === undefined)) {
+    if (isAsserting && (configured === undefined || around.assertion === undefined)) {
+      return yield* unauthorized("jwt-bearer needs a clientId, and the `assertion` of McpOAuth.layer")
+    }
+    const hasSecret = (configured?.client_secret ?? privateKey) !== undefined
+    if (isAlone && !isAsserting && (configured === undefined || !hasSecret)) {
       return yield* unauthorized("client_credentials need a clientId, and a clientSecret or a privateKey")
     }
     const { redirect } = around
@@ -320,17 +327,26 @@ export const make = Effect.fnUntraced(function* (
       oauth?.authServerMetadataUrl === undefined
         ? undefined
         : yield* given(oauth.authServerMetadataUrl, resourceMetadataUrl, fetchFn)
+    const asserted = Effect.fnUntraced(function* (wanted: string | undefined) {
+      const issuer = discovery?.authorizationServerMetadata?.issuer ?? discovery?.authorizationServerUrl ?? ""
+      const resource = discovery?.resourceMetadata?.resource ?? serverUrl
+      const audience = { server: server.name, issuer, resource, scope: wanted, fetch: fetchFn }
+      const assertion = around.assertion?.(audience) ?? Effect.fail(new Error("there is no assertion"))
+      return Assertion.request(yield* Effect.mapError(assertion, refused), wanted)
+    })
     const provider: OAuthClientProvider = {
       redirectUrl: back,
       ...authentication,
-      ...(isAlone ? { prepareTokenRequest: credentialsRequest } : {}),
+      ...(isAlone
+        ? { prepareTokenRequest: (wanted) => (isAsserting ? run(asserted(wanted)) : credentialsRequest(wanted)) }
+        : {}),
       dpop: () => run(proofsOf(discovery)),
       ...defined({ clientMetadataUrl: around.clientMetadataUrl }),
       clientMetadata: {
         client_name: around.clientName,
         redirect_uris: back === undefined ? [] : [back],
         grant_types: isAlone
-          ? ["client_credentials"]
+          ? [isAsserting ? Assertion.grant : "client_credentials"]
           : ["authorization_code", "refresh_token", ...(isDevice ? [Device.grant] : [])],
         response_types: ["code"],
         token_endpoint_auth_method: "none",

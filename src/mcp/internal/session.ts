@@ -28,6 +28,7 @@ import * as Http from "./http.ts"
 import * as Listening from "./listening.ts"
 import * as Process from "./process.ts"
 import type { Sdk } from "./sdk.ts"
+import * as Send from "./send.ts"
 import * as Subscriptions from "./subscriptions.ts"
 
 /** The surroundings of connections. */
@@ -75,6 +76,8 @@ export interface Session {
 }
 
 const defaultConnectTimeout = 30_000
+/** Characters of what a server says in an attempt to connect to it. */
+const mostSaid = 4_000
 const unattributed = "this client can't tell which of its calls this belongs to"
 
 const answered = <A>(answer: Deferred.Deferred<A, string>): Promise<A> =>
@@ -156,21 +159,23 @@ interface Opened {
   readonly pid?: number
 }
 
-const openProcess = (target: Target, config: StdioServer, around: Surroundings) =>
+const openProcess = (target: Target, config: StdioServer, around: Surroundings, notes: Process.Notes) =>
   around.starting
-    .withPermits(1)(Process.open(config, around.maxMessage, target.log))
+    .withPermits(1)(Process.open(config, around.maxMessage, notes))
     .pipe(
       Effect.map((transport): Opened => ({ transport, pid: transport.pid })),
-      Effect.mapError((error) =>
-        Errors.unavailable(target.name, `"${config.command}" could not be started: ${error.message}`, error)
-      )
+      Effect.mapError((error) => Errors.notStarted(target.name, config, error))
     )
 
 const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surroundings, seen: Http.Seen) =>
   Effect.gen(function* () {
     const url = URL.parse(config.url)
     if (url === null || !/^https?:$/u.test(url.protocol)) {
-      return yield* Errors.unavailable(target.name, `"${config.url}" is not an address of http or https`, undefined)
+      const shown = JSON.stringify(config.url.split("?")[0])
+      return yield* Errors.unavailable(target.name, `${shown} is not an address of http or https`, undefined)
+    }
+    if (url.username !== "" || url.password !== "") {
+      return yield* Errors.unavailable(target.name, "a password stands in its address; give it by `headers`", undefined)
     }
     // What a server of an authorisation says is bounded, too.
     const limited = Http.limited(around.fetch, around.maxMessage)
@@ -197,12 +202,17 @@ const attempt = (
     const { changed, client, hasChanged } = makeClient(sdk, target, around, calls)
     const lost = Deferred.makeUnsafe<McpError>()
     const giveUp = (error: McpError): void => void Deferred.doneUnsafe(lost, Effect.succeed(error))
+    let said = ""
+    const note = (text: string): void => {
+      log.add(text)
+      said = `${said}${text}`.slice(-mostSaid)
+    }
     const opened: Opened = yield* config.type === "stdio"
-      ? openProcess(target, config, around)
+      ? openProcess(target, config, around, { add: note })
       : openHttp(sdk, target, config, around, seen)
     const { leave, pid, transport } = opened
     client.onclose = () => giveUp(Errors.lost(name, "the connection ended"))
-    client.onerror = (error) => log.add(`${error.message}\n`)
+    client.onerror = (error) => log.add(`${Errors.wordsOf(error)}\n`)
     yield* Effect.addFinalizer(() => {
       const ending = Effect.promise(async () => {
         await leave?.().catch(() => undefined)
@@ -212,7 +222,7 @@ const attempt = (
     })
     yield* Effect.tryPromise({
       try: (signal) => client.connect(transport, { timeout: time, signal }),
-      catch: (error) => Errors.ofConnect(name, error, seen, log.read())
+      catch: (error) => Errors.ofConnect(name, error, seen, said)
     })
     const failure = (cause: unknown): McpError => {
       const error = Errors.ofRequest(name, cause, seen)
@@ -221,9 +231,12 @@ const attempt = (
     }
     const request: Session["request"] = (ask) =>
       Effect.tryPromise({ try: (signal) => ask(client, signal), catch: failure })
+    const sender = Send.make(sdk, client, config.type !== "stdio")
     const listTools = request(async (asked, signal) => {
       if (asked.getServerCapabilities()?.tools === undefined) return []
-      return (await asked.listTools({}, { cacheMode: "refresh", signal, timeout: time })).tools
+      const { tools } = await asked.listTools({}, { cacheMode: "refresh", signal, timeout: time })
+      sender.listed(tools)
+      return tools
     })
     const subscribe = yield* Subscriptions.make(client, request)
     const lists = Listening.listsOf(client)
@@ -231,7 +244,13 @@ const attempt = (
       const missed = () => all.forEach(hasChanged)
       yield* Effect.forkScoped(Listening.keepOpen(client, lists, client.autoOpenedSubscription, missed))
     }
-    const call = yield* Call.make({ server: name, callTimeout: config.callTimeout, client, open: calls, failure })
+    const call = yield* Call.make({
+      server: name,
+      callTimeout: config.callTimeout,
+      send: sender.send,
+      open: calls,
+      failure
+    })
     return { client, pid, lost, changed, listTools, request, call, subscribe }
   })
 
@@ -270,6 +289,6 @@ export const open = (
   })
   return Effect.timeoutOrElse(again, {
     duration: time,
-    orElse: () => Effect.fail(Errors.tooSlow(name, time, "start and handshake"))
+    orElse: () => Effect.fail(Errors.tooSlowToConnect(name, time, "start and handshake"))
   })
 }

@@ -11,6 +11,7 @@ import * as Latch from "effect/Latch"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
+import { defined } from "../../support/defined.ts"
 import { McpError } from "../McpError.ts"
 import * as Errors from "./errors.ts"
 import { pauseAfter, wentWell } from "./pauses.ts"
@@ -19,7 +20,7 @@ import * as Session from "./session.ts"
 
 /** State of a connection. */
 export type State =
-  | { readonly _tag: "Connecting" }
+  | { readonly _tag: "Connecting"; readonly error?: McpError }
   | { readonly _tag: "Connected"; readonly session: Session.Session; readonly protocolVersion: string | undefined }
   | { readonly _tag: "Broken"; readonly error: McpError; readonly retryAt: number | undefined }
 
@@ -69,7 +70,7 @@ const connection = (supervised: Supervised, around: Session.Surroundings, made: 
     const time = target.config.connectTimeout ?? 30_000
     const listed = yield* Effect.timeoutOrElse(session.listTools, {
       duration: time,
-      orElse: () => Effect.fail(Errors.tooSlow(target.name, time, "the list of its tools"))
+      orElse: () => Effect.fail(Errors.tooSlowToConnect(target.name, time, "the list of its tools"))
     })
     yield* SubscriptionRef.set(tools, listed)
     supervised.edition.count++
@@ -96,8 +97,9 @@ export const run = (
     // A server that dies whenever it is connected to is connected to in vain, but its tools stay.
     let attempt = 0
     let inVain = 0
+    let last: McpError | undefined
     while (true) {
-      if (attempt > 0) yield* SubscriptionRef.set(state, { _tag: "Connecting" })
+      if (attempt > 0) yield* SubscriptionRef.set(state, { _tag: "Connecting", ...defined({ error: last }) })
       yield* Latch.close(wake)
       let since: number | undefined
       const made = (): void => {
@@ -113,6 +115,7 @@ export const run = (
       // Somebody asked for a new connection meanwhile.
       if (yield* Latch.close(wake)) continue
       const error = errorOf(target.name, exit.cause)
+      last = error
       const pause = isFinal(error) ? undefined : pauseAfter(attempt)
       if (pause === undefined || inVain > patience) yield* SubscriptionRef.set(tools, noTools)
       const retryAt = pause === undefined ? undefined : now + pause
@@ -139,9 +142,8 @@ export const make = (target: Session.Target): Effect.Effect<Supervised> =>
       const last = yield* SubscriptionRef.get(state)
       const now = standing(last)
       if (now !== undefined) return now
-      return yield* last._tag === "Broken"
-        ? last.error
-        : Errors.unavailable(target.name, "it is not connected yet", undefined)
+      const error = last._tag === "Connected" ? undefined : last.error
+      return yield* error ?? Errors.unavailable(target.name, "it is not connected yet", undefined)
     })
     const session = Effect.suspend(() => {
       const now = standing(SubscriptionRef.getUnsafe(state))

@@ -2,6 +2,7 @@
 import { NodeHttpClient, NodeServices } from "@effect/platform-node"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import type { JsonObject } from "../../../src/core/Json.ts"
 import { McpOAuth, McpServers } from "../../../src/mcp/index.ts"
 import { CredentialKey, CredentialStore, Storage } from "../../../src/stores/index.ts"
@@ -32,6 +33,11 @@ interface Planned {
   readonly client_secret?: string
   readonly private_key_pem?: string
   readonly signing_algorithm?: string
+  readonly valid_jwt?: string
+  readonly idp_client_id?: string
+  readonly idp_id_token?: string
+  readonly idp_issuer?: string
+  readonly idp_token_endpoint?: string
   readonly toolCalls?: ReadonlyArray<{ readonly name: string; readonly arguments: JsonObject }>
 }
 
@@ -39,9 +45,23 @@ const planned = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}") as Pl
 
 const isSigningIn = process.env["MCP_CONFORMANCE_SCENARIO"]?.startsWith("auth/") === true
 
+/** The token that a workload has, or that the provider of an identity exchanges for another. */
+const assertion: McpOAuth.Assertion | undefined =
+  planned.valid_jwt !== undefined
+    ? () => Effect.succeed(Redacted.make(planned.valid_jwt ?? ""))
+    : planned.idp_id_token !== undefined
+      ? McpOAuth.byIdentityProvider({
+          issuer: planned.idp_issuer ?? "",
+          tokenEndpoint: planned.idp_token_endpoint,
+          clientId: planned.idp_client_id ?? "",
+          idToken: Effect.succeed(Redacted.make(planned.idp_id_token))
+        })
+      : undefined
+
 /** The page of the suite sends the browser back at once. */
 const authorization = McpOAuth.layer({
   tenant: "conformance",
+  assertion,
   redirect: LoopbackRedirect.redirect,
   clientMetadataUrl: "https://conformance-test.local/client-metadata.json",
   open: (page) => Effect.promise(() => fetch(page.url).then((response) => response.text()))
@@ -58,7 +78,8 @@ const oauth =
           clientSecret: planned.client_secret,
           privateKey: planned.private_key_pem,
           algorithm: planned.signing_algorithm,
-          ...(isAlone ? { grant: "client_credentials" as const } : {})
+          ...(isAlone ? { grant: "client_credentials" as const } : {}),
+          ...(assertion === undefined ? {} : { grant: "jwt-bearer" as const })
         }
       }
 
@@ -90,12 +111,15 @@ const program = Effect.gen(function* () {
   return undefined
 }).pipe(
   Effect.provide(
-    McpServers.layer({ s: { type: "http", url, sampling: "allow", ...oauth } }, { roots: ["/tmp"] }).pipe(
+    McpServers.layer(
+      { s: { type: "http", url, sampling: "allow", connectTimeout: 250_000, ...oauth } },
+      { roots: ["/tmp"] }
+    ).pipe(
       Layer.provide(isSigningIn ? authorization : Layer.empty),
       Layer.provide([NodeServices.layer, NodeHttpClient.layerUndici])
     )
   ),
-  Effect.timeout("25 seconds")
+  Effect.timeout("290 seconds")
 )
 
 await Effect.runPromise(program)

@@ -1,0 +1,88 @@
+import { assert, it } from "@effect/vitest"
+import { Effect, Result, Stream } from "effect"
+import { Agent, Message } from "effect-deepagents"
+import { Mcp, McpServers } from "effect-deepagents/mcp"
+import { Policy } from "effect-deepagents/policy"
+import { TestChatModel } from "effect-deepagents/testing"
+import { type Behaviour, plain, scripted } from "./scripted.ts"
+
+const long = `delete_all_the_${"very_".repeat(12)}important_files`
+
+it.live(
+  "rules for a server's tools hold for the names that the server gave them, whatever models call them",
+  () =>
+    Effect.gen(function* () {
+      const called: Array<unknown> = []
+      const behaviour: Behaviour = (message, side) => {
+        if (message.method !== "tools/call") return
+        called.push(message.params?.["name"])
+        side.reply({ content: [{ type: "text", text: "done" }] })
+      }
+      const names = ["delete.all", "Delete__all", long, "look"]
+      const { layer } = scripted(
+        plain(false, () => names, behaviour),
+        { approval: "never" }
+      )
+      const policy = Result.getOrThrow(
+        Policy.compile([
+          { name: "p", servers: { s: { tools: { "delete.all": "deny", Delete__all: "deny", [long]: "deny" } } } }
+        ])
+      )
+      const agent = Agent.make({
+        name: "clerk",
+        prompt: "You work.",
+        middleware: [Mcp.suspending(), ...policy.suspending]
+      })
+      yield* Effect.gen(function* () {
+        const tools = yield* McpServers.McpServers.use((servers) => servers.tools)
+        const calls = tools.map(({ name }) => ({ name, arguments: {} }))
+        const model = TestChatModel.script([TestChatModel.calls(calls), "It is done."])
+        const { messages } = yield* Effect.provide(Agent.run(agent, "Delete all"), model)
+        const results = messages.filter(({ role }) => role === "tool").map(Message.text)
+        assert.lengthOf(
+          results.filter((text) => text.includes("a policy does not allow it")),
+          3,
+          results.join("\n")
+        )
+      }).pipe(Effect.provide(layer))
+      assert.deepStrictEqual(called, ["look"])
+    }),
+  60_000
+)
+
+it.live("a misspelt server, or tool of one, is a warning with what is near", () =>
+  Effect.gen(function* () {
+    const { layer } = scripted(
+      plain(
+        false,
+        () => ["delete_all"],
+        (message, side) => (message.method === "tools/call" ? side.reply({ content: [] }) : undefined)
+      ),
+      { approval: "never" }
+    )
+    const servers = {
+      S: { default: "deny" },
+      s: { tools: { delet_all: "deny" } },
+      elsewhere: { default: "deny" }
+    } as const
+    const policy = Result.getOrThrow(Policy.compile([{ name: "p", servers }]))
+    const agent = Agent.make({
+      name: "clerk",
+      prompt: "You work.",
+      middleware: [Mcp.suspending(), ...policy.suspending]
+    })
+    const model = TestChatModel.script([
+      TestChatModel.calls([{ name: "s__delete_all", arguments: {} }]),
+      TestChatModel.calls([{ name: "s__delete_all", arguments: {} }]),
+      "It is done."
+    ])
+    const events = yield* Stream.runCollect(Agent.stream(agent, "Delete all")).pipe(Effect.provide([layer, model]))
+    const warnings = events.flatMap((event) =>
+      event._tag === "Warning" && event.code === "policy" ? [event.message] : []
+    )
+    assert.deepStrictEqual(warnings, [
+      "p: servers.S is for nothing that is here, so its rules hold for no call. Did you mean s?",
+      "p: servers.s.tools.delet_all is for nothing that is here, so its rules hold for no call. Did you mean delete_all?"
+    ])
+  })
+)
