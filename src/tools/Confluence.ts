@@ -21,8 +21,17 @@ import {
 
 export type { SiteOptions as Options }
 
+/** Spaces and people are found as well, which have no content. */
 const Result = Schema.Struct({
-  content: Schema.optionalKey(Schema.Struct({ id: Schema.String, type: Schema.String, title: Schema.String })),
+  content: Schema.optionalKey(
+    Schema.Struct({
+      id: Schema.optionalKey(Schema.String),
+      type: Schema.String,
+      title: Schema.optionalKey(Schema.String)
+    })
+  ),
+  title: Schema.optionalKey(Schema.String),
+  entityType: Schema.optionalKey(Schema.String),
   excerpt: Schema.optionalKey(Schema.String),
   url: Schema.optionalKey(Schema.String),
   lastModified: Schema.optionalKey(Schema.String)
@@ -30,12 +39,14 @@ const Result = Schema.Struct({
 
 const Links = Schema.optionalKey(Schema.Struct({ next: Schema.optionalKey(Schema.String) }))
 
+const maybe = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
 const Wire = Schema.Struct({
   id: Schema.String,
   title: Schema.String,
   spaceId: Schema.optionalKey(Schema.String),
-  version: Schema.optionalKey(Schema.Struct({ number: Schema.Finite })),
-  body: Schema.optionalKey(Schema.Struct({ storage: Schema.optionalKey(Schema.Struct({ value: Schema.String })) }))
+  version: maybe(Schema.Struct({ number: Schema.Finite })),
+  body: maybe(Schema.Struct({ storage: maybe(Schema.Struct({ value: Schema.String })) }))
 })
 
 const Space = Schema.Struct({ id: Schema.String, key: Schema.String, name: Schema.String })
@@ -66,12 +77,15 @@ const pageOf = ({ body, id, spaceId = "", title, version }: typeof Wire.Type): P
 const afterOf = (next: string | undefined, name: string): string | undefined =>
   next === undefined ? undefined : (URL.parse(next, "http://localhost")?.searchParams.get(name) ?? undefined)
 
+/** A text without the marks of what was searched for. */
+const unmarked = (found: string): string => found.replaceAll(/@@@(?:end)?hl@@@/g, "")
+
 const escaped = (body: string): string => body.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 
 const storageOf = (body: string) => ({
   representation: "storage",
   value: body
-    .split(/\n+/)
+    .split(/[\r\n]+/)
     .filter((line) => line.trim() !== "")
     .map((line) => `<p>${escaped(line)}</p>`)
     .join("")
@@ -98,11 +112,11 @@ export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
           ({ _links, results }) => ({ items: results, next: afterOf(_links?.next, "cursor") })
         )
       ).pipe(
-        Stream.map(({ content, excerpt = "", lastModified = "", url = "" }) => ({
+        Stream.map(({ content, entityType = "", excerpt = "", lastModified = "", title = "", url = "" }) => ({
           id: content?.id ?? "",
-          kind: content?.type ?? "",
-          title: content?.title ?? "",
-          excerpt: plainOf(excerpt, 500),
+          kind: content?.type ?? entityType,
+          title: unmarked(content?.title ?? title),
+          excerpt: unmarked(plainOf(excerpt, 500)),
           url,
           lastModified
         }))

@@ -32,10 +32,13 @@ export const Item = Schema.Struct({
 })
 export interface Item extends Schema.Schema.Type<typeof Item> {}
 
-const Page = Schema.Struct({
-  results: Schema.Array(Item),
-  paging: Schema.optionalKey(Schema.Struct({ next: Schema.optionalKey(Schema.Struct({ after: Schema.String })) }))
-})
+const pageOf = <S extends Schema.Constraint>(item: S) =>
+  Schema.Struct({
+    results: Schema.Array(item),
+    paging: Schema.optionalKey(Schema.Struct({ next: Schema.optionalKey(Schema.Struct({ after: Schema.String })) }))
+  })
+
+const Page = pageOf(Item)
 
 const Owner = Schema.Struct({
   id: Schema.String,
@@ -84,23 +87,18 @@ export const make = <R = never>({ baseUrl = "https://api.hubapi.com", connection
         Effect.map(
           http.get(`list ${kind}`, `/crm/v3/objects/${kind}`, Page, {
             limit: 100,
-            properties: shownOf[kind].join(","),
+            properties: shownOf[kind],
             after
           }),
           ({ paging, results }) => ({ items: results, next: paging?.next?.after })
         )
       ),
     read: (kind: Kind, id: string) =>
-      http.get(`read ${kind}`, `/crm/v3/objects/${kind}${at`/${id}`}`, Item, { properties: shownOf[kind].join(",") }),
+      http.get(`read ${kind}`, `/crm/v3/objects/${kind}${at`/${id}`}`, Item, { properties: shownOf[kind] }),
     owners: () =>
       paged((after: string | undefined) =>
         Effect.map(
-          http.get(
-            "list owners",
-            "/crm/v3/owners",
-            Schema.Struct({ results: Schema.Array(Owner), paging: Page.fields.paging }),
-            { limit: 100, after }
-          ),
+          http.get("list owners", "/crm/v3/owners", pageOf(Owner), { limit: 100, after }),
           ({ paging, results }) => ({ items: results, next: paging?.next?.after })
         )
       ),

@@ -77,7 +77,7 @@ const documentOf = (body: string) => ({
   type: "doc",
   version: 1,
   content: body
-    .split(/\n+/)
+    .split(/[\r\n]+/)
     .filter((line) => line !== "")
     .map((line) => ({ type: "paragraph", content: [{ type: "text", text: line }] }))
 })
@@ -95,7 +95,7 @@ const issueOf = ({ fields, id, key }: typeof Wire.Type): Issue => ({
   description: textOf(fields.description)
 })
 
-const fields = "summary,status,issuetype,priority,assignee,reporter,updated,description"
+const fields = ["summary", "status", "issuetype", "priority", "assignee", "reporter", "updated", "description"]
 
 /**
  * Makes a client of Jira for one site.

@@ -7,6 +7,7 @@
  * WebSockets included; service workers are blocked, and WebRTC has no way around it. Of what is encrypted, the proxy sees
  * host and port.
  */
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -29,7 +30,7 @@ export type { Resolve }
  * - `sandbox`: Chromium's own sandbox, which does not run as root: there, and in most containers, say `false`
  * - `timeout` of one action in milliseconds: 10,000; a page that is opened, and a file, may take three times as long
  * - `maxContexts`: threads that have one at once, 16; the one that was used least recently is closed
- * - `maxDownload` in bytes: 50,000,000
+ * - `maxDownload` in bytes: 50,000,000; a longer file is given up while it comes, and nothing of it is kept
  * - `args`: more arguments of Chromium
  * - `resolve`: takes the place of `dns.lookup`
  *
@@ -56,12 +57,12 @@ const calls = [
 /** Pages that a context has at once: one that opens others has so many at most. */
 const maxPages = 16
 
-/** A context, with the page that is looked at. `takes` while a file is waited for: nobody has asked for others. */
+/** A context, with the page that is looked at. One file of `takes` is waited for: nobody has asked for others. */
 interface Opened {
   readonly context: BrowserContext
   readonly turn: Semaphore.Semaphore
   page: Page
-  takes: boolean
+  takes: Page | undefined
 }
 
 /** Playwright's words, without its log and colours. */
@@ -112,16 +113,35 @@ const perform = (page: Page, action: Action, timeout: number): Effect.Effect<unk
   }
 }
 
-const readAll = async (chunks: AsyncIterable<Buffer>, most: number): Promise<Uint8Array | undefined> => {
+const readAll = async (chunks: AsyncIterable<Buffer>): Promise<Uint8Array> => {
   const parts: Array<Buffer> = []
-  let length = 0
-  for await (const chunk of chunks) {
-    length += chunk.length
-    if (length > most) return undefined
-    parts.push(chunk)
-  }
+  for await (const chunk of chunks) parts.push(chunk)
   return new Uint8Array(Buffer.concat(parts))
 }
+
+/**
+ * Watches the next file that a page gives: the effect fails when more than so many bytes came, or are to come. The file
+ * itself is told of when it is whole only.
+ */
+const watched = Effect.fnUntraced(function* (context: BrowserContext, page: Page, most: number) {
+  const tooLong = yield* Deferred.make<never, BrowserError>()
+  const session = yield* Effect.acquireRelease(
+    asked(() => context.newCDPSession(page)),
+    (session) => Effect.ignore(asked(() => session.detach()))
+  )
+  let file: string | undefined
+  session.on("Page.downloadWillBegin", ({ guid }) => {
+    file ??= guid
+  })
+  session.on("Page.downloadProgress", ({ guid, receivedBytes, totalBytes }) => {
+    if (guid === file && Math.max(receivedBytes, totalBytes) > most) {
+      const message = `the file is longer than ${most} bytes, so nothing of it was kept`
+      Deferred.doneUnsafe(tooLong, Effect.fail(new BrowserError({ message })))
+    }
+  })
+  yield* asked(() => session.send("Page.enable"))
+  return Deferred.await(tooLong)
+})
 
 /**
  * A browser that starts with the layer and ends with it, with its proxy. Fails if Playwright or Chromium can't be
@@ -174,22 +194,29 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
             : Effect.ignore(Effect.flatMap(Fiber.join(opened), ({ context }) => asked(() => context.close())))
         })
 
-      const begin = asked(async (): Promise<Opened> => {
-        const context = await chromium.newContext({
-          serviceWorkers: "block",
-          acceptDownloads: true,
-          viewport: { width: 1280, height: 800 }
-        })
-        const opened: Opened = { context, page: await context.newPage(), turn: Semaphore.makeUnsafe(1), takes: false }
+      const begin = Effect.gen(function* () {
+        const context = yield* asked(() =>
+          chromium.newContext({
+            serviceWorkers: "block",
+            acceptDownloads: true,
+            viewport: { width: 1280, height: 800 }
+          })
+        )
+        const page = yield* Effect.onError(
+          asked(() => context.newPage()),
+          () => Effect.ignore(asked(() => context.close()))
+        )
+        const opened: Opened = { context, page, turn: Semaphore.makeUnsafe(1), takes: undefined }
         const look = (page: Page) => {
           page.on("download", (download) => {
-            if (!opened.takes) void observed(download.cancel())
+            if (opened.takes === page) opened.takes = undefined
+            else void observed(download.cancel())
           })
           page.on("close", () => {
             opened.page = context.pages().at(-1) ?? opened.page
           })
         }
-        look(opened.page)
+        look(page)
         // What a link opens beside the page is what the agent looks at next.
         context.on("page", (page) => {
           if (context.pages().length > maxPages) {
@@ -260,38 +287,37 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
             )
           ),
         download: (thread, ref) =>
-          using(
-            thread,
-            Effect.fnUntraced(function* (opened) {
-              const { page } = opened
-              opened.takes = true
-              const download = yield* asked(async () => {
-                const [given] = await Promise.all([
-                  page.waitForEvent("download", { timeout }),
-                  element(page, ref).click({ timeout })
-                ])
-                return given
-              }, `; it gives no file${stale}`).pipe(
-                Effect.ensuring(
-                  Effect.sync(() => {
-                    opened.takes = false
-                  })
+          using(thread, (opened) =>
+            Effect.scoped(
+              Effect.gen(function* () {
+                const { context, page } = opened
+                const tooLong = yield* watched(context, page, most)
+                opened.takes = page
+                const download = yield* asked(async () => {
+                  const [given] = await Promise.all([
+                    page.waitForEvent("download", { timeout }),
+                    element(page, ref).click({ timeout })
+                  ])
+                  return given
+                }, `; it gives no file${stale}`).pipe(
+                  Effect.ensuring(
+                    Effect.sync(() => {
+                      opened.takes = undefined
+                    })
+                  )
                 )
-              )
-              return yield* asked(async () => readAll(await download.createReadStream(), most)).pipe(
-                Effect.timeoutOrElse({
-                  duration: 3 * timeout,
-                  orElse: () =>
-                    Effect.fail(new BrowserError({ message: `the file did not come within ${3 * timeout} ms` }))
-                }),
-                Effect.flatMap((bytes) =>
-                  bytes === undefined
-                    ? Effect.fail(new BrowserError({ message: `the file is longer than ${most} bytes` }))
-                    : Effect.succeed({ name: download.suggestedFilename(), bytes })
-                ),
-                Effect.ensuring(Effect.ignore(asked(() => download.cancel().then(() => download.delete()))))
-              )
-            })
+                return yield* asked(async () => readAll(await download.createReadStream())).pipe(
+                  Effect.map((bytes) => ({ name: download.suggestedFilename(), bytes })),
+                  Effect.raceFirst(tooLong),
+                  Effect.timeoutOrElse({
+                    duration: 3 * timeout,
+                    orElse: () =>
+                      Effect.fail(new BrowserError({ message: `the file did not come within ${3 * timeout} ms` }))
+                  }),
+                  Effect.ensuring(Effect.ignore(asked(() => download.cancel().then(() => download.delete()))))
+                )
+              })
+            )
           )
       })
     })

@@ -81,7 +81,7 @@ const lineOf = (block: typeof Block.Type): string => {
 /** A text has 2,000 characters at most. */
 const paragraphs = (body: string) =>
   body
-    .split(/\n+/)
+    .split(/[\r\n]+/)
     .filter((line) => line.trim() !== "")
     .flatMap((line) => line.match(/[^]{1,2000}/gu) ?? [])
     .map((content) => ({

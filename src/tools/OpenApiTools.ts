@@ -46,7 +46,7 @@ export type { Auth, Operation }
  * - `baseUrl`: where the service is, in place of the document's first server
  * - `origins`: origins (`https://uploads.example.com`) beside that of the service which get the credential too, where
  *   an operation has a server of its own
- * - `headers`: sent with every request
+ * - `headers`: sent with every request to the service, and to `origins`
  * - `outputLimit`: characters of an answer that the model is shown (30,000)
  *
  * @category models

@@ -35,6 +35,7 @@ import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import * as Attached from "../support/attached.ts"
 import * as Script from "./internal/processes/script.ts"
 
 /**
@@ -68,7 +69,7 @@ interface Processes {
   starting: number
 }
 
-const runs = new WeakMap<Run, Processes>()
+const runs = Attached.make<Run, Processes>()
 
 const processesOf = (run: Run): Processes => {
   const known = runs.get(run) ?? { all: new Map<string, Process>(), asked: 0, starting: 0 }

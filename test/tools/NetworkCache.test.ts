@@ -43,6 +43,8 @@ const get = (headers: Readonly<Record<string, string>> = {}) =>
 
 const tag = { etag: '"1"' }
 
+const date = "Mon, 23 Nov 2026 08:00:00 GMT"
+
 describe("what may not be kept is asked for each time, without a tag", () => {
   const refused: ReadonlyArray<readonly [name: string, headers: Readonly<Record<string, string>>]> = [
     ["no-store", { ...tag, "cache-control": "no-store, max-age=60" }],
@@ -107,57 +109,37 @@ describe("what may not be kept is asked for each time, without a tag", () => {
 })
 
 describe("what is stale is asked for by its tag, or its date", () => {
-  const stale: ReadonlyArray<readonly [name: string, headers: Readonly<Record<string, string>>]> = [
-    ["no time at all", {}],
-    ["max-age=0", { "cache-control": "max-age=0" }],
-    ["a max-age that is no number", { "cache-control": "max-age=soon" }],
-    ["no-cache", { "cache-control": "no-cache, max-age=60" }],
-    ["an age beyond its time", { "cache-control": "max-age=60", age: "61" }],
-    ["Expires, which is not gone by", { expires: "Thu, 01 Dec 2099 16:00:00 GMT" }]
+  const stale: ReadonlyArray<
+    readonly [name: string, headers: Readonly<Record<string, string>>, asked: Readonly<Record<string, string>>]
+  > = [
+    ...(
+      [
+        ["no time at all", {}],
+        ["max-age=0", { "cache-control": "max-age=0" }],
+        ["a max-age that is no number", { "cache-control": "max-age=soon" }],
+        ["no-cache", { "cache-control": "no-cache, max-age=60" }],
+        ["an age beyond its time", { "cache-control": "max-age=60", age: "61" }],
+        ["Expires, which is not gone by", { expires: "Thu, 01 Dec 2099 16:00:00 GMT" }]
+      ] as const
+    ).map(([name, headers]) => [name, { ...tag, ...headers }, { "if-none-match": '"1"' }] as const),
+    ["a weak tag goes back as it came", { etag: 'W/"1"' }, { "if-none-match": 'W/"1"' }],
+    ["a date", { "last-modified": date }, { "if-modified-since": date }]
   ]
-  for (const [name, headers] of stale) {
+  for (const [name, headers, asked] of stale) {
     it.effect(name, () =>
       inCache(
         [
-          [200, { ...tag, ...headers }, "one"],
-          [304, tag]
+          [200, headers, "one"],
+          [304, "etag" in headers ? tag : {}]
         ],
         (seen) =>
           Effect.gen(function* () {
             assert.deepStrictEqual([yield* get(), yield* get()], ["one", "one"])
-            assert.strictEqual(seen[1]?.["if-none-match"], '"1"')
+            assert.deepInclude(seen[1], asked)
           })
       )
     )
   }
-
-  it.effect("a weak tag goes back as it came", () =>
-    inCache(
-      [
-        [200, { etag: 'W/"1"' }, "one"],
-        [304, { etag: '"1"' }]
-      ],
-      (seen) =>
-        Effect.gen(function* () {
-          assert.deepStrictEqual([yield* get(), yield* get()], ["one", "one"])
-          assert.strictEqual(seen[1]?.["if-none-match"], 'W/"1"')
-        })
-    )
-  )
-
-  it.effect("a date", () =>
-    inCache(
-      [
-        [200, { "last-modified": "Mon, 23 Nov 2026 08:00:00 GMT" }, "one"],
-        [304, {}]
-      ],
-      (seen) =>
-        Effect.gen(function* () {
-          assert.deepStrictEqual([yield* get(), yield* get()], ["one", "one"])
-          assert.strictEqual(seen[1]?.["if-modified-since"], "Mon, 23 Nov 2026 08:00:00 GMT")
-        })
-    )
-  )
 
   it.effect("what has changed takes the place of what was kept", () =>
     inCache(

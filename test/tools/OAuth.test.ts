@@ -12,6 +12,7 @@ import * as LoopbackRedirect from "effect-deepagents/tools/LoopbackRedirect"
 import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { browse, confirmDevice, oidc } from "../servers/oidc.ts"
+import { layer } from "./web.ts"
 
 const server = oidc(() => ({
   scopes: ["openid", "offline_access", "read", "write"],
@@ -43,10 +44,10 @@ const providerAt = (issuer: string, more: Partial<OAuth.Provider> = {}): OAuth.P
 })
 const ada: OAuth.Account = { tenant: "user/ada" }
 
-const services = (redirect: OAuth.Redirect = LoopbackRedirect.redirect) =>
+const services = (redirect: OAuth.Redirect = LoopbackRedirect.redirect, http = FetchHttpClient.layer) =>
   OAuth.layer({ redirect }).pipe(
     Layer.provideMerge(CredentialStore.layer),
-    Layer.provideMerge(Layer.mergeAll(Storage.layerMemory, CredentialKey.layerRandom, FetchHttpClient.layer))
+    Layer.provideMerge(Layer.mergeAll(Storage.layerMemory, CredentialKey.layerRandom, http))
   )
 
 const isCallback = (url: URL) => url.pathname === "/callback"
@@ -328,6 +329,25 @@ it.live("listens for one GET of its own path and host", () =>
     assert.strictEqual((yield* visit(back.href.replace("127.0.0.1", "localhost"))).status, 404)
     assert.strictEqual((yield* signIn(url)).status, 200)
   }).pipe(Effect.provide(services()))
+)
+
+it.live("reads no answer without an end", () =>
+  Effect.gen(function* () {
+    let sent = 0
+    const endless = () =>
+      new ReadableStream<Uint8Array>({
+        pull: (controller) => {
+          sent += 65_536
+          controller.enqueue(new Uint8Array(65_536).fill(0x20))
+        }
+      })
+    const http = layer(() => new Response(endless(), { headers: { "content-type": "application/json" } }))
+    const failure = yield* Effect.flip(OAuth.begin(providerAt("https://accounts.example.com"), ada)).pipe(
+      Effect.provide(services(undefined, http))
+    )
+    assert.include(failure.message, "JSON")
+    assert.isBelow(sent, 10_000_000)
+  })
 )
 
 it.live("sends nothing to a server that is not https", () =>

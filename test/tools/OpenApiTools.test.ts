@@ -394,6 +394,11 @@ describe("OpenApiTools", () => {
       expect(away.outcome).toContain('"origins"')
       const named = yield* call("uploads", { body }, { origins: ["https://uploads.test"] })
       expect(named.asked?.headers.get("x-shop-key")).toBe("s3cret")
+      const headers = { "x-application": "mine" }
+      const foreign = yield* call("uploads", { body }, { headers })
+      expect(foreign.asked?.headers.get("x-application")).toBeNull()
+      const known = yield* call("uploads", { body }, { headers, origins: ["https://uploads.test"] })
+      expect(known.asked?.headers.get("x-application")).toBe("mine")
       const moved = yield* call("uploads", { body }, { baseUrl: "https://proxy.test" })
       expect(moved.hosts).toEqual(["https://proxy.test"])
     })
@@ -412,6 +417,13 @@ describe("OpenApiTools", () => {
         null
       ])
       expect(outcome).toContain("Status 200")
+      const hops = ["https://evil.test/public", "https://eu.shop.test/v1/public"]
+      const back = yield* call("items_get", { id: "1" }, {}, () => {
+        const location = hops.shift()
+        return location === undefined ? undefined : new Response(null, { status: 302, headers: { location } })
+      })
+      expect(back.hosts).toEqual(["https://eu.shop.test", "https://evil.test", "https://eu.shop.test"])
+      expect(back.seen.map(({ headers }) => headers.has("x-shop-key"))).toEqual([true, false, false])
       const change = yield* call("items_put", { id: "1", body: {} }, {}, away)
       expect([change.hosts.length, change.outcome]).toEqual([1, expect.stringContaining("redirects")])
     })
@@ -421,6 +433,8 @@ describe("OpenApiTools", () => {
     "what the service says is quoted and bounded, in answers and in failures, and never has the credential",
     () =>
       Effect.gen(function* () {
+        const deep = yield* call("items_get", { id: "1" }, {}, () => new Response("[".repeat(100_000)))
+        expect(deep.outcome).toContain("Status 200")
         const long = yield* call("items_get", { id: "1" }, {}, () =>
           json({ error: "x".repeat(1_000_000) }, { status: 422 })
         )

@@ -533,6 +533,28 @@ describe("connectors", () => {
     })
   )
 
+  it.effect("an answer that is nested without an end is a failure of the call, and one of some levels is read", () =>
+    Effect.gen(function* () {
+      const read = (levels: number) =>
+        Gmail.make(options("Gmail"))
+          .readMessage("m")
+          .pipe(
+            Effect.provide(
+              layer(
+                () =>
+                  new Response(
+                    `{"id":"m","threadId":"t","payload":${'{"parts":['.repeat(levels)}${"]}".repeat(levels)}}`
+                  )
+              )
+            )
+          )
+      expect((yield* read(100)).id).toBe("m")
+      for (const levels of [300, 500_000]) {
+        expect((yield* Effect.flip(read(levels))).message).toContain("more than 512 levels")
+      }
+    })
+  )
+
   it.effect("a list without an end is given up", () =>
     Effect.gen(function* () {
       let asked = 0
@@ -605,6 +627,22 @@ describe("connectors", () => {
       expect([name, needsApproval === true, annotations.readOnly === true]).toEqual([name, isChange, !isChange])
     }
     expect(McpCatalogue.find("Linear")?.url).toBe("https://mcp.linear.app/mcp")
-    for (const { url } of McpCatalogue.servers) expect(new URL(url).protocol).toBe("https:")
+    const { servers } = McpCatalogue
+    for (const { auth, docs, gives, name, url } of servers) {
+      for (const address of [url, docs].map((one) => new URL(one))) {
+        const { hash, password, port, protocol, search, username } = address
+        expect([protocol, username, password, port, search, hash]).toEqual(["https:", "", "", "", "", ""])
+        expect(address.hostname).toMatch(/^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/)
+      }
+      expect(name).toMatch(/^[a-z0-9]+(?:-[a-z0-9]+)*$/)
+      expect(["oauth", "token", "none"]).toContain(auth)
+      expect(gives.trim()).toBe(gives)
+      expect(gives).not.toBe("")
+      expect(McpCatalogue.find(name.toUpperCase())?.url).toBe(url)
+    }
+    const hosts = servers.map(({ url }) => new URL(url).host)
+    expect(new Set(hosts).size).toBe(hosts.length)
+    expect(servers.map(({ name }) => name)).toEqual(servers.map(({ name }) => name).toSorted())
+    for (const name of ["toString", "__proto__", "", "no such"]) expect(McpCatalogue.find(name)).toBeUndefined()
   })
 })

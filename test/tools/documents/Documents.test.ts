@@ -211,6 +211,22 @@ describe("texts that are documents", () => {
     })
   )
 
+  it.effect("a notebook: the last of several texts of an output counts, and each of its pictures, however many", () =>
+    Effect.gen(function* () {
+      const shown = (data: string) =>
+        textOf(
+          bytesOf(
+            `{"cells":[{"cell_type":"code","source":"","outputs":[{"output_type":"display_data","data":{${data}}}]}]}`
+          ),
+          { name: "n.ipynb" }
+        )
+      const texts = Array.from({ length: 100_000 }, (_, index) => `"text/plain":"${index}"`)
+      expect(yield* shown(texts.join(","))).toContain("Output of the code cell:\n99999")
+      const pictures = Array.from({ length: 200_000 }, (_, index) => `"image/${index}":""`)
+      expect(yield* shown(pictures.join(","))).toContain("[a picture, image/0]")
+    })
+  )
+
   it.effect("a mail: heads, attachments, text; or its page, if it has no text", () =>
     Effect.gen(function* () {
       const mail = (type: string, body: string) =>

@@ -1,4 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
+import { mkdtemp, readdir, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it, vi } from "@effect/vitest"
 import chromium from "@sparticuz/chromium"
 import { Agent, Backend } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
@@ -7,6 +10,7 @@ import { Browser, type Network } from "effect-deepagents/tools"
 import * as NodeBrowser from "effect-deepagents/tools/NodeBrowser"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { type Browser as Chromium, chromium as chromiumOfPlaywright } from "playwright-core"
 import { serve } from "../servers.ts"
 
 /** A real Chromium, which comes as a package for tests. It runs as root here, and so without its own sandbox. */
@@ -209,6 +213,97 @@ describe("browser", () => {
         assert.match(problem.message, /did not come within 9000 ms/)
         assert.include((yield* browser.snapshot("a")).tree, "File")
       }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${server.port}`] })))
+    })
+  )
+
+  it.live("gives up a file that is too long while it comes: nothing of it is kept, here or in the backend", () =>
+    Effect.gen(function* () {
+      let sent = 0
+      const server = yield* serve((request, response) => {
+        if (request.url === "/") {
+          response.setHeader("content-type", "text/html")
+          // A second file begins, which nobody asked for.
+          response.end(
+            page(`<a href="/endless" download onclick="setTimeout(() => { location = '/other' }, 50)">File</a>`)
+          )
+          return
+        }
+        response.writeHead(200, { "content-disposition": "attachment; filename=x", "content-type": "text/plain" })
+        const chunk = Buffer.alloc(100_000, "x")
+        const timer = setInterval(() => {
+          if (response.write(chunk)) sent += chunk.length
+        }, 10)
+        response.on("close", () => clearInterval(timer))
+      })
+      const folder = yield* Effect.acquireRelease(
+        Effect.promise(() => mkdtemp(join(tmpdir(), "downloads-"))),
+        (path) => Effect.promise(() => rm(path, { recursive: true }))
+      )
+      const files = Effect.promise(async () =>
+        (await readdir(folder, { recursive: true })).filter(
+          (name) => name.includes("playwright-artifacts") && name.includes(".crdownload")
+        )
+      )
+      vi.stubEnv("TMPDIR", folder)
+      yield* Effect.gen(function* () {
+        const browser = yield* Browser.Browser
+        yield* browser.act("a", { _tag: "Open", url: server.url })
+        const { tree } = yield* browser.snapshot("a")
+        const problem = yield* Effect.flip(browser.download("a", refOf(tree, /File/)))
+        assert.match(problem.message, /longer than 1000000 bytes/)
+        while ((yield* files).length > 0) yield* Effect.sleep(50)
+        const before = sent
+        yield* Effect.sleep(500)
+        assert.strictEqual(sent, before)
+
+        const model = TestChatModel.script([
+          TestChatModel.calls([{ name: "browser_open", arguments: { url: server.url } }]),
+          TestChatModel.calls([{ name: "browser_download", arguments: { ref: refOf(tree, /File/) } }]),
+          "done"
+        ])
+        const agent = Agent.make({ name: "surfer", prompt: "p", tools: Browser.make() })
+        yield* Effect.gen(function* () {
+          const { messages } = yield* Agent.run(agent, "go")
+          assert.include(JSON.stringify(messages), "longer than 1000000 bytes")
+          assert.deepStrictEqual((yield* (yield* Backend.Backend).glob({ pattern: "**" })).entries, [])
+        }).pipe(Effect.provide([model, MemoryBackend.layer()]))
+      }).pipe(
+        Effect.provide(
+          browserWith({ allowPrivate: [`127.0.0.1:${server.port}`] }, { maxDownload: 1_000_000, timeout: 20_000 })
+        ),
+        Effect.ensuring(Effect.sync(() => vi.unstubAllEnvs()))
+      )
+    })
+  )
+
+  it.live("closes a context whose page can't be opened, and opens another when asked again", () =>
+    Effect.gen(function* () {
+      const { port, url } = yield* shop
+      const launch = chromiumOfPlaywright.launch.bind(chromiumOfPlaywright)
+      const launched: Array<Chromium> = []
+      const spy = vi.spyOn(chromiumOfPlaywright, "launch").mockImplementation(async (options) => {
+        const browser = await launch(options)
+        launched.push(browser)
+        const newContext = browser.newContext.bind(browser)
+        vi.spyOn(browser, "newContext").mockImplementationOnce(async (settings) => {
+          const context = await newContext(settings)
+          vi.spyOn(context, "newPage").mockRejectedValueOnce(new Error("the page crashed"))
+          return context
+        })
+        return browser
+      })
+      yield* Effect.gen(function* () {
+        const browser = yield* Browser.Browser
+        const problem = yield* Effect.flip(browser.act("a", { _tag: "Open", url }))
+        assert.match(problem.message, /the page crashed/)
+        assert.strictEqual(launched[0]?.contexts().length, 0)
+        yield* browser.act("a", { _tag: "Open", url })
+        assert.strictEqual((yield* browser.snapshot("a")).title, "Shop")
+        assert.strictEqual(launched[0]?.contexts().length, 1)
+      }).pipe(
+        Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${port}`] })),
+        Effect.ensuring(Effect.sync(() => spy.mockRestore()))
+      )
     })
   )
 

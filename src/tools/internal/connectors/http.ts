@@ -14,7 +14,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import type { Json } from "../../../core/Json.ts"
+import { type Json, maxDepth } from "../../../core/Json.ts"
 import type { Credential } from "../../../stores/CredentialStore.ts"
 import { defined } from "../../../support/defined.ts"
 import { problems } from "../../../support/issues.ts"
@@ -172,8 +172,10 @@ const once = Effect.fnUntraced(function* (call: Call, shown: Shown) {
   }
   for (const [name, value] of call.query ?? []) home.searchParams.append(name, value)
   let url = home
+  let isHome = true
   for (let hop = 0; ; hop++) {
-    const isHome = url.origin === home.origin
+    // What another origin sends back to this one is that origin's request, and gets no credential.
+    isHome = isHome && url.origin === home.origin
     const secrets = isHome ? shown : {}
     const target = new URL(url)
     for (const [name, value] of Object.entries(secrets.query ?? {}))
@@ -308,9 +310,25 @@ export const send = Effect.fnUntraced(function* <R>(call: Call, access: Access<R
   }
 })
 
-/** The JSON of an answer; `undefined` for what is none. An empty one is `{}`. */
+/** Tells whether more arrays and objects lie in each other than a stack takes. */
+const isTooDeep = (bytes: Uint8Array): boolean => {
+  let depth = 0
+  let isText = false
+  for (let at = 0; at < bytes.length; at++) {
+    const one = bytes[at]
+    if (isText && one === 0x5c) at++
+    else if (one === 0x22) isText = !isText
+    else if (isText) continue
+    else if (one === 0x5b || one === 0x7b) depth++
+    else if (one === 0x5d || one === 0x7d) depth--
+    if (depth > maxDepth) return true
+  }
+  return false
+}
+
+/** The JSON of an answer; `undefined` for what is none, or lies too deep. An empty one is `{}`. */
 export const jsonOf = ({ bytes }: Pick<Answer, "bytes">): Json | undefined =>
-  bytes.length === 0 ? {} : Option.getOrUndefined(decodeJson(textOf({ bytes })))
+  bytes.length === 0 ? {} : isTooDeep(bytes) ? undefined : Option.getOrUndefined(decodeJson(textOf({ bytes })))
 
 const decodeJson = Schema.decodeOption(Schema.fromJsonString(Schema.Json))
 
@@ -322,7 +340,11 @@ export const decode = <A>(
 ): Effect.Effect<A, ServiceError> => {
   const json = jsonOf(answer)
   if (json === undefined) {
-    return Effect.fail(failure(call, "UnexpectedAnswer", "its answer is no JSON", { status: answer.status }))
+    return Effect.fail(
+      failure(call, "UnexpectedAnswer", `its answer is no JSON, or has more than ${maxDepth} levels`, {
+        status: answer.status
+      })
+    )
   }
   return Effect.mapError(Schema.decodeUnknownEffect(schema)(json), ({ issue }) => {
     const where = problems(issue)

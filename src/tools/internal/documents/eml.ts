@@ -68,7 +68,7 @@ const equals = 61
 
 /**
  * A mail whose bodies are one line each, as far as that changes nothing of what is shown: each line costs the parser two
- * kilobytes. Line ends become CRs, soft ones go; heads, and lines that may be boundaries, stay lines. \`undefined\` for a
+ * kilobytes. Line ends become CRs, soft ones go; heads, and lines that may be boundaries, stay lines. `undefined` for a
  * mail that still has too many.
  */
 const compact = (bytes: Uint8Array): Uint8Array | undefined => {

@@ -34,7 +34,8 @@ const outputOf = (json: Cursor): ReadonlyArray<string> => {
   let error = "error"
   let problem = ""
   let text: string | undefined
-  const data: Array<string> = []
+  let plain: string | undefined
+  const pictures = new Set<string>()
   json.object((key) => {
     if (key === "output_type") type = json.string()
     else if (key === "ename") error = json.string() ?? ""
@@ -42,16 +43,17 @@ const outputOf = (json: Cursor): ReadonlyArray<string> => {
     else if (key === "text") text = shownOf(json)
     else if (key === "data") {
       json.object((format) => {
-        if (format === "text/plain") data.unshift(shownOf(json))
+        if (format === "text/plain") plain = shownOf(json)
         else {
-          if (format.startsWith("image/")) data.push(`[a picture, ${cut(format, 100)}]`)
+          if (format.startsWith("image/")) pictures.add(`[a picture, ${cut(format, 100)}]`)
           json.skip()
         }
       })
     } else json.skip()
   })
   if (type === undefined) json.fail()
-  return type === "error" ? [cut(`${error}: ${problem}`, outputLength)] : text === undefined ? data : [text]
+  if (type === "error") return [cut(`${error}: ${problem}`, outputLength)]
+  return text === undefined ? [...(plain === undefined ? [] : [plain]), ...pictures] : [text]
 }
 
 const cellOf = (json: Cursor): Omit<Piece, "part"> => {
@@ -63,7 +65,7 @@ const cellOf = (json: Cursor): Omit<Piece, "part"> => {
     else if (key === "source") source = linesOf(json, Infinity)
     else if (key === "outputs") {
       json.array(() => {
-        outputs.push(...outputOf(json))
+        for (const output of outputOf(json)) outputs.push(output)
       })
     } else json.skip()
   })

@@ -1,7 +1,7 @@
 /**
  * JSON read in place: values that nobody asks for are gone over, and never held, however many there are.
  *
- * What is no JSON makes a cursor broken: it is at its end then, and gives nothing more. Values that are gone over are not
+ * A cursor breaks at what is no JSON: it is at its end then, and gives nothing more. Values that are gone over are not
  * checked beyond their brackets and quotes.
  */
 import * as Option from "effect/Option"

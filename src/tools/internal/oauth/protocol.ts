@@ -105,15 +105,37 @@ const reasonOf = (oauth: Library, cause: unknown): Reason => {
   return { _tag: "Unavailable", problem: "the connection failed" }
 }
 
-/** Errors that are sent as a success (GitHub's) become what they are. */
+const mostBytes = 1024 * 1024
+
+/** The text of an answer; none of one that is too long, of which the rest is not read. */
+const textOf = async (body: ReadableStream<Uint8Array>): Promise<string> => {
+  const decoder = new TextDecoder()
+  const reader = body.getReader()
+  let text = ""
+  let size = 0
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    size += part.value.length
+    if (size > mostBytes) {
+      await reader.cancel()
+      return ""
+    }
+    text += decoder.decode(part.value, { stream: true })
+  }
+  return text + decoder.decode()
+}
+
+/** Errors that are sent as a success (GitHub's) become what they are. An answer without an end is none. */
 const honest =
   (fetch: FetchLike): FetchLike =>
   async (input, init) => {
     const response = await fetch(input, init)
-    if (response.status !== 200 || response.headers.get("content-type")?.includes("json") !== true) return response
-    const body = await response.text()
-    const isError = /"error"\s*:/.test(body) && !/"(access_token|issuer|device_code)"\s*:/.test(body)
-    return new Response(body, { status: isError ? 400 : 200, headers: response.headers })
+    const { headers, status } = response
+    if (response.body === null) return response
+    const body = await textOf(response.body)
+    const isJson = headers.get("content-type")?.includes("json") === true
+    const isError =
+      status === 200 && isJson && /"error"\s*:/.test(body) && !/"(access_token|issuer|device_code)"\s*:/.test(body)
+    return new Response(body, { status: isError ? 400 : status, headers })
   }
 
 /** The endpoint of a server that is used next. It is checked here, since a server may name any. */

@@ -68,7 +68,7 @@ const pathOf = (target: Target, args: JsonObject, fail: Fail): string | ServiceE
   const values = new Map<string, string>()
   for (const parameter of target.parameters) {
     if (parameter.in !== "path") continue
-    const value = args[parameter.argument]
+    const value = Object.hasOwn(args, parameter.argument) ? args[parameter.argument] : undefined
     if (value === undefined || value === null || value === "") {
       return fail(`the argument ${parameter.argument} is part of the address, so it can't be empty`)
     }

@@ -74,7 +74,9 @@ const executor = <R>(
   return (args: JsonObject) =>
     Effect.gen(function* () {
       const call = yield* requestOf(target, server, args, known, (problem) => failure(known, "InvalidRequest", problem))
-      const answer = yield* send({ ...call, headers: { ...call.headers, ...headers } }, isTrusted ? access : undefined)
+      const answer = isTrusted
+        ? yield* send({ ...call, headers: { ...call.headers, ...headers } }, access)
+        : yield* send<never>(call, undefined)
       return render(target, answer)
     }).pipe(
       Effect.mapError((error) =>
