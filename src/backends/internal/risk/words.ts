@@ -5,10 +5,14 @@
  * It is no shell: variables are not known, and what can't be told stays as it is written.
  */
 
-/** A simple command. `pipe` numbers the pipeline that it is part of; `writes` are the files that output goes to. */
+/**
+ * A simple command. `pipe` numbers the pipeline that it is part of; `writes` are the files that output goes to, `given` the
+ * texts that it reads: here-documents and here-strings.
+ */
 export interface Simple {
   readonly words: ReadonlyArray<string>
   readonly writes: ReadonlyArray<string>
+  readonly given: ReadonlyArray<string>
   readonly pipe: number
 }
 
@@ -40,22 +44,33 @@ export const parse = (text: string): Line => {
   const inner: Array<string> = []
   let words: Array<string> = []
   let writes: Array<string> = []
+  let given: Array<string> = []
+  /** Here-documents whose texts begin on the next line. */
+  let documents: Array<{ readonly end: string; readonly isPlain: boolean; readonly given: Array<string> }> = []
   let word: string | undefined
+  let isQuoted = false
+  let open = 0
   let pipe = 0
-  let redirect: "read" | "write" | undefined
+  let redirect: "read" | "write" | "text" | "document" | undefined
   const endWord = () => {
-    if (word === undefined) return
-    if (redirect === "write") writes.push(word)
-    else if (redirect === undefined) words.push(word)
-    redirect = undefined
+    if (word !== undefined) {
+      if (redirect === "write") writes.push(word)
+      else if (redirect === "text") given.push(word)
+      else if (redirect === "document") documents.push({ end: word, isPlain: isQuoted, given })
+      else if (redirect === undefined) words.push(word)
+      redirect = undefined
+    }
     word = undefined
+    isQuoted = false
+    open = 0
   }
   const endCommand = () => {
     endWord()
     redirect = undefined
-    if (words.length > 0 || writes.length > 0) commands.push({ words, writes, pipe })
+    if (words.length > 0 || writes.length > 0) commands.push({ words, writes, given, pipe })
     words = []
     writes = []
+    given = []
   }
   /** Takes a substitution at `at`, and gives the place of its last character; `at` itself if there is none. */
   const substitution = (at: number): number => {
@@ -67,9 +82,34 @@ export const parse = (text: string): Line => {
     word = `${word ?? ""}${text.slice(at, end + 1)}`
     return end
   }
+  /** Takes the here-documents that begin at `from`, and gives the place behind them. */
+  const takeDocuments = (from: number): number => {
+    let at = from
+    for (const document of documents) {
+      const start = at
+      let stop = text.length
+      while (at < text.length) {
+        const end = text.indexOf("\n", at)
+        const line = text.slice(at, end === -1 ? undefined : end)
+        if (line.replace(/^\t+/, "") === document.end) stop = at
+        at = end === -1 ? text.length : end + 1
+        if (stop < text.length) break
+      }
+      document.given.push(text.slice(start, stop))
+      // Between quotes, a text is as it is written; else the commands in it run.
+      for (let index = start; !document.isPlain && index < stop; index++) {
+        if (text.charAt(index) === "\\") index++
+        else if (/[$`]/.test(text.charAt(index))) index = substitution(index)
+      }
+      word = undefined
+    }
+    documents = []
+    return at
+  }
   for (let at = 0; at < text.length; at++) {
     const one = text.charAt(at)
     const next = text.charAt(at + 1)
+    if (one === "\\" || one === "'" || one === '"') isQuoted = true
     if (one === "\\") {
       if (next !== "\n") word = `${word ?? ""}${next}`
       at++
@@ -98,9 +138,11 @@ export const parse = (text: string): Line => {
       // A number before it is the channel.
       if (word !== undefined && /^\d+$/.test(word)) word = undefined
       endWord()
-      redirect = one === "<" ? "read" : "write"
+      const isDocument = text.startsWith("<<", at)
+      redirect = text.startsWith("<<<", at) ? "text" : isDocument ? "document" : one === "<" ? "read" : "write"
       if (one === "&") at++
       while (text.charAt(at + 1) === ">" || text.charAt(at + 1) === "<" || text.charAt(at + 1) === "|") at++
+      if (redirect === "document" && text.charAt(at + 1) === "-") at++
       // Another channel is no file.
       if (text.charAt(at + 1) === "&") {
         redirect = "read"
@@ -112,8 +154,15 @@ export const parse = (text: string): Line => {
     } else if (one === ";" || one === "&" || one === "|" || one === "\n") {
       endCommand()
       pipe++
-      if (next === one) at++
-    } else if ((one === "(" || one === ")") && word === undefined) {
+      if (one === "\n") at = takeDocuments(at + 1) - 1
+      else if (next === one) at++
+    } else if (one === "(" && word !== undefined) {
+      word += one
+      open++
+    } else if (one === ")" && open > 0) {
+      word = `${word ?? ""})`
+      open--
+    } else if (one === "(" || one === ")") {
       endCommand()
       pipe++
     } else word = `${word ?? ""}${one}`
