@@ -3,7 +3,7 @@
  * Starts the program with what node compiled the last time: half of the time to the first line. Questions about the
  * program have a file of their own, with nothing in it of what commands do.
  */
-import { enableCompileCache } from "node:module"
+import * as Module from "node:module"
 import { homedir } from "node:os"
 import { isAbsolute, join } from "node:path"
 
@@ -16,8 +16,15 @@ const isQuestion = (words: ReadonlyArray<string>): boolean => {
   return flags.some((flag) => questions.has(flag) || flag.startsWith("--completions="))
 }
 
-const cache = process.env["XDG_CACHE_HOME"] ?? ""
-// A global installation is often not writable, so it is the user's own folder.
-enableCompileCache(join(isAbsolute(cache) ? cache : join(homedir(), ".cache"), "deepagents", "node"))
-const { start } = isQuestion(process.argv.slice(2)) ? await import("./internal/about.ts") : await import("./main.ts")
-start()
+const [major = 0, minor = 0] = process.version.slice(1).split(".").map(Number)
+// All other files import names that an older node does not have, so it would end with its own words.
+if (major < 22 || (major === 22 && minor < 19)) {
+  process.stderr.write(`deepagents needs Node 22.19 or newer, and this is ${process.version}: https://nodejs.org\n`)
+  process.exitCode = 1
+} else {
+  const cache = process.env["XDG_CACHE_HOME"] ?? ""
+  // A global installation is often not writable, so it is the user's own folder.
+  Module.enableCompileCache(join(isAbsolute(cache) ? cache : join(homedir(), ".cache"), "deepagents", "node"))
+  const { start } = isQuestion(process.argv.slice(2)) ? await import("./internal/about.ts") : await import("./main.ts")
+  start()
+}

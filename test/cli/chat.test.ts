@@ -2,45 +2,38 @@ import { execFile } from "node:child_process"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterEach, beforeAll, describe, expect, it } from "vitest"
-import { bundle, loadPty, makeFolder, type Program, start } from "./program.ts"
+import { beforeAll, describe, expect, it } from "vitest"
+import { bundle, loadPty, makeFolder, opener, type Program, type start } from "./program.ts"
 
 const pty = await loadPty()
-if (pty === undefined) console.log("There is no pseudo-terminal for this machine: the chat is not tested in one.")
 
 let file = ""
 beforeAll(async () => {
   file = await bundle()
 }, 60_000)
 
-const running: Array<Program> = []
-const open = (args: ReadonlyArray<string>, options?: Parameters<typeof start>[2]): Program => {
-  if (pty === undefined) throw new Error("no pseudo-terminal")
-  const program = start(pty, [file, ...args], options)
-  running.push(program)
-  return program
-}
-
-afterEach(async () => {
-  for (const program of running.splice(0)) {
-    program.kill("SIGKILL")
-    await program.ended
-  }
-})
+const opened = opener(pty)
+const open = (args: ReadonlyArray<string>, options?: Parameters<typeof start>[2]): Program =>
+  opened([file, ...args], options)
 
 const ready = "/ commands"
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 /** The time after which a question takes keys, and some. */
 const armed = () => pause(900)
 
+/** Says a line once the chat is ready, and waits for what comes of it. */
+const say = async (program: Program, line: string, ...wanted: Parameters<Program["until"]>) => {
+  await program.until(ready)
+  program.type(`${line}\r`)
+  await program.until(...wanted)
+}
+
 const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0
 
 describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }, () => {
   it("changes its colours, its provider and says what a run may cost", async () => {
     const program = open([makeFolder(), "a"])
-    await program.until(ready)
-    program.type("/theme blue\r")
-    await program.until('There is no theme "blue"; there are auto, bright, mono, none.')
+    await say(program, "/theme blue", 'There is no theme "blue"; there are auto, bright, mono, none.')
     program.type("/theme mono\r")
     await program.until("colours: mono")
     program.type("/budget\r")
@@ -53,9 +46,7 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
 
   it("streams, resizes in the middle, and leaves one transcript without clearing anything", async () => {
     const program = open([makeFolder(), "a"])
-    await program.until(ready)
-    program.type("stream 40\r")
-    await program.until("Paragraph 6 of")
+    await say(program, "stream 40", "Paragraph 6 of")
     program.resize(50, 18)
     await program.until("Paragraph 14 of")
     program.resize(100, 30)
@@ -97,9 +88,7 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
   it("keeps the partial answer when it is interrupted, and a draft and a queue through it", async () => {
     const folder = makeFolder()
     const program = open([folder, "a"])
-    await program.until(ready)
-    program.type("slow\r")
-    await program.until("And this")
+    await say(program, "slow", "And this")
     program.type("said after\t")
     await program.until("queued: said after")
     program.type("a draft")
@@ -128,9 +117,7 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
 
   it("tells what is written while it works, and queues what comes after", async () => {
     const program = open([makeFolder(), "a"])
-    await program.until(ready)
-    program.type("stream 30\r")
-    await program.until("Paragraph 2 of")
+    await say(program, "stream 30", "Paragraph 2 of")
     program.type("told\r")
     await program.until("told", "the queue")
     await program.until("You said: told")
@@ -140,9 +127,7 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
   it("asks about a call: armed when nobody types, Enter is never yes, and a draft stays", async () => {
     const folder = makeFolder()
     const program = open([folder, "a"])
-    await program.until(ready)
-    program.type("write\r")
-    await program.until("wants to call write_file")
+    await say(program, "write", "wants to call write_file")
     // Whoever was typing goes on: none of it answers.
     program.type("y\ry")
     await program.until("› yy")
@@ -160,9 +145,7 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
   it("takes no command that begins behind a question for an answer to it", async () => {
     const folder = makeFolder()
     const program = open([folder, "a"])
-    await program.until(ready)
-    program.type("write\r")
-    await program.until("wants to call write_file")
+    await say(program, "write", "wants to call write_file")
     await armed()
     program.type("/")
     await pause(50)
@@ -177,9 +160,7 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
 
   it("looks at things while it works, and changes no conversation that is at work", async () => {
     const program = open([makeFolder(), "a"])
-    await program.until(ready)
-    program.type("stream 150\r")
-    await program.until("Paragraph 2 of")
+    await say(program, "stream 150", "Paragraph 2 of")
     program.type("told\t")
     await program.until("queued: told")
     for (const name of ["undo", "rewind", "fork", "tree", "sessions", "compact", "clear"]) {
@@ -196,12 +177,8 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
   it("takes back a turn: its words and its file, after a look at what changes", async () => {
     const folder = makeFolder()
     const program = open([folder, "a", "--mode=auto-edit"])
-    await program.until(ready)
-    program.type("write\r")
-    await program.until("The tool said: Wrote")
-    await program.until(ready)
-    program.type("/undo\r")
-    await program.until("take back the words and these files?")
+    await say(program, "write", "The tool said: Wrote")
+    await say(program, "/undo", "take back the words and these files?")
     expect(program.text()).toContain("-two")
     program.type("\u001b[B\r")
     await program.until("taken back: write")
@@ -212,23 +189,17 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
 
   it("rejects with a reason, and remembers what was approved for the like, in words", async () => {
     const program = open([makeFolder(), "a"])
-    await program.until(ready)
-    program.type("run\r")
-    await program.until("commands that begin with `echo …`")
+    await say(program, "run", "commands that begin with `echo …`")
     await armed()
     program.type("n")
     await program.until("Why not?")
     program.type("not now\r")
     await program.until("refused and not executed: not now")
-    await program.until(ready)
-    program.type("run\r")
-    await program.until((text) => count(text, /wants to call execute/g) === 2)
+    await say(program, "run", (text) => count(text, /wants to call execute/g) === 2)
     await armed()
     program.type("a")
     await program.until("The tool said: from the shell")
-    await program.until(ready)
-    program.type("run\r")
-    await program.until((text) => count(text, /The tool said: from the shell/g) === 2)
+    await say(program, "run", (text) => count(text, /The tool said: from the shell/g) === 2)
     expect(count(program.text(), /wants to call execute/g)).toBe(2)
     program.type("/permissions\r")
     await program.until("by tester, in this chat")
@@ -237,16 +208,12 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
   it("decides on several calls at once, on a call with other arguments, and on all of a tool", async () => {
     const folder = makeFolder()
     const program = open([folder, "a"])
-    await program.until(ready)
-    program.type("both\r")
-    await program.until((text) => count(text, /wants to call write_file/g) === 2)
+    await say(program, "both", (text) => count(text, /wants to call write_file/g) === 2)
     await armed()
     program.type("Y")
     await program.until("The tool said: Wrote /b.txt")
     expect([existsSync(`${folder}/files/a.txt`), existsSync(`${folder}/files/b.txt`)]).toEqual([true, true])
-    await program.until(ready)
-    program.type("run\r")
-    await program.until("wants to call execute")
+    await say(program, "run", "wants to call execute")
     await armed()
     program.type("e")
     await program.until('"command": "echo from the shell"')
@@ -254,24 +221,18 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
     for (let line = 0; line < 3; line++) program.type("\u0005\u0015\u007f")
     program.type('{"command": "echo from me"}\r')
     await program.until("The tool said: from me")
-    await program.until(ready)
-    program.type("run\r")
-    await program.until((text) => count(text, /wants to call execute/g) === 2)
+    await say(program, "run", (text) => count(text, /wants to call execute/g) === 2)
     await armed()
     program.type("s")
     await program.until("The tool said: from the shell")
-    await program.until(ready)
-    program.type("run\r")
-    await program.until((text) => count(text, /The tool said: from the shell/g) === 2)
+    await say(program, "run", (text) => count(text, /The tool said: from the shell/g) === 2)
     expect(count(program.text(), /wants to call execute/g)).toBe(2)
   })
 
   it("changes nothing while a plan is made, and goes on in another mode once it is accepted", async () => {
     const folder = makeFolder()
     const program = open([folder, "a", "--mode=plan"])
-    await program.until(ready)
-    program.type("write\r")
-    await program.until("carry out this plan?")
+    await say(program, "write", "carry out this plan?")
     expect(existsSync(`${folder}/files/made.txt`)).toBe(false)
     expect(program.text()).toContain("The tool said: This call was refused")
     program.type("\u001b[B\u001b[B\r")
@@ -347,9 +308,7 @@ describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }
 
   it("completes commands and files of the agent", async () => {
     const program = open([makeFolder(), "a", "--mode=auto-edit"])
-    await program.until(ready)
-    program.type("write\r")
-    await program.until("The tool said: Wrote")
+    await say(program, "write", "The tool said: Wrote")
     await program.until(ready)
     program.type("look at @mad")
     await program.until((text) => /› \S*made\.txt/.test(text), "the menu")

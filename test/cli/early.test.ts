@@ -2,9 +2,9 @@
 import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { build } from "./built.ts"
-import { loadPty, type Program, start } from "./program.ts"
+import { loadPty, opener, type Program } from "./program.ts"
 
 const pty = await loadPty()
 
@@ -14,21 +14,11 @@ beforeAll(() => {
 }, 60_000)
 afterAll(() => program.remove())
 
-const running: Array<Program> = []
-const open = (args: ReadonlyArray<string>, env: Record<string, string> = {}): Program => {
-  if (pty === undefined) throw new Error("no pseudo-terminal")
-  const one = start(pty, [program.bin, ...args, "--cwd", program.folder()], {
-    env: { HOME: mkdtempSync(join(tmpdir(), "deepagents-home-")), ...env }
+const opened = opener(pty)
+const open = (args: ReadonlyArray<string>): Program =>
+  opened([program.bin, ...args, "--cwd", program.folder()], {
+    env: { HOME: mkdtempSync(join(tmpdir(), "deepagents-home-")) }
   })
-  running.push(one)
-  return one
-}
-afterEach(async () => {
-  for (const one of running.splice(0)) {
-    one.kill("SIGKILL")
-    await one.ended
-  }
-})
 
 const ready = "/ commands"
 

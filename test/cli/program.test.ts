@@ -1,8 +1,10 @@
 /** The program as a process: what it prints, where, and the code that it ends with. */
+import { execFile } from "node:child_process"
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import manifest from "../../package.json" with { type: "json" }
 import { answer, error, say, serve, silence, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
 
@@ -49,11 +51,69 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
       assert.match(field.err, /config\.json: there is no setting "modle"\. Did you mean "model"\?/)
       writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ maxTurns: "many" }))
       const value = yield* run(cwd, ["config"])
-      assert.match(value.err, /maxTurns is "many"; expected/)
+      assert.match(value.err, /config\.json: maxTurns is "many"; expected/)
       writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ approvals: "yolo" }))
       const yolo = yield* run(cwd, ["config"])
       assert.equal(yolo.code, 2)
       assert.match(yolo.err, /--yolo/)
+    })
+  )
+
+  it.effect("on a node that is too old, says which one it needs", () =>
+    Effect.gen(function* () {
+      const older = `
+        import module from "node:module"
+        delete module.enableCompileCache
+        module.syncBuiltinESMExports()
+        Object.defineProperty(process, "version", { value: "v20.20.2" })`
+      const preload = `--import=data:text/javascript,${encodeURIComponent(older)}`
+      const { code, err, out } = yield* run(folder(), ["--version"], { NODE_OPTIONS: preload })
+      assert.deepEqual([code, out], [1, ""])
+      assert.equal(
+        err,
+        `deepagents needs Node ${manifest.engines.node.slice(2)} or newer, and this is v20.20.2: https://nodejs.org\n`
+      )
+    })
+  )
+
+  it.effect("says in words what is wrong with a file, a folder, a flag and a key, with code 2", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      const config = join(cwd, "config")
+      mkdirSync(join(config, "deepagents/config.json"), { recursive: true })
+      const login = ["models", "login", "anthropic"]
+      const cases: ReadonlyArray<readonly [ReturnType<typeof run>, RegExp]> = [
+        [demo(cwd, "--file", "config"), /^config can't be read: config: it is a folder \(EISDIR\)\n$/],
+        [demo(cwd, "--output-schema", "none.json"), /^--output-schema: none\.json: it is not there \(ENOENT\)\n$/],
+        [demo(cwd, "--cwd", "nowhere"), /^--cwd: .*nowhere: it is not there \(ENOENT\)\n$/],
+        [demo(cwd, "--cwd", program.bin), /^--cwd: .* is no folder\n$/],
+        [demo(cwd, "--max-turns", "0"), /^--max-turns is 0; expected /],
+        [run(cwd, ["config"], { DEEPAGENTS_BUDGET: "much" }), /^DEEPAGENTS_BUDGET is .*; expected /],
+        [run(cwd, ["config"], { XDG_CONFIG_HOME: config }), /config\.json: it is a folder \(EISDIR\)\n$/],
+        [run(cwd, login, {}, "sk-ant-…"), /^That is no key: [^]* none was kept\.\n$/]
+      ]
+      for (const [ending, words] of cases) {
+        const { code, err } = yield* ending
+        assert.match(err, words)
+        assert.equal(code, 2, err)
+      }
+    })
+  )
+
+  it.effect("logs, such as that a disk takes no more, are not on the standard output", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      const limited = 'ulimit -f 400; exec "$@"'
+      const words = ["-c", limited, "sh", process.execPath, program.bin, "run", "hi", "--demo"]
+      const ended = yield* Effect.promise(
+        () =>
+          new Promise<ReadonlyArray<unknown>>((done) => {
+            const env = { PATH: process.env["PATH"], HOME: cwd }
+            execFile("sh", words, { cwd, env }, (error, out, err) => done([error?.code, out, err]))
+          })
+      )
+      assert.deepEqual(ended.slice(0, 2), [1, ""])
+      assert.match(String(ended[2]), /can't keep its thread/)
     })
   )
 
@@ -213,7 +273,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
       const id = threadOf(asJson.out)
       const [listed, shown, exported, found] = yield* Effect.all(
         [
-          run(cwd, ["sessions", "list", "--json"]),
+          run(cwd, ["sessions", "--json"]),
           run(cwd, ["sessions", "show", id]),
           run(cwd, ["sessions", "export", id.slice(-4), "--format", "jsonl"]),
           run(cwd, ["sessions", "search", "here"])
@@ -352,7 +412,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
             }
           })
         )
-        assert.equal((yield* run(cwd, ["mcp", "list", "--json"])).out, "[]\n")
+        assert.equal((yield* run(cwd, ["mcp", "--json"])).out, "[]\n")
         const listed = yield* run(cwd, ["mcp", "list", "--json", "--trust"])
         assert.deepEqual(
           JSON.parse(listed.out).map(({ name, origin }: { readonly name: string; readonly origin: string }) => [

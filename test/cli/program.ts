@@ -4,10 +4,15 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type * as Pty from "@lydell/node-pty"
 import { build } from "esbuild"
+import { afterEach } from "vitest"
 import { makeTerminal } from "./xterm.ts"
 
 /** The module, where there is a binary of it for this machine. */
-export const loadPty = (): Promise<typeof Pty | undefined> => import("@lydell/node-pty").catch(() => undefined)
+export const loadPty = async (): Promise<typeof Pty | undefined> => {
+  const pty = await import("@lydell/node-pty").catch(() => undefined)
+  if (pty === undefined) console.log("There is no pseudo-terminal for this machine: nothing is tested in one.")
+  return pty
+}
 
 export const makeFolder = (): string => mkdtempSync(join(tmpdir(), "deepagents-chat-"))
 
@@ -121,5 +126,22 @@ export const start = (
         resolve(exitCode)
       })
     )
+  }
+}
+
+/** Starts programs that are ended after the test. */
+export const opener = (pty: typeof Pty | undefined) => {
+  const running: Array<Program> = []
+  afterEach(async () => {
+    for (const one of running.splice(0)) {
+      one.kill("SIGKILL")
+      await one.ended
+    }
+  })
+  return (...given: Parameters<typeof start> extends [unknown, ...infer Rest] ? Rest : never): Program => {
+    if (pty === undefined) throw new Error("no pseudo-terminal")
+    const one = start(pty, ...given)
+    running.push(one)
+    return one
   }
 }

@@ -267,6 +267,20 @@ describe("lines", () => {
     expect(coloured).toContain("\u001b[35mconst\u001b[39m")
   })
 
+  it("of a long listing are as they are in the source, wherever it is parted to be coloured", async () => {
+    const highlight = await load()
+    for (const code of [
+      `const a = "${"x".repeat(5_000)}"\nb`,
+      `a\n${"y".repeat(4_100)}\n\nb\n`,
+      "a\n".repeat(5_000),
+      ""
+    ]) {
+      const coloured = highlight(code, "ts", styleOf(true))
+      // oxlint-disable-next-line no-control-regex
+      expect(coloured?.replaceAll(/\u001b\[\d+m/g, "")).toBe(code)
+    }
+  })
+
   it("are cut by what is seen of them, and their colours end", () => {
     const red = styleOf(true).red("日本語のテキスト")
     expect(fit(red, 7)).toBe("\u001b[31m日本語…\u001b[39m")

@@ -5,9 +5,10 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Context } from "./app.ts"
-import { type Shared, shared } from "./flags.ts"
+import { json, off, type Shared, shared } from "./flags.ts"
 import type { Verdict } from "./inbox.ts"
 import { mcpCommand } from "./mcpTree.ts"
+import { session, sessionsCommand } from "./sessionsTree.ts"
 
 const root = Command.make("deepagents").pipe(Command.withSharedFlags(shared))
 
@@ -23,12 +24,6 @@ const contextWith = (asks: boolean) => Effect.flatMap(root, (flags) => contextFo
 /** The context of a command that runs an agent, and of one that runs none. */
 const running = contextWith(true)
 const looking = contextWith(false)
-
-const off = Flag.withDefault(false)
-const json = Flag.Boolean("json").pipe(Flag.withDescription("JSON, for programs"), off)
-const session = Argument.String("session").pipe(
-  Argument.withDescription("Its id, or the beginning or end of it (deepagents sessions)")
-)
 
 const run = Command.make(
   "run",
@@ -79,82 +74,6 @@ const run = Command.make(
     { command: 'git diff | deepagents run "Review this" --agent reviewer', description: "Gives it what is piped in" },
     { command: 'deepagents run "Which licenses?" --output-schema licenses.json', description: "Has it answer in JSON" }
   ])
-)
-
-const list = Command.make(
-  "list",
-  {
-    all: Flag.Boolean("all").pipe(Flag.withDescription("Of all folders"), off),
-    archived: Flag.Boolean("archived").pipe(Flag.withDescription("Those that were archived"), off),
-    json,
-    limit: Flag.Int("limit").pipe(Flag.withDescription("At most so many"), Flag.withDefault(50))
-  },
-  Effect.fnUntraced(function* (options) {
-    const { places } = yield* looking
-    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
-    return yield* Sessions.list(places, options)
-  })
-).pipe(Command.withDescription("Lists the sessions of this folder, the last one first"))
-
-const show = Command.make(
-  "show",
-  { session, json },
-  Effect.fnUntraced(function* (options) {
-    const { places } = yield* looking
-    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
-    return yield* Sessions.show(places, options.session, options.json)
-  })
-).pipe(Command.withDescription("Shows what was said and done in a session"))
-
-const fork = Command.make(
-  "fork",
-  { session },
-  Effect.fnUntraced(function* (options) {
-    const { places } = yield* looking
-    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
-    return yield* Sessions.fork(places, options.session)
-  })
-).pipe(Command.withDescription("Makes a session that begins with all that another one has, and prints its id"))
-
-const archive = Command.make(
-  "archive",
-  { session, undo: Flag.Boolean("undo").pipe(Flag.withDescription("Takes it back; needs the whole id"), off) },
-  Effect.fnUntraced(function* (options) {
-    const { places } = yield* looking
-    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
-    return yield* Sessions.archive(places, options.session, options.undo)
-  })
-).pipe(Command.withDescription("Takes a session out of lists and searches"))
-
-const exported = Command.make(
-  "export",
-  {
-    session,
-    format: Flag.Literals("format", ["markdown", "jsonl"]).pipe(
-      Flag.withDescription("To be read, or everything as lines of JSON"),
-      Flag.withDefault("markdown")
-    )
-  },
-  Effect.fnUntraced(function* (options) {
-    const { places } = yield* looking
-    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
-    return yield* Sessions.exported(places, options.session, options.format)
-  })
-).pipe(Command.withDescription("Writes a session to the standard output"))
-
-const search = Command.make(
-  "search",
-  { words: Argument.String("words").pipe(Argument.variadic({ min: 1 })), json },
-  Effect.fnUntraced(function* (options) {
-    const { places } = yield* looking
-    const Sessions = yield* load(() => import("./sessionsCommand.ts"))
-    return yield* Sessions.search(places, options.words, options.json)
-  })
-).pipe(Command.withDescription("Finds messages that have all of these words"))
-
-const sessions = Command.make("sessions").pipe(
-  Command.withDescription("Sessions: list, show, fork, archive, export, search"),
-  Command.withSubcommands([list, show, fork, archive, exported, search])
 )
 
 const request = Argument.String("id").pipe(Argument.withDescription("Of the request, or its beginning"))
@@ -415,7 +334,7 @@ export const command = root.pipe(
     chat,
     run,
     resume,
-    sessions,
+    sessionsCommand(looking),
     inbox,
     models,
     agents,

@@ -1,10 +1,12 @@
 /** The context of a command: settings, and whether its folder is trusted. */
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Stdio from "effect/Stdio"
 import { defined } from "../../support/defined.ts"
 import type { Context } from "./app.ts"
+import { fail, orFail } from "./failure.ts"
 import type { Shared } from "./flags.ts"
 import { tell } from "./output.ts"
 import { placesOf } from "./places.ts"
@@ -34,6 +36,9 @@ const trusted = Effect.fnUntraced(function* (places: Context["places"], flag: bo
 
 /** Settings and trust, for a command. `asks` is false for those that run no agent. */
 export const contextOf = Effect.fnUntraced(function* (flags: Shared, asks = true) {
+  const fs = yield* FileSystem.FileSystem
+  const isFolder = Effect.map(fs.stat(flags.cwd), ({ type }) => type === "Directory")
+  if (!(yield* orFail("usage", "--cwd: ")(isFolder))) return yield* fail("usage", `--cwd: ${flags.cwd} is no folder`)
   const places = placesOf(flags.cwd)
   const known = yield* trusted(places, flags.trust, asks)
   const { agent, approvals, budget, maxTurns, model, thinking, tokens } = flags

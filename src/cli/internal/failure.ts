@@ -1,8 +1,10 @@
 /** Failures of the program, with the exit codes that tell a script what ended it. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { isPlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import type { StopReason } from "../../core/StopReason.ts"
+import { problemOf } from "../../support/disk.ts"
 
 /**
  * The exit codes of `deepagents`, by what they say:
@@ -62,17 +64,21 @@ export class Failure extends Schema.TaggedError<Failure>()("Failure", {
 export const fail = (exit: Exit, message: string): Effect.Effect<never, Failure> =>
   Effect.fail(new Failure({ exit, message }))
 
+/** The words of a failure: those of the disk are said as people say them. */
+export const wordsOf = (error: { readonly message: string }): string =>
+  isPlatformError(error) ? problemOf(error) : error.message
+
 /** Makes whatever has a message a failure of the program. */
 export const orFail =
   (exit: Exit, before = "") =>
   <A, E extends { readonly message: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Failure, R> =>
-    Effect.mapError(effect, ({ message }) => new Failure({ exit, message: before + message }))
+    Effect.mapError(effect, (error) => new Failure({ exit, message: before + wordsOf(error) }))
 
 /** Like {@link orFail}, for a layer. */
 export const layerOrFail =
   (exit: Exit) =>
   <A, E extends { readonly message: string }, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, Failure, R> =>
-    Layer.catch(layer, ({ message }) => Layer.effectContext(Effect.fail(new Failure({ exit, message }))))
+    Layer.catch(layer, (error) => Layer.effectContext(fail(exit, wordsOf(error))))
 
 /** The exit that a run's end is. */
 export const exitOf = (reason: StopReason): Exit => {

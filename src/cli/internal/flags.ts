@@ -2,7 +2,10 @@
 import * as Flag from "effect/cli/Flag"
 import type * as Option from "effect/Option"
 
-const off = Flag.withDefault(false)
+export const off = Flag.withDefault(false)
+
+/** The flag of commands that list something. */
+export const json = Flag.Boolean("json").pipe(Flag.withDescription("JSON, for programs"), off)
 
 export const shared = {
   model: Flag.String("model").pipe(
@@ -16,7 +19,8 @@ export const shared = {
     Flag.withDescription("The agent, by its name (deepagents agents)"),
     Flag.optional
   ),
-  cwd: Flag.Directory("cwd", { mustExist: true }).pipe(
+  cwd: Flag.Path("cwd").pipe(
+    Flag.withMetavar("directory"),
     Flag.withAlias("C"),
     Flag.withDescription("The folder to work in; this one by default"),
     Flag.withDefault(".")

@@ -5,23 +5,26 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Context } from "./app.ts"
+import { json, off } from "./flags.ts"
 
-const off = Flag.withDefault(false)
-const json = Flag.Boolean("json").pipe(Flag.withDescription("JSON, for programs"), off)
 const server = Argument.String("server")
 const load = Effect.promise(() => import("./mcpCommands.ts"))
 
 const description = "Servers of the Model Context Protocol: list, add, login, test"
 
 export const mcpCommand = <E, R>(looking: Effect.Effect<Context, E, R>) => {
-  const list = Command.make(
-    "list",
-    { json },
-    Effect.fnUntraced(function* (options) {
-      const context = yield* looking
-      return yield* (yield* load).list(context, options.json)
-    })
-  ).pipe(Command.withDescription("Lists the servers of your files, and of this folder's, once it is trusted"))
+  const listing = <const Name extends string>(name: Name) =>
+    Command.make(
+      name,
+      { json },
+      Effect.fnUntraced(function* (options) {
+        const context = yield* looking
+        return yield* (yield* load).list(context, options.json)
+      })
+    )
+  const list = listing("list").pipe(
+    Command.withDescription("Lists the servers of your files, and of this folder's, once it is trusted")
+  )
 
   const add = Command.make(
     "add",
@@ -80,8 +83,5 @@ export const mcpCommand = <E, R>(looking: Effect.Effect<Context, E, R>) => {
     })
   ).pipe(Command.withDescription("Connects to all servers, or to one, and checks their tools"))
 
-  return Command.make("mcp").pipe(
-    Command.withDescription(description),
-    Command.withSubcommands([list, add, login, test])
-  )
+  return listing("mcp").pipe(Command.withDescription(description), Command.withSubcommands([list, add, login, test]))
 }

@@ -3,7 +3,7 @@ import { homedir } from "node:os"
 import { isAbsolute, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
-import { Failure } from "./failure.ts"
+import { Failure, wordsOf } from "./failure.ts"
 
 /** A folder of the environment; one that is not absolute counts as not set, as the specification says. */
 const xdg = (variable: string, otherwise: string): string => {
@@ -39,10 +39,10 @@ export const makeFolder = (path: string): Effect.Effect<string, Failure, FileSys
   FileSystem.FileSystem.use((fs) =>
     Effect.mapError(
       Effect.as(fs.makeDirectory(path, { recursive: true, mode: 0o700 }), path),
-      ({ message }) =>
+      (error) =>
         new Failure({
           exit: "failed",
-          message: `The folder ${path} can't be made (${message}). Make room for it, or set XDG_DATA_HOME (sessions, keys) and XDG_CONFIG_HOME (settings) to folders that you may write to.`
+          message: `The folder ${path} can't be made (${wordsOf(error)}). Make room for it, or set XDG_DATA_HOME (sessions, keys) and XDG_CONFIG_HOME (settings) to folders that you may write to.`
         })
     )
   )

@@ -5,7 +5,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as AgentHome from "../../backends/AgentHome.ts"
 import type * as Policy from "../../policy/Policy.ts"
 import type * as Network from "../../tools/Network.ts"
-import { fail, type Failure, orFail } from "./failure.ts"
+import { fail, type Failure, orFail, wordsOf } from "./failure.ts"
 import type { Places } from "./places.ts"
 
 type PolicyFrom = "organisation" | "user" | "project"
@@ -34,7 +34,7 @@ const readOne = Effect.fnUntraced(function* ({ file, from }: PolicyFile) {
   const text = yield* Effect.catch(fs.readFileString(file), (error) =>
     error.reason._tag === "NotFound"
       ? Effect.succeed(undefined)
-      : fail("usage", `${file} can't be read: ${error.message}`)
+      : fail("usage", `${file} can't be read: ${wordsOf(error)}`)
   )
   if (text === undefined) return []
   // Most have no policy, and do not wait until this is loaded.

@@ -6,6 +6,7 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import manifest from "../../../package.json" with { type: "json" }
 import { didYouMean } from "../../support/names.ts"
@@ -59,6 +60,8 @@ export const run = (services: Layer.Layer<Command.Environment>): void => {
   const program = Command.run(command, { version: manifest.version }).pipe(
     Effect.raceFirst(closed),
     Effect.tapCause(explained),
+    // The standard output is for answers.
+    Effect.provideService(Logger.LogToStderr, true),
     Effect.provide(services)
   )
   NodeRuntime.runMain(program, {

@@ -4,7 +4,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { brief, problems } from "../../support/issues.ts"
-import { fail, type Failure } from "./failure.ts"
+import { fail, type Failure, wordsOf } from "./failure.ts"
 import { actions, keyName } from "./input/bindings.ts"
 import { suggestion } from "./near.ts"
 import { type Places, projectSettings, userSettings } from "./places.ts"
@@ -86,7 +86,8 @@ interface Layer {
 
 const defaults: Values = { agent: "deep", approvals: "ask" }
 
-const variable = (key: Key): string => `DEEPAGENTS_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
+const variable = (key: string): string =>
+  `DEEPAGENTS_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 
 /** Settings that are more than a text. */
 const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys"])
@@ -113,19 +114,21 @@ const decoders: { readonly [K in Key]: (value: unknown) => Result.Result<unknown
 const isKey = (name: string): name is Key => Object.hasOwn(schemas, name)
 
 /** Reads the values of one place. Where one is wrong, says which, what it is, and what was expected. */
-const decoded = (place: string, values: { readonly [name: string]: unknown }): Effect.Effect<Values, Failure> => {
+const decoded = (
+  values: { readonly [name: string]: unknown },
+  place: (name: string) => string
+): Effect.Effect<Values, Failure> => {
   const read: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(values)) {
     if (name === "$schema") continue
-    if (!isKey(name)) return fail("usage", `${place}: there is no setting ${brief(name)}. ${suggestion(name, keys)}`)
+    if (!isKey(name)) {
+      return fail("usage", `${place("there is no setting")} ${brief(name)}. ${suggestion(name, keys)}`)
+    }
     const found = decoders[name](value)
     if (Result.isFailure(found)) {
       const [first] = problems(found.failure.issue)
-      const at = first === undefined || first.path === "" ? name : `${name}.${first.path}`
-      return fail(
-        "usage",
-        `${place}: ${at} is ${brief(value)}; expected ${first?.expected ?? "another value"} (${says[name]})`
-      )
+      const at = first === undefined || first.path === "" ? place(name) : `${place(name)}.${first.path}`
+      return fail("usage", `${at} is ${brief(value)}; expected ${first?.expected ?? "another value"} (${says[name]})`)
     }
     read[name] = found.success
   }
@@ -139,7 +142,7 @@ const isRecord = (value: unknown): value is { readonly [name: string]: unknown }
 export const readRecord = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* Effect.catch(fs.readFileString(file), (error) =>
-    error.reason._tag === "NotFound" ? Effect.succeed("{}") : fail("usage", `${file} can't be read: ${error.message}`)
+    error.reason._tag === "NotFound" ? Effect.succeed("{}") : fail("usage", `${file} can't be read: ${wordsOf(error)}`)
   )
   const json = Result.try((): unknown => JSON.parse(text === "" ? "{}" : text))
   if (Result.isFailure(json)) {
@@ -150,7 +153,7 @@ export const readRecord = Effect.fnUntraced(function* (file: string) {
 })
 
 const fileLayer = Effect.fnUntraced(function* (from: "user" | "project", file: string) {
-  const values = yield* decoded(file, yield* readRecord(file))
+  const values = yield* decoded(yield* readRecord(file), (name) => `${file}: ${name}`)
   if (values.approvals === "yolo") {
     return yield* fail("usage", `${file}: approvals can't be "yolo" in a file; give --yolo, each time that you mean it`)
   }
@@ -177,11 +180,11 @@ const environment = Effect.fnUntraced(function* (env: { readonly [name: string]:
   if (read["approvals"] === "yolo") {
     return yield* fail("usage", `DEEPAGENTS_APPROVALS can't be "yolo"; give --yolo, each time that you mean it`)
   }
-  const values = yield* decoded("The environment", read)
+  const values = yield* decoded(read, variable)
   return { from: "environment", where: variable, values } satisfies Layer
 })
 
-const flag = (key: Key): string => `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+const flag = (key: string): string => `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 
 /** The settings with a value that was chosen meanwhile. */
 export const choose = <K extends Key>(settings: Settings, key: K, value: NonNullable<Values[K]>): Settings => ({
@@ -201,7 +204,7 @@ export const readSettings = Effect.fnUntraced(function* (options: {
     yield* fileLayer("user", userSettings(places)),
     ...(isTrusted ? [yield* fileLayer("project", projectSettings(places))] : []),
     yield* environment(process.env),
-    { from: "flag", where: flag, values: yield* decoded("The flags", flags) }
+    { from: "flag", where: flag, values: yield* decoded(flags, flag) }
   ]
   const settings: Record<string, Setting> = {}
   for (const { from, values, where } of layers) {

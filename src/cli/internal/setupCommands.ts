@@ -49,7 +49,7 @@ const readKey = Effect.fnUntraced(function* (name: string) {
   const stdio = yield* Stdio.Stdio
   if (yield* stdio.stdinIsTerminal) {
     const asked = Prompt.run(Prompt.Hidden({ message: `Key of ${name}` }))
-    return yield* Effect.catch(asked, () => fail("interrupted", "No key was kept."))
+    return yield* Effect.catch(asked, () => fail("interrupted", "\nNo key was kept."))
   }
   return Redacted.make((yield* orFail("failed")(Stream.mkString(Stream.decodeText(stdio.stdin)))).trim())
 })
@@ -66,13 +66,18 @@ export const login = Effect.fnUntraced(function* ({ places }: Context, given: st
     given ??
     (yield* Effect.catch(
       Prompt.run(Prompt.Select({ message: "Provider", choices: names.map((value) => ({ title: value, value })) })),
-      () => fail("interrupted", "No key was kept.")
+      () => fail("interrupted", "\nNo key was kept.")
     ))
   const found = all.find((one) => one.name === name)
   if (found === undefined)
     return yield* fail("usage", `No key is needed for ${JSON.stringify(name)}. ${suggestion(name, names)}`)
   const key = yield* readKey(name)
-  if (Redacted.value(key).trim() === "") return yield* fail("usage", "The key is empty; none was kept.")
+  const text = Redacted.value(key).trim()
+  if (text === "") return yield* fail("usage", "The key is empty; none was kept.")
+  if (!/^[!-~]+$/.test(text)) {
+    const problem = "it has a blank, or a character such as … or a quotation mark that no key has"
+    return yield* fail("usage", `That is no key: ${problem}. Copy it anew; none was kept.`)
+  }
   yield* keepKey(places, name, key)
   return yield* tell(`Kept. ${found.model} is asked when no other is named.`)
 })

@@ -53,7 +53,7 @@ const firstRun = Effect.fnUntraced(function* (context: Context, aside: Aside) {
   ]
   const chosen = yield* Effect.catch(
     aside(Prompt.run(Prompt.Select<Chosen>({ message: "Nothing is set up yet. Which model shall answer?", choices }))),
-    () => fail("interrupted", "Nothing was set up.")
+    () => fail("interrupted", "\nNothing was set up.")
   )
   if (chosen._tag === "demo") return { ...context, isDemo: true }
   if (chosen._tag === "local") return { ...context, settings: choose(settings, "model", `ollama:${chosen.name}`) }

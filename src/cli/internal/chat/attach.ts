@@ -12,19 +12,32 @@ const types: { readonly [extension: string]: string } = {
   webp: "image/webp"
 }
 
-const named = /(?:^|\s)@?((?:"[^"]{1,1024}"|'[^']{1,1024}'|(?:\\ |[^\s"']){1,1024})\.(png|jpe?g|gif|webp))(?=\s|$)/gi
+/** Words as a shell has them: in quotes, or with their spaces escaped; a file is picked with an `@` before it. */
+const words = /@?(?:"[^"\n]*"|'[^'\n]*'|(?:\\ |\S)+)/g
+
+const image = /\.(png|jpe?g|gif|webp)$/i
+
+/** The longest path that a system takes, in characters. */
+const longest = 4_096
 
 /** The largest image that is sent along, in bytes. */
 const largest = 20_000_000
 
-const unquoted = (path: string): string => path.replace(/^(["'])(.*)\1$/, "$2").replaceAll("\\ ", " ")
+const unquoted = (word: string): string =>
+  word
+    .replace(/^@/, "")
+    .replace(/^(["'])(.*)\1$/, "$2")
+    .replaceAll("\\ ", " ")
 
 /** A message with the images that its text names and that are there. */
 export const withImages = Effect.fnUntraced(function* (text: string, id: string) {
   const fs = yield* FileSystem.FileSystem
   const images: Array<{ readonly base64: string; readonly mimeType: string }> = []
-  for (const [, path = "", extension = ""] of text.matchAll(named)) {
-    const bytes = yield* Effect.option(fs.readFile(unquoted(path)))
+  for (const [word] of text.matchAll(words)) {
+    const path = word.length > longest ? "" : unquoted(word)
+    const extension = image.exec(path)?.[1]
+    if (extension === undefined) continue
+    const bytes = yield* Effect.option(fs.readFile(path))
     if (bytes._tag === "Some" && bytes.value.length <= largest) {
       images.push({ base64: Base64.encode(bytes.value), mimeType: types[extension.toLowerCase()] ?? "image/png" })
     }

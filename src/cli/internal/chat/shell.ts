@@ -21,6 +21,15 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
   if (command === "") return yield* Effect.fail(problem("Say the command: !git status"))
   let output = ""
   let exitCode = 0
+  const told = (end: ReadonlyArray<string>): string => {
+    const text = cutMiddle(clean(output).trimEnd(), most, (left) => `\n… ${left} characters left out …\n`)
+    ui.parts([
+      { kind: "note", level: "info", text: `$ ${clean(command)}` },
+      { kind: "code", language: "", text, isFirst: true, more: false },
+      ...end.map((line) => ({ kind: "note", level: "warning", text: line }) as const)
+    ])
+    return text
+  }
   yield* said(
     Stream.runForEach(sandbox.value.executeStream(command), (event) =>
       Effect.sync(() => {
@@ -35,12 +44,7 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
         }
       })
     )
-  )
-  const text = cutMiddle(clean(output).trimEnd(), most, (left) => `\n… ${left} characters left out …\n`)
-  ui.parts([
-    { kind: "note", level: "info", text: `$ ${clean(command)}` },
-    { kind: "code", language: "", text, isFirst: true, more: false },
-    ...(exitCode === 0 ? [] : [{ kind: "note", level: "warning", text: `exit code ${exitCode}` } as const])
-  ])
+  ).pipe(Effect.onInterrupt(() => Effect.sync(() => told(["interrupted"]))))
+  const text = told(exitCode === 0 ? [] : [`exit code ${exitCode}`])
   return `I ran \`${command}\` (exit code ${exitCode}):\n\n${text}`
 })

@@ -29,17 +29,23 @@ export const messageOf = (cause: Cause.Cause<unknown>): string => {
   return cut(String(said), longest)
 }
 
+interface Work {
+  readonly doing: string | undefined
+  fiber: Fiber.Fiber<unknown, unknown> | undefined
+}
+
 export const makeWorks = (options: {
   readonly ui: Pick<Ui, "note" | "setBusy">
   readonly onOver: (next: Said | undefined) => void
 }): Works => {
   const { onOver, ui } = options
-  const running = new Set<{ fiber: Fiber.Fiber<unknown, unknown> | undefined }>()
+  const running = new Set<Work>()
+  const tell = (): void => ui.setBusy([...running].findLast(({ doing }) => doing !== undefined)?.doing)
   return {
     begin: Effect.fnUntraced(function* (doing, work) {
-      const own: { fiber: Fiber.Fiber<unknown, unknown> | undefined } = { fiber: undefined }
+      const own: Work = { doing, fiber: undefined }
       running.add(own)
-      ui.setBusy(doing)
+      tell()
       own.fiber = yield* work.pipe(
         Effect.catchCause((cause) =>
           Effect.sync((): Said | undefined => {
@@ -50,11 +56,12 @@ export const makeWorks = (options: {
         Effect.onExit((exit) =>
           Effect.sync(() => {
             running.delete(own)
-            ui.setBusy(undefined)
+            tell()
             onOver(Exit.isSuccess(exit) ? exit.value : undefined)
           })
         ),
-        Effect.forkScoped
+        // One that is interrupted before it has begun has its end, too.
+        Effect.forkScoped({ startImmediately: true })
       )
     }),
     isIdle: () => running.size === 0,

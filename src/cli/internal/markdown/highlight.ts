@@ -75,7 +75,7 @@ const pieces = (code: string): ReadonlyArray<string> => {
   let piece: Array<string> = []
   let length = 0
   for (const line of code.split("\n")) {
-    if (length + line.length > longest.piece) {
+    if (piece.length > 0 && length + line.length > longest.piece) {
       all.push(piece.join("\n"))
       piece = []
       length = 0

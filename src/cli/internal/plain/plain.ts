@@ -183,7 +183,7 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
 
   if (options.resumes === true) {
     const { checkpoint, ended } = yield* loadThread(store, options.threadId)
-    say(`resumed: ${options.threadId}, ${checkpoint?.messages.length ?? 0} messages`)
+    say(`resumed: ${options.threadId}, messages: ${checkpoint?.messages.length ?? 0}`)
     if (ended === undefined && checkpoint !== undefined) yield* turn(Checkpoint.resume(undefined))
   }
   if (options.first !== undefined) yield* told(options.first)
