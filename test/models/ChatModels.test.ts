@@ -67,6 +67,23 @@ describe("ChatModels.resolve", () => {
     })
   )
 
+  it.live("a key that no header can have is told as one, and not tried again", () =>
+    Effect.gen(function* () {
+      for (const spec of ["anthropic:claude-x", "openai:gpt-x", "groq:x", "gemini:x"]) {
+        for (const key of ["sk-canary-…", "sk-canary\n1"]) {
+          const options = { apiKey: Redacted.make(key), baseURL: "http://127.0.0.1:1" }
+          const error = yield* Effect.flip(
+            Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve(spec, options)))
+          )
+          assert(error._tag === "ModelError")
+          assert.strictEqual(error.reason._tag, "Authentication", `${spec} ${error.message}`)
+          assert.match(error.message, /has a character that can't be sent.*copy the key anew/)
+          assert.notInclude(error.message, "canary")
+        }
+      }
+    })
+  )
+
   it.live("a variable moves OpenAI, and its key goes there", () =>
     Effect.gen(function* () {
       const server = yield* OpenAiServer.make

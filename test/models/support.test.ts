@@ -1,12 +1,10 @@
-import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { ChatModel, Content, Message } from "effect-deepagents"
 import { serve } from "./hostile/server.ts"
 import { type Wire, wires } from "./hostile/wires.ts"
 import { askAll, request } from "./openai/asking.ts"
-
-const page = readFileSync(new URL("../../docs/models.md", import.meta.url), "utf8")
+import { hello, tick, toldOf, tools } from "./support.ts"
 
 const json = JSON.stringify
 
@@ -91,15 +89,6 @@ const words: { readonly [wire: string]: Words } = {
   }
 }
 
-const hello = [Message.human("hi")]
-
-const tools = ["charge", "search"].map((name) => ({
-  name,
-  description: "",
-  parameters: { type: "object", properties: {} },
-  annotations: {}
-}))
-
 const call = (wire: Wire, id: string, index: number): ReadonlyArray<string> => {
   const [begin, args, end] = wire.call({ id, index, args: "{}" })
   return [begin, args, ...end]
@@ -126,8 +115,6 @@ const talk = Effect.fnUntraced(function* (
 
 const once = (wire: Wire, events: ReadonlyArray<string>, over: Partial<ChatModel.ModelRequest> = {}) =>
   talk(wire, [events], () => [request(hello, { tools, ...over })])
-
-const tick = (holds: boolean): string => (holds ? "✓" : "")
 
 type Row = (wire: Wire, own: Words) => Effect.Effect<string, unknown, never>
 
@@ -248,25 +235,15 @@ const rows: { readonly [row: string]: Row } = {
     }).pipe(Effect.scoped)
 }
 
-const cellsOf = (line: string): ReadonlyArray<string> =>
-  line
-    .split("|")
-    .slice(1, -1)
-    .map((cell) => cell.trim())
-
 describe("the table of what each provider supports, in docs/models.md", () => {
-  const [, table = ""] = /<!-- support -->\n([\s\S]*?)<!-- \/support -->/.exec(page) ?? []
-  const [header = [], , ...lines] = table.trim().split("\n").map(cellsOf)
-
   for (const wire of wires) {
     const own = words[wire.name]!
     it.live(`is right about ${wire.name}`, () =>
       Effect.gen(function* () {
-        const at = header.indexOf(own.column)
-        assert.isAbove(at, 0, `a column ${own.column}`)
+        const cells = new Map(toldOf(own.column))
         const wanted: Array<readonly [string, string]> = []
         for (const [row, probe] of Object.entries(rows)) wanted.push([row, yield* probe(wire, own)])
-        const told = wanted.map(([row]) => [row, lines.find(([name]) => name === row)?.[at] ?? "no such row"] as const)
+        const told = wanted.map(([row]) => [row, cells.get(row) ?? "no such row"] as const)
         assert.deepStrictEqual(told, wanted)
       })
     )

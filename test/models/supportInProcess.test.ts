@@ -2,30 +2,20 @@
  * The columns of docs/models.md whose models are no server: `effect/ai`, by a provider of its own that says what it is
  * told, and llama.cpp, by a model that does so in the notation of a family, or a tiny one that is computed.
  */
-import { readFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { ChatModel, Content, Message } from "effect-deepagents"
 import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
 import { AiError } from "effect/ai"
 import { hermes } from "../../src/models/internal/llama/codecs/hermes.ts"
+import { dialectOf } from "../../src/models/internal/llama/session.ts"
 import { makeNormalizer } from "../../src/models/internal/normalize.ts"
 import { type Answer, call, finish, type Part, reasoning, requests, script, text } from "./effect-ai/provider.ts"
 import { answered, ask, written } from "./internal/llama/codecs/decode.ts"
 import * as Llama from "./llama/models.ts"
 import * as Scripted from "./llama/scripted.ts"
 import { request } from "./openai/asking.ts"
-
-const page = readFileSync(new URL("../../docs/models.md", import.meta.url), "utf8")
-
-const hello = [Message.human("hi")]
-
-const tools = ["charge", "search"].map((name) => ({
-  name,
-  description: "",
-  parameters: { type: "object", properties: {} },
-  annotations: {}
-}))
+import { hello, tick, toldOf, tools } from "./support.ts"
 
 const proof = { test: { signature: "proof" } }
 
@@ -51,8 +41,6 @@ const talk = (answers: ReadonlyArray<Answer>, asked: ReadonlyArray<ChatModel.Mod
 
 const once = (answer: Answer, over: Partial<ChatModel.ModelRequest> = {}) =>
   talk([answer], [request(hello, { tools, ...over })])
-
-const tick = (holds: boolean): string => (holds ? "✓" : "")
 
 const cached = { inputTokens: { uncached: 3, total: 10, cacheRead: 7 }, outputTokens: { total: 2 } }
 
@@ -190,16 +178,8 @@ const ofLlama: Rows = {
     const pieces = ["<think>hm</think>", written(hermes, [answered("charge", {})])]
     const { message } = yield* llama({ _tag: "Text", pieces })
     const result = Message.tool("ok", { toolCallId: message.toolCalls[0]?.id ?? "", toolName: "charge" })
-    const { turns } = makeNormalizer({
-      provider: "llama",
-      systemMessages: "fold",
-      reasoning: "all",
-      media: () => false,
-      toolMedia: "inline",
-      humanFirst: true,
-      humanLast: true,
-      callIdLength: 64
-    })([...hello, message, result])
+    const normalize = makeNormalizer(dialectOf({ provider: "llama", model: "scripted" }))
+    const { turns } = normalize([...hello, message, result])
     const prompt = hermes.prompt(ask(turns, { tools })).pieces.map((piece) => piece.text)
     return tick(/<think>\s*hm\s*<\/think>/.test(prompt.join("")))
   }),
@@ -250,19 +230,11 @@ const ofLlama: Rows = {
 
 const columns: { readonly [column: string]: Rows } = { "effect/ai": overEffectAi, "llama.cpp": ofLlama }
 
-const cellsOf = (line: string): ReadonlyArray<string> =>
-  line
-    .split("|")
-    .slice(1, -1)
-    .map((cell) => cell.trim())
-
 for (const [column, rows] of Object.entries(columns)) {
   it.live(`the column ${column} of the table in docs/models.md is what it shows when it is tried`, () =>
     Effect.gen(function* () {
-      const [, table = ""] = /<!-- support -->\n([\s\S]*?)<!-- \/support -->/.exec(page) ?? []
-      const [header = [], , ...lines] = table.trim().split("\n").map(cellsOf)
-      const at = header.indexOf(column)
-      const told = lines.map((cells) => [cells[0] ?? "", cells[at] ?? "no such row"] as const)
+      const told = toldOf(column)
+      assert.isNotEmpty(told)
       const found: Array<readonly [string, string]> = []
       for (const [row] of told) found.push([row, yield* rows[row] ?? Effect.succeed("not tried")])
       assert.deepStrictEqual(told, found)

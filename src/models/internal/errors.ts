@@ -158,12 +158,21 @@ export const badResponse = (origin: Origin, detail: string): ModelError =>
     detail: toldBy(origin, detail)
   })
 
+/** What `fetch` says of a header that it refuses to send; Node, Bun, Deno and browsers in their own words. */
+const unsendable = /bytestring|header.{0,300}invalid|invalid.{0,40}header/is
+
 /**
- * The error of an answer that an SDK stumbled over: it reads fields of what is none, or ran out of stack. Failures of a
- * connection are of the same kind, and have a cause.
+ * The error of what `fetch` refused to send, and of an answer that an SDK stumbled over: it reads fields of what is none,
+ * or ran out of stack. Failures of a connection are of the same kind, and have a cause.
  */
 export const stumbled = (origin: Origin, cause: unknown): ModelError | undefined => {
   if (cause instanceof RangeError) return badResponse(origin, tooDeep)
+  if (cause instanceof TypeError && unsendable.test(cause.message.slice(0, longest))) {
+    const { model, provider } = origin
+    const detail =
+      "a header, most likely the key's, has a character that can't be sent (such as … or a quotation mark); copy the key anew"
+    return new ModelError({ provider, model, reason: { _tag: "Authentication" }, detail })
+  }
   return cause instanceof TypeError && cause.cause === undefined
     ? badResponse(origin, "an event of the stream is not of the form of its protocol")
     : undefined

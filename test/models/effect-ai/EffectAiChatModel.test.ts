@@ -3,21 +3,8 @@ import { Array, Deferred, Duration, Effect, Fiber, Layer, Schema, Stream } from 
 import { Agent, ChatModel, Content, Message, type ModelError, Tool } from "effect-deepagents"
 import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
 import { AiError, Model, type Response, Tool as AiTool } from "effect/ai"
+import { request } from "../openai/asking.ts"
 import { type Answer, call, finish, type Part, type Provider, reasoning, requests, script, text } from "./provider.ts"
-
-const request = (
-  messages: ReadonlyArray<Message.Message>,
-  rest?: Partial<ChatModel.ModelRequest>
-): ChatModel.ModelRequest => ({
-  messages,
-  systemPrompt: "",
-  tools: [],
-  toolChoice: "auto",
-  parameters: {},
-  cacheHints: [],
-  purpose: "turn",
-  ...rest
-})
 
 const hello = request([Message.human("Hello")])
 

@@ -5,6 +5,7 @@ import { Agent, ChatModel, Content, Message, type ModelError, Tool, type Usage }
 import type * as LlamaChatModel from "effect-deepagents/models/LlamaChatModel"
 import { load } from "../../../src/models/internal/llama/engine.ts"
 import { makeWrapperTurns } from "../../../src/models/internal/llama/wrapperTurn.ts"
+import { sampled } from "../../scale.ts"
 import { caller, definition, endless, file, layer, real, request, session, turn } from "./models.ts"
 import { buildTinyGguf } from "./tiny-gguf.mjs"
 
@@ -107,7 +108,7 @@ describe("LlamaChatModel", () => {
     )
   })
 
-  for (const codec of choices) {
+  for (const codec of sampled(choices)) {
     it.layer(layer({ codec, contextSize: 2048 }), { excludeTestServices: true })(`with ${codec}`, (it) => {
       it.effect("streams text, and says it in the message", () =>
         Effect.gen(function* () {

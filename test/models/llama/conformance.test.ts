@@ -7,6 +7,7 @@ import { hermes } from "../../../src/models/internal/llama/codecs/hermes.ts"
 import { lfm2 } from "../../../src/models/internal/llama/codecs/lfm2.ts"
 import { qwenXml } from "../../../src/models/internal/llama/codecs/qwenXml.ts"
 import { toHistory } from "../../../src/models/internal/llama/history.ts"
+import { dialectOf } from "../../../src/models/internal/llama/session.ts"
 import { makeNormalizer } from "../../../src/models/internal/normalize.ts"
 import { history } from "../internal/histories.ts"
 import { ask } from "../internal/llama/codecs/decode.ts"
@@ -27,17 +28,7 @@ describe("ChatModelConformance", () => {
   }
 })
 
-const normalize = () =>
-  makeNormalizer({
-    provider: "llama",
-    systemMessages: "fold",
-    reasoning: "all",
-    media: () => false,
-    toolMedia: "inline",
-    humanFirst: true,
-    humanLast: true,
-    callIdLength: 64
-  })
+const normalize = () => makeNormalizer(dialectOf({ provider: "llama", model: "scripted" }))
 
 const count = (text: string, part: string) => text.split(part).length - 1
 

@@ -6,6 +6,7 @@ import { Effect, Schema, Stream } from "effect"
 import { Agent, type AgentEvent, ChatModel, Message, Middleware, Tool } from "effect-deepagents"
 import * as LlamaChatModel from "effect-deepagents/models/LlamaChatModel"
 import { TestClock } from "effect/testing"
+import { isFull } from "../../scale.ts"
 import { folder } from "../../sessions/places.ts"
 import { request, turn } from "./models.ts"
 import { weights } from "./weights.ts"
@@ -26,7 +27,7 @@ const options: LlamaChatModel.Options = {
 
 const isWarning = (event: AgentEvent.AgentEvent) => event._tag === "Warning" && event.code === "tools-not-called"
 
-describe.skipIf("problem" in weights)("a real model", () => {
+describe.skipIf("problem" in weights || !isFull)("a real model", () => {
   it.layer(LlamaChatModel.layer(options), { excludeTestServices: true })("SmolLM2-135M", (it) => {
     const asked: Array<string> = []
     const weather = Tool.make("get_weather", {

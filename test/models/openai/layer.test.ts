@@ -4,7 +4,6 @@ import {
   ConfigProvider,
   Context,
   Effect,
-  Exit,
   Layer,
   Logger,
   References,
@@ -297,9 +296,8 @@ describe("an agent on it", () => {
         ])
       )
       const agent = Agent.make({ name: "counter", prompt: "Count.", output: Schema.Struct({ n: Schema.Finite }) })
-      const exit = yield* Effect.exit(Agent.run(agent, "one two three").pipe(Effect.provide(compatible(server))))
-      assert.isTrue(Exit.isSuccess(exit))
-      if (Exit.isSuccess(exit)) assert.deepStrictEqual(exit.value.output, { n: 3 })
+      const { output } = yield* Agent.run(agent, "one two three").pipe(Effect.provide(compatible(server)))
+      assert.deepStrictEqual(output, { n: 3 })
     })
   )
 })

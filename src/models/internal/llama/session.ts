@@ -46,7 +46,8 @@ const defaultMaxTokens = 4096
 
 const nameLimit = 64
 
-const dialectOf = (origin: Origin): Dialect => ({
+/** Gives what these models take of a history. */
+export const dialectOf = (origin: Origin): Dialect => ({
   provider: origin.provider,
   systemMessages: "fold",
   reasoning: "own",
