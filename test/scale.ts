@@ -1,11 +1,11 @@
 /**
- * How much of the slow suites runs: all of it with `TEST_SCALE=full`, as in `.ci/run`, a quarter otherwise.
+ * How much of the slow suites runs: all of it with `TEST_SCALE=full`, as in `.ci/run`, an eighth otherwise.
  */
 export const isFull = process.env["TEST_SCALE"] === "full"
 
-/** How often a property is tried: a quarter of `full`, and at least once. */
-export const scaled = (full: number): number => (isFull ? full : Math.max(1, Math.ceil(full / 4)))
+/** How often a property is tried: an eighth of `full`, and at least once. */
+export const scaled = (full: number): number => (isFull ? full : Math.max(1, Math.ceil(full / 8)))
 
-/** Every fourth of the checks of a slow suite, the same ones each time. */
+/** Every eighth of the checks of a slow suite, the same ones each time. */
 export const sampled = <Check>(checks: ReadonlyArray<Check>): ReadonlyArray<Check> =>
-  isFull ? checks : checks.filter((_, index) => index % 4 === 0)
+  isFull ? checks : checks.filter((_, index) => index % 8 === 0)

@@ -9,6 +9,7 @@ import { AgentClient, DurableAgent } from "effect-deepagents/durable"
 import { SessionStore } from "effect-deepagents/sessions"
 import { AgentTest } from "effect-deepagents/testing"
 import { SqlClient } from "effect/sql"
+import { isFull } from "../scale.ts"
 import { postgres } from "../servers/postgres.ts"
 import { clerk, did, guard, officer, teller } from "./children/agents.ts"
 import { cluster } from "./children/cluster.ts"
@@ -110,7 +111,7 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("a cluster", (it) =
     timeout
   )
 
-  it.effect(
+  it.effect.runIf(isFull)(
     "a runner that is stopped hands over what it is at",
     Effect.fnUntraced(function* () {
       const path = yield* folder
@@ -139,7 +140,7 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("a cluster", (it) =
     ["a workflow", "killed"],
     ["a workflow", "stopped"]
   ] as const) {
-    it.effect(
+    it.effect.runIf(isFull || (kind === "an entity" && how === "killed"))(
       `the runner of ${kind} is ${how} while a sub-agent is at work: it resumes elsewhere, and none of its work is lost`,
       Effect.fnUntraced(function* () {
         const path = yield* folder
@@ -172,7 +173,7 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("a cluster", (it) =
     )
   }
 
-  it.effect(
+  it.effect.runIf(isFull)(
     "kill -9 in the middle of a model stream: another runner asks again, nothing is doubled",
     Effect.fnUntraced(function* () {
       const path = yield* folder
@@ -225,7 +226,7 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("a cluster", (it) =
     timeout
   )
 
-  it.effect(
+  it.effect.runIf(isFull)(
     "a workflow is interrupted from another process: its call is stopped, its thread is valid",
     Effect.fnUntraced(function* () {
       const path = yield* folder
@@ -300,7 +301,7 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("a cluster", (it) =
     timeout
   )
 
-  it.effect(
+  it.effect.runIf(isFull)(
     "a schedule goes on when its runner is killed: each time once, none left out",
     Effect.fnUntraced(function* () {
       const path = yield* folder

@@ -2,11 +2,19 @@
  * A protected MCP server on loopback, with the authorisation server whose tokens it takes.
  */
 import { createServer } from "node:http"
-import { NodeHttpServer } from "@effect/platform-node"
+import { NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { Effect, Layer, Schema } from "effect"
 import { Tool } from "effect-deepagents"
-import { McpAgent } from "effect-deepagents/mcp"
-import { HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { McpAgent, type McpConfig, McpOAuth, McpServers } from "effect-deepagents/mcp"
+import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
+import {
+  FetchHttpClient,
+  type HttpClient,
+  HttpRouter,
+  HttpServer,
+  HttpServerRequest,
+  HttpServerResponse
+} from "effect/http"
 import { oidc } from "./oidc.ts"
 
 const echo = (name: string) =>
@@ -90,3 +98,15 @@ export const guarded = Effect.gen(function* () {
   if (address._tag !== "InetAddressV4") return yield* Effect.die("no port")
   return { ...issued, dead, seen, url: `http://127.0.0.1:${address.port}/mcp` }
 })
+
+/** A client of that server, or of one like it, whose user ada signs in so. Her credentials are in memory. */
+export const signingIn = (
+  server: Pick<McpConfig.HttpServer, "url" | "connectTimeout" | "oauth">,
+  user: Omit<McpOAuth.Options, "tenant">,
+  http: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer
+) =>
+  McpServers.layer({ guarded: { type: "http", ...server } }).pipe(
+    Layer.provide(McpOAuth.layer({ tenant: "ada", ...user })),
+    Layer.provideMerge(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])),
+    Layer.provide([http, NodeServices.layer])
+  )

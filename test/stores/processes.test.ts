@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Config, ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
 import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
+import { isFull } from "../scale.ts"
 import { storage } from "./children/storage.ts"
 import { folder } from "./places.ts"
 
@@ -37,7 +38,7 @@ const expected = (lines: ReadonlyArray<string>) => {
 const opened = (kind: string, path: string) =>
   Effect.map(Layer.build(storage(kind, path)), (context) => Context.get(context, Storage.Storage).table("t"))
 
-for (const kind of ["file", "sqlite"]) {
+for (const kind of isFull ? ["file", "sqlite"] : ["file"]) {
   describe(`${kind} and processes`, () => {
     it.live(
       "kill -9 in the middle of writes loses nothing that was acknowledged, and a write is there wholly or not at all",
