@@ -304,7 +304,7 @@ const runsInput = (words: ReadonlyArray<string>): boolean =>
   scriptOf(words) === undefined &&
   (targetsOf(words.slice(1)).length === 0 || words.includes("-s") || words.includes("-"))
 
-/** What the commands of a pipe give to the one at its end, as far as it is on the line. */
+/** The texts that the commands of a pipe give to the one at its end, as far as they are on the line. */
 const textsOf = (pipe: ReadonlyArray<Simple>): ReadonlyArray<string> =>
   pipe.flatMap(({ given, words }) => {
     const says = /^(?:echo|printf)$/.test(nameOf(words[0] ?? ""))

@@ -25,7 +25,7 @@ import * as Locks from "./internal/files/locks.ts"
 import * as StoreFiles from "./internal/files/store.ts"
 
 /**
- * Whose files: any text, or several from the outside in. `"a"` is `["a"]`, and `["a", "b"]` is not `"a/b"`.
+ * The owner of files: any text, or several from the outside in. `"a"` is `["a"]`, and `["a", "b"]` is not `"a/b"`.
  *
  * @category models
  * @since 0.1.0
@@ -113,7 +113,7 @@ export const make = <R = never>(options: Options<R>): Effect.Effect<Service, nev
     const hash = yield* makeHash
     const { indexes, known, paths } = sharedOf(store)
     const { maxFileSize, namespace } = options
-    // What a request has set goes before what there was when the layer was made.
+    // Services of the request go before those that there were when the layer was made.
     const current = Effect.isEffect(namespace)
       ? Effect.updateContext(namespace, (now: Context.Context<never>) => Context.merge(context, now))
       : Effect.succeed(namespace)

@@ -257,6 +257,6 @@ const whole =
         return Array.map(parts, (part) => (part === last ? { ...last, message } : part))
       }
       const next = Pull.catchDone(Effect.map(pull, checked), () => complete)
-      // What a source does after its turn is done (keep the connection open, for one) is not waited for.
+      // A source that goes on after its turn is done (with an open connection, for one) is not waited for.
       return Effect.suspend(() => (done ? Cause.done() : next))
     })

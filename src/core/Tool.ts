@@ -379,7 +379,7 @@ const assemble = <A, E, R, Always, Answer>(
         })
       })
   }
-  // Who decides is asked by the loop, and what the question needs is met there.
+  // The loop asks whoever decides, and meets the needs of the question.
   return tool as Made<R, Always, Answer>
 }
 
@@ -435,7 +435,7 @@ export const make = <
     options.execute,
     options.needsApproval,
     options.reconcile
-    // What is given is what it is.
+    // The tool takes what was given.
   ) as Made<R | Same<R2>, Always, Answer> & Takes<Given<P>>
 
 /**
@@ -461,7 +461,7 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
     options.execute,
     options.needsApproval,
     options.reconcile
-    // What is given is what it is.
+    // The tool takes what was given.
   ) as Made<R | Same<R2>, Always, Answer>
 
 /**

@@ -129,7 +129,7 @@ const fieldsOf = (
 ) => {
   const left = new Map(Object.entries(given))
   const wrong = (name: string, wanted: string): undefined => {
-    // What restricts, and can't be read, would let everything pass.
+    // A restriction that can't be read would let everything pass.
     const isGuard = inside === "" && restricting.includes(name)
     if (isGuard) notes.isOff = true
     const end = isGuard ? "the server is off until that is corrected" : "it is left out"

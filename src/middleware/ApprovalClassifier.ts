@@ -68,7 +68,7 @@ export const refuse = (reason: string): Verdict => ({ _tag: "Refuse", reason })
  */
 export const person: Verdict = { _tag: "Person" }
 
-/** Whose name its decisions have. */
+/** The principal whose name its decisions have. */
 const classifier: Approval.Principal = { id: "classifier" }
 
 /**

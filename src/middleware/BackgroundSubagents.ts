@@ -98,7 +98,7 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
       options.agents.flatMap((one) => ("open" in one ? [] : [...Agent.toolNames("fork" in one ? one.fork : one)]))
     )
   }
-  // What the workers need is in the types of the agents, and is put back here.
+  // The needs of the workers are in the types of the agents, and are put back here.
   return workers.length === 0
     ? Middleware.make<never, R>({ name })
     : (Middleware.make({

@@ -229,7 +229,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
             )
         }
       : {
-          // What a server asks for has no part in the final answer, so it is not paid for beyond the limit.
+          // A request of a server has no part in the final answer, so it is not paid for beyond the limit.
           wrapModelCall: (request, next, run) =>
             request.purpose !== sampled
               ? next(request)

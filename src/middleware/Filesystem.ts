@@ -161,7 +161,7 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
   const isLarge = (message: Message.Message): boolean =>
     message.role === "human" && lengthOf(message.content) > messageLimit
 
-  // What a run was shown so far: its list only grows at its end, so a round looks at what is new in it.
+  // The messages that a run was shown so far: their list only grows at its end, so a round looks at the new ones.
   const views = Attached.make<Run, View>()
   const viewOf = (run: Run, of: ReadonlyArray<Message.Message>): View => {
     const known = views.get(run)
@@ -222,7 +222,7 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
         : Stream.unwrap(Effect.map(shownOf(run, view, request.tools), (messages) => next({ ...request, messages })))
     },
     wrapToolCall: (call, next, run) => {
-      // What goes to a tool stays whole.
+      // An output that goes to a tool stays whole.
       if (call.parent !== undefined) return next(call)
       return Effect.flatMap(next(call), (output) => {
         const isForUser = output.returnDirect && !output.isError

@@ -153,7 +153,7 @@ const tripped = <T, A>(
 ): Effect.Effect<A, Tripping<T>> =>
   Effect.andThen(
     run.warn("guardrail", `Guardrail "${guardrail}" tripped: ${reason}`),
-    // What onTrip is, is in T: it fails only where the type says so.
+    // T says which onTrip it is: it fails only where the type says so.
     (onTrip === "fail"
       ? Effect.fail(new GuardrailTripped({ guardrail, stage, agent: run.agent, reason }))
       : Effect.succeed(instead)) as Effect.Effect<A, Tripping<T>>
@@ -265,7 +265,7 @@ export const output = <E = never, R = never, const T extends OnTrip = "fail">(
         : next(request),
     wrapToolCall: Effect.fnUntraced(function* (call, next, run) {
       const result = yield* next(call)
-      // What a tool called ends nothing.
+      // A call by a tool ends nothing.
       if (!result.returnDirect || result.isError || call.parent !== undefined) return result
       const verdict = yield* checkMessage(run)(Message.ai(result.content))
       if (verdict._tag === "Pass") return result

@@ -211,7 +211,7 @@ const makeTool = <R>(settings: Settings, agent: AnyAgent): Tool.Tool<R | ToolCon
     parameters,
     annotations: { resumable: true },
     reaches: Agent.toolNames(agent),
-    // What the agents need was in their types; `make` puts it back.
+    // The needs of the agents were in their types; `make` puts them back.
     execute: ({ message }) =>
       takeOver(settings, agent.name, message) as Effect.Effect<
         ToolOutput.ToolOutput,

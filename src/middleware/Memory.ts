@@ -148,7 +148,7 @@ const read = Effect.fnUntraced(function* (
 export const make = (options: Options): Middleware.Middleware<never, Backend> => {
   const { sources } = options
   const maxBytes = options.maxBytes ?? defaultMaxBytes
-  // What a run read, for as long as it lives. It could be read again at any time.
+  // The notes that a run read, for as long as it lives. They could be read again at any time.
   const runs = Attached.make<Run, Known>()
 
   const knownOf = (run: Run): Known => {

@@ -110,7 +110,7 @@ interface Turn {
   puller: Fiber.Fiber<never, Failure> | undefined
   expired: Exit.Exit<never, ModelError> | undefined
   over: Exit.Exit<never, Failure> | undefined
-  /** What came before its reader waited. */
+  /** The parts, or the end, that came before its reader waited. */
   given: Exit.Exit<Parts, Failure> | undefined
   /** Gives the reader what it waits for. */
   answer: ((exit: Exit.Exit<Parts, Failure>) => void) | undefined

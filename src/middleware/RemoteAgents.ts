@@ -82,7 +82,7 @@ export const make = (options: Options): Worker<HttpClient> => {
   const { agentId, description, headers = {}, maxBytes = 10 * 1024 * 1024, name, protocol = "langgraph", url } = options
   const target: Target = { url, agentId, protocol, headers, maxBytes, timeout: millis(options.timeout ?? "30 seconds") }
   const pollInterval = millis(options.pollInterval ?? "2 seconds")
-  // Who has no agent on a server does not pay for loading an HTTP client.
+  // Programs without agents on a server don't pay for loading an HTTP client.
   const client = Effect.flatMap(
     Effect.promise(() => import("./internal/background/remoteClient.ts")),
     ({ connect }) => connect(target)

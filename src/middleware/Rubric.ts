@@ -118,7 +118,7 @@ const jsonIn = (text: string): string => text.slice(Math.max(0, text.indexOf("{"
 /** The agent's own model as the grader, through the same door as every call: budgets and usage see it. */
 const byModel = (criteria: string) =>
   Effect.fnUntraced(function* ({ run }: Subject) {
-    // What is graded may try to speak to the grader: it can't know the mark.
+    // The graded text may try to speak to the grader: it can't know the mark.
     const mark = Message.makeId()
     const answer = yield* run.call({
       purpose: "grade",

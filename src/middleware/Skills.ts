@@ -135,7 +135,7 @@ export interface Options {
  * @since 0.1.0
  */
 export const make = (options: Options): Middleware.Middleware<never, Backend | ToolContext> => {
-  // What a run found, for as long as it lives. It could be looked for again at any time.
+  // The skills that a run found, for as long as it lives. They could be looked for again at any time.
   const runs = Attached.make<Run, Known>()
 
   const knownOf = Effect.fnUntraced(function* (run: Run) {

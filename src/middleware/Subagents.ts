@@ -127,7 +127,7 @@ const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool
     parameters: parametersOf(names.join(", ")),
     annotations: { resumable: true },
     reaches: new Set(entries.flatMap((entry) => [...Agent.toolNames(agentOf(entry))])),
-    // What the agents need was in their types; `make` puts it back.
+    // The needs of the agents were in their types; `make` puts them back.
     execute: ({ description, subagent_type }) =>
       run(subagent_type, description) as Effect.Effect<string, unknown, R | ToolContext>
   })

@@ -189,7 +189,7 @@ const build = <E, R>(
       Effect.gen(function* () {
         if (model === undefined) return { name: modelOf(run).modelId, window: undefined, session: undefined }
         const memory = memories.of(run)
-        // What it needs is among what the middleware needs.
+        // Its needs are among those of the middleware.
         memory.author ??= yield* openModel(model as Layer.Layer<ChatModel, unknown, R>, run)
         return memory.author
       })
@@ -290,7 +290,7 @@ const build = <E, R>(
     }
     const isDue = progressOf(at) >= memory.retryAt
     if (!isDue && !record.requested) return Effect.succeed(at)
-    // What the run begins with is shortened first: a run of one turn would end before a summary is written.
+    // The beginning of the run is shortened first: a run of one turn would end before a summary is written.
     const isAside = background && memory.sent !== undefined && !record.requested && canWait(at)
     return isAside ? begun(at, request) : compacted(at, request, isDue ? "due" : "asked")
   }
@@ -390,7 +390,7 @@ export const make = <const O extends Options = {}>(
 ): Middleware.Middleware<Error<O>, Services<O>> => {
   type Needs = Services<O>
   return build<Error<O>, Needs>(options ?? {}, {
-    // What the options fail with and need is what the types above read off them.
+    // The failures and needs of the options are those that the types above read off them.
     keep: options?.keep as Outside<Error<O>, Needs>["keep"],
     backend: (options?.offload === true ? Backend : Effect.succeed(undefined)) as Outside<Error<O>, Needs>["backend"]
   })

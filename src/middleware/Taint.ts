@@ -221,7 +221,7 @@ const gateOf = (
     byPerson: true,
     onDecision: (decision) => {
       if (decision._tag !== "Approve" || decision.always !== true) return Effect.void
-      // What came in after the person was asked was not looked at.
+      // Content that came in after the person was asked was not looked at.
       const cleared = current.asked[call.id] ?? current.arrivals
       return Effect.andThen(
         isDirty

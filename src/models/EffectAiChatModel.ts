@@ -74,7 +74,7 @@ const toTold = (tool: ToolDefinition): Told =>
 
 /** Made anew only when the tools are others. */
 const makeToolkits = (hostedTools: Options["hostedTools"] = []) => {
-  // What their schemas need is needed by who calls them, and that is the provider.
+  // The needs of their schemas are needs of whoever calls them, and that is the provider.
   const hosted = hostedTools as unknown as ReadonlyArray<Told>
   let tools: ModelRequest["tools"] = []
   let toolkit = AiToolkit.make(...hosted)

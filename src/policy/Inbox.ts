@@ -75,7 +75,7 @@ export const toAgents =
   (threadId, decisions, name) => {
     const agent = agents.find((one) => one.name === name)
     const problem = `there is no agent "${name}" here, only ${agents.map((one) => one.name).join(", ")}`
-    // What the agents fail with and need is in their types, and is put back here.
+    // The failures and needs of the agents are in their types, and are put back here.
     return (
       agent === undefined
         ? Effect.fail(new InboxError({ id: "", reason: { _tag: "Undeliverable", problem } }))

@@ -21,7 +21,7 @@ export interface Attached<in K extends object, A> {
 export const make = <K extends object, A>(): Attached<K, A> => {
   const kind = {}
   return {
-    // What is kept under a kind was set by it.
+    // A value under a kind was set by it.
     get: (key: K & Holder) => key[table]?.get(kind) as A | undefined,
     set: (key: K & Holder, value) => {
       const values = (key[table] ??= new Map<object, unknown>())

@@ -70,7 +70,7 @@ export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
   return {
     service,
     how,
-    // What a store, an identity provider or the application say may quote a secret: it goes to the log, not the model.
+    // Words of a store, an identity provider or the application may quote a secret: they go to the log, not the model.
     credential: (refused) =>
       Effect.gen(function* () {
         const store = yield* CredentialStore

@@ -260,7 +260,7 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
       Effect.gen(function* () {
         const url = yield* parse(given)
         const context = yield* Effect.serviceOption(ToolContext.ToolContext)
-        // What one run may see, under its rules, another one may not.
+        // A page that one run may see, under its rules, another one may not.
         const run = Option.match(context, { onNone: () => "", onSome: ({ runId }) => runId })
         const key = `${run}\n${mode}\n${url.href}`
         const now = yield* Clock.currentTimeMillis

@@ -217,7 +217,7 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
           })
         }
         look(page)
-        // What a link opens beside the page is what the agent looks at next.
+        // A page that a link opens beside this one is the one that the agent looks at next.
         context.on("page", (page) => {
           if (context.pages().length > maxPages) {
             void observed(page.close())

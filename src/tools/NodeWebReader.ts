@@ -92,7 +92,7 @@ const reader = (options: Options) =>
             duration: timeout,
             orElse: () => Effect.fail(unreadable(`it took longer than ${Duration.format(timeout)}`))
           }),
-          // What is still at work on the page is of no use any more, and in the way of the next one.
+          // Work on the page that goes on is of no use any more, and in the way of the next one.
           Effect.onError(() => end),
           one.withPermits(1)
         )

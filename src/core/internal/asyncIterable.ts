@@ -107,7 +107,7 @@ const leave = <A, E>(source: Source<A, E>, controller: AbortController): void =>
   if (source.end !== undefined) return
   if (controller !== unused) controller.abort(left)
   source.resume?.()
-  // What the source does with that is its own affair; nobody reads it any more.
+  // A failure of the source is its own affair; nobody reads it any more.
   source.iterator?.return?.().then(undefined, () => undefined)
 }
 

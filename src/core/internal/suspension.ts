@@ -33,7 +33,7 @@ export const Suspension = Schema.Struct({
   messageId: Schema.String,
   requests: Schema.Array(Request),
   decisions: Schema.Array(Decision),
-  // What waited in them, as earlier versions kept it.
+  // The children that waited in them, as earlier versions kept them.
   children: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Child))),
   waiting: Schema.optionalKey(Schema.Array(Schema.String)),
   answers: Schema.Array(ToolMessage),

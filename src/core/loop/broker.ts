@@ -78,7 +78,7 @@ const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Too
       ? {}
       : { outcome: "error" in outcome ? { _tag: "Failed", error: outcome.error } : toStored(outcome.output) }
     Inside.keep(attempt, place, { _tag: "Call", id, arguments: args, status, settled, ...end })
-    // What waits is stored with the suspension.
+    // A call that waits is stored with the suspension.
     return status === "begun" || status === "done" ? save(live) : Effect.void
   }
   const { pending, settled } = one.outcome === undefined ? yield* judge(live, [one]) : nothing
@@ -88,7 +88,7 @@ const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Too
     return yield* Inside.park(attempt, pending)
   }
   if (one.outcome === undefined) {
-    // What is not done twice was decided on for this once.
+    // A decision on a call that must not be repeated is used up.
     const isOnce = one.tool !== undefined && !isRepeatable(one.tool)
     yield* kept("begun", isOnce ? [...before, ...settled.map((request) => request.id)] : before)
   }

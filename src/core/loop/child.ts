@@ -133,7 +133,7 @@ const converse = Effect.fnUntraced(function* (
   const ends = found?.ends ?? []
   const known = found === undefined ? undefined : yield* Inside.conversationOf(attempt, place)
   const words = digest(input, options.history)
-  // What is said at once may be said in another order now.
+  // Inputs that were given at once may come in another order now.
   const nth = Inside.count(attempt, `${place}: ${words}`)
   const end = ends.filter((one) => one.input === words)[nth - 1]
   if (end !== undefined && known !== undefined) return yield* answered(parent, compiled, known, end)

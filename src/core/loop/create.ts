@@ -185,7 +185,7 @@ export const create = Effect.fnUntraced(function* (
     unknownOutcome: isResume(input) ? input.unknownOutcome : inherited(parent?.unknownOutcome)
   }
   run[half] = live
-  // What was begun in calls that are no longer open was given up with them.
+  // Records of calls that are no longer open are given up with them.
   if (records !== undefined)
     forgetOthers(live, program !== undefined && isResume(input) ? idOf(askedIn(messages)) : open.map(({ id }) => id))
   return { live, beginning, held: opened?.held }

@@ -44,7 +44,7 @@ export const refresh = Effect.fnUntraced(function* (live: Live) {
     }
   }
   const before = new Map(Object.entries(yield* live.run.state.get(promised)))
-  // What stays keeps its place and its bytes, in whatever order it comes: a provider's cache ends at what changed.
+  // A tool that stays keeps its place and its bytes, in whatever order it comes: a provider's cache ends at a change.
   const byName = new Map(more.map((tool) => [tool.name, tool]))
   const order = Object.fromEntries([...before.keys(), ...byName.keys()].map((name) => [name, byName.get(name)]))
   // The order of an object's keys is that of the state, in this process and in the next one.

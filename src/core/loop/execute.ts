@@ -30,7 +30,7 @@ export const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
     call.outcome = yield* live.compiled.suspends ? waiting(call, work) : work
   }
   if (call.outcome === undefined) return
-  // What goes to a tool stays whole.
+  // An output that goes to a tool stays whole.
   if (call.outer === undefined) call.outcome = bounded(live, call, call.outcome)
   if (!call.started && "error" in call.outcome && call.outcome.error.reason === "Defect") {
     yield* Effect.logError(`The arguments of the tool "${call.name}" could not be decoded`, call.outcome.error.cause)

@@ -76,7 +76,7 @@ const judged = Effect.fnUntraced(function* (
 ) {
   const pending: Array<Request> = []
   const settled = new Set<Request>()
-  // What was decided while the run waits: kept for the case that another call of the round suspends it.
+  // Decisions that were made while the run waits, for the case that another call of the round suspends it.
   const given: Array<Decision> = []
   const suspended = new Set<string>()
   const decidedOn: DecidedOn = new Map()
@@ -179,7 +179,7 @@ export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage,
       requests: [...settled, ...inside, ...pending],
       decisions: [...(live.suspension?.decisions ?? []), ...given].filter(({ id }) => kept.has(id)),
       waiting: before === undefined ? [] : waitingCalls(before),
-      // What was refused stays refused, whatever is offered when the run is resumed.
+      // A refusal stays one, whatever is offered when the run is resumed.
       answers: calls.flatMap((call) =>
         call.outcome === undefined || decidedCalls.has(call.id) ? [] : [answer(live, call)]
       ),

@@ -51,7 +51,7 @@ export const interpret = (compiled: Compiled, input: Input, options: RunOptions,
       })
     )
 
-    // What the run opened is closed before the layers that it may stand on.
+    // The scope of the run is closed before the layers that it may stand on.
     const whole = Effect.onExit(main, (exit) => {
       const wound =
         Exit.isFailure(exit) && live !== undefined ? windUp(live, Cause.hasInterrupts(exit.cause)) : Effect.void

@@ -49,7 +49,7 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
     failed(live, { _tag: "InvalidInput", problem: misfit(program, problem) })
   )
   yield* startRound(live)
-  // What was decided holds for whoever resumes it again.
+  // Decisions hold for whoever resumes it again.
   if (live.suspension !== null) yield* live.run.state.set(suspension, live.suspension)
   yield* save(live)
   const call = untouched({ id: asked.id, name: live.compiled.definition.name })

@@ -34,7 +34,7 @@ const isOwn = (error: unknown): boolean => !isModelError(error) && !Cause.isDone
 
 /** A stream of which the type says what an outer middleware may know: a model's failures and no needs. */
 const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Turn =>
-  // What the middleware needs is in the context of the whole run: the agent's type saw to that.
+  // The needs of the middleware are in the context of the whole run: the agent's type saw to that.
   transformPull(turn, (pull) => Effect.catchIf(pull, isOwn, (error) => Effect.die(tunnel(error)))) as Turn
 
 /** Puts a hook around a door. A turn that it passes on as it is has nothing to hide. */
@@ -43,7 +43,7 @@ const around =
   (request) => {
     let passed: Turn | undefined
     const turn = hook(request, (inner) => (passed = next(inner)), run)
-    // What came through the door is as the door gives it.
+    // A turn that came through the door is as the door gives it.
     return turn === passed ? (turn as Turn) : hide(turn)
   }
 

@@ -120,7 +120,7 @@ const parts: PropertyDescriptor & ThisType<Counted> = {
 const measured = (fields: Omit<ContextMeasured, "total" | "parts">, value: () => Parts): ContextMeasured => {
   Object.defineProperty(fields, counting, { value })
   Object.defineProperty(fields, "total", total)
-  // What was left out is there now.
+  // The parts that the type leaves out are there now.
   return Object.defineProperty(fields, "parts", parts) as ContextMeasured
 }
 

@@ -92,13 +92,13 @@ export const ofRequest = (server: string, error: unknown, seen?: Seen): McpError
 
 const isNamed = (line: string): boolean => /^[\w.]{0,100}(?:error|exception)\b/iu.test(line)
 
-/** What of the words of a process says why it ended: the line that names an error, else the last ones. */
+/** The reason for which a process ended, in its own words: the line that names an error, else the last ones. */
 const reasonIn = (said: string): string => {
   const lines = said.split("\n").map((line) => line.trim())
   return oneLine(withoutSecrets(lines.findLast(isNamed) ?? said.slice(-shown)))
 }
 
-/** What lies at the bottom of an error. */
+/** The error at the bottom of a chain of causes. */
 const rootOf = (error: unknown): unknown => {
   let inner = error
   for (let depth = 0; depth < 10 && Predicate.hasProperty(inner, "cause") && inner.cause !== undefined; depth++) {

@@ -366,7 +366,7 @@ export const make = Effect.fnUntraced(function* (
                 })
               ),
       saveClientInformation: (client) => (configured === undefined ? run(keep("client", client)) : undefined),
-      // What can be renewed was: a person is asked now.
+      // Renewing was tried before: a person is asked now.
       tokens: () => undefined,
       saveTokens: (given) =>
         run(

@@ -174,7 +174,7 @@ export const open = (
         Effect.andThen(Effect.sync(close))
       )
     )
-    // What the process left behind may hold its output open.
+    // Children that the process left behind may hold its output open.
     yield* Effect.forkScoped(
       Effect.exit(handle.exitCode).pipe(Effect.andThen(Effect.sleep("250 millis")), Effect.andThen(Effect.sync(close)))
     )

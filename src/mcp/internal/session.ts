@@ -177,7 +177,7 @@ const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surround
     if (url.username !== "" || url.password !== "") {
       return yield* Errors.unavailable(target.name, "a password stands in its address; give it by `headers`", undefined)
     }
-    // What a server of an authorisation says is bounded, too.
+    // Answers of an authorisation server are bounded, too.
     const limited = Http.limited(around.fetch, around.maxMessage)
     const authorized =
       around.authorize === undefined ? limited : yield* around.authorize({ name: target.name, config }, limited)

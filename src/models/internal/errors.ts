@@ -86,7 +86,7 @@ const byStatus = (status: number): Reason["_tag"] => {
     case 504:
     case 524:
       return "Timeout"
-    // What another request holds is free soon; "too early" is the same.
+    // A lock of another request is free soon; "too early" is the same.
     case 409:
     case 425:
       return "Overloaded"
@@ -158,7 +158,7 @@ export const badResponse = (origin: Origin, detail: string): ModelError =>
     detail: toldBy(origin, detail)
   })
 
-/** What `fetch` says of a header that it refuses to send; Node, Bun, Deno and browsers in their own words. */
+/** Words of `fetch` for a header that it refuses to send: those of Node, Bun, Deno and browsers differ. */
 const unsendable = /bytestring|header.{0,300}invalid|invalid.{0,40}header/is
 
 /**

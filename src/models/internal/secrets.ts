@@ -80,7 +80,7 @@ export const hide = (text: string, confidential: Confidential): string => {
     work += shown.length + Math.min(secret.length, shown.length)
     const { atEnd, isInside } = overlap(shown, secret)
     if (isInside) found.add(secret)
-    // What the cut went through.
+    // A secret that the cut went through.
     if (isCut && atEnd >= shortest) end = Math.min(end, shown.length - atEnd)
   }
   for (const secret of wanted(confidential)) {

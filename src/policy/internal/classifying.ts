@@ -67,7 +67,7 @@ export const classifyBy =
       )
       const decided = new Set(decisions.map(({ id }) => id))
       const waiting = new Set(all.map(({ id }) => id))
-      // What it left is a person's from now on.
+      // The items that it left are a person's from now on.
       const left = items.flatMap(({ id }) => (decided.has(id) ? [] : [id]))
       yield* change((last) => ({
         ...last,

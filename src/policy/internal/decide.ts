@@ -76,7 +76,7 @@ const firstOf = (
     const wrong = misspelt(one, parameters)
     for (const argument of wrong)
       onMisspelt({ rule: `${policy}: ${where}`, argument, near: near(argument, parameters ?? []) })
-    // What restricts, and can't be read, restricts everything; what allows, and can't be read, allows nothing.
+    // A restriction that can't be read restricts everything; a permission that can't be read allows nothing.
     const fits =
       wrong.length > 0 ? mode !== "allow" : matchesArguments(patterns ?? {}, call.arguments, mode === "allow")
     if (fits) return { policy, rule: where, mode, isNamed, terms }
@@ -203,7 +203,7 @@ export const decide = (
       if (last !== undefined) others.unshift(last)
       last = word
     } else others.unshift(word)
-    // What is off stays off, whoever set it.
+    // A tool that is off stays off, whoever set it.
     isFixed ||= isStrict(policy, "tools") || word.rule.startsWith("off.")
   }
   return last === undefined ? [] : [last, ...others]

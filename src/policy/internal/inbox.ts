@@ -226,7 +226,7 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
     if (chosen.length === 0) return []
     const mine = new Set(chosen.map(({ id }) => id))
     const sent: Array<Item> = []
-    // What was not sent is tried again the next time: at once, or after a crash in the middle when the time is over.
+    // An item that was not sent is tried again the next time, and after a crash in the middle when its time is over.
     const settled = Effect.mapError(
       book.change((current) => {
         const telling = Object.entries(current.telling).filter(([id]) => !mine.has(id))

@@ -110,7 +110,7 @@ const matches = (pattern: Pattern, value: Json | undefined, allows: boolean): bo
     if (!isWithin(value, above, below, allows)) return false
     if (not === undefined) return true
     if (value === undefined) return !allows
-    // What must not be there is looked for widely by what allows, and closely by what does not.
+    // A rule that allows looks widely for the values that must not be there, and one that restricts closely.
     return !(typeof not === "string" ? [not] : not).some((one) => matches(one, value, !allows))
   }
   if (value === undefined) return false

@@ -38,7 +38,7 @@ export const make = (store: Service) => {
     // A thread whose state can't be read waits for nobody here: its next run says what is wrong.
     const requests =
       checkpoint === undefined ? [] : yield* Effect.orElseSucceed(Checkpoint.pending(checkpoint), () => [])
-    // What only waits for its time needs nobody.
+    // A request that only waits for its time needs nobody.
     const found = requests.flatMap((request) => (request.rule === byTime ? [] : [{ threadId, request }]))
     known.set(threadId, { leaf: leaf.id, found })
     return found

@@ -153,7 +153,7 @@ const shellOf = (justBash: typeof JustBash, post: Post) => {
         return fail(run, cause)
       }
     )
-    // Who still waits was given up by the command.
+    // The command has given up those that still wait.
     open.clear()
   }
 
@@ -177,9 +177,9 @@ const isOrder = (message: unknown): message is Order =>
 const serve = async (send: (reports: ReadonlyArray<Report>) => void): Promise<void> => {
   const leave = process.exit.bind(process)
   process.once("disconnect", () => leave())
-  // Who started this may have gone meanwhile.
+  // The starter of this process may have gone meanwhile.
   if (!process.connected) leave()
-  // Ctrl-C in a terminal is for who started this.
+  // Ctrl-C in a terminal is for the starter.
   process.on("SIGINT", () => undefined)
   // Nobody waits for what a command has given up.
   process.on("unhandledRejection", () => undefined)

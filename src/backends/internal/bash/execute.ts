@@ -56,7 +56,7 @@ const serve = (
   const next = (report: Report | Gone): Ended | undefined | Effect.Effect<undefined, never, Scope.Scope> => {
     if (report._tag === "Gone") return broken(isOutOfMemory.test(report.problem) ? outOfMemory : report.problem)
     if (report._tag === "Unusable") return report
-    // What comes from an earlier command is of no interest any more.
+    // Reports of an earlier command are of no interest any more.
     if (report._tag === "Ready" || report.run !== run) return undefined
     switch (report._tag) {
       case "Ask":

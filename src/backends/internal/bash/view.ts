@@ -82,7 +82,7 @@ export const make = (backend: Backend.Service): View => {
         const isElsewhere = (entry: Backend.Entry, index: number): boolean => {
           const place = places[index]
           if (folder === undefined) return false
-          // What must not be known of is not entered either; a file is not entered at all.
+          // A folder that must not be known of is not entered either; a file is not entered at all.
           return place === undefined
             ? entry.kind === "directory"
             : place !== Path.join(folder, Path.basename(entry.path))

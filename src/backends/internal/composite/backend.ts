@@ -79,7 +79,7 @@ export const backendOf = (routes: Routes): Backend.Service => {
         )
       }
       if (!isFolder(routes, target)) return yield* across(source, target)
-      // Whether there is anything to move comes first, as in any backend.
+      // An absent source is told of first, as in any backend.
       const exists = Effect.catchReason(source.part.backend.ls(source.inner), "BackendError", "NotDirectory", () =>
         source.part.backend.read(source.inner, { limit: 0 })
       )

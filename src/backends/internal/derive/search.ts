@@ -151,7 +151,7 @@ export const grep =
             files,
             ([path, file]) => {
               const search = searchFile(job, path, file, query)
-              // What was named itself is not passed over in silence.
+              // A file that was named itself is not passed over in silence.
               return path === target.real ? search : unlessHidden(search, notFound)
             },
             { concurrency: source.concurrency }
@@ -169,7 +169,7 @@ export const grep =
         }
 
         const search = visit(source, target, { glob, ignored: query.ignored }, (path, file) => {
-          // What is before it in order is searched before.
+          // Files before it in order are searched before.
           const content = waiting.length === 0 ? source.atHand?.(path) : undefined
           if (content !== undefined && content.length <= Search.stepLength) return searchNow(path, content)
           waiting.push([path, file])

@@ -46,7 +46,7 @@ export const download =
             const stat = yield* findFile(source, target)
             yield* checkSize(source, target, stat.size ?? 0)
             const content = yield* source.primitives.read(target.real)
-            // What a backend keeps is not given away to be changed.
+            // Bytes that a backend keeps are not given away to be changed.
             const bytes = typeof content === "string" ? toBytes(content) : content.slice()
             yield* checkSize(source, target, bytes.length)
             return bytes

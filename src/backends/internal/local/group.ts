@@ -14,7 +14,7 @@ const signal = (group: number, name: NodeJS.Signals | 0): Effect.Effect<boolean>
   Effect.match(
     Effect.try({
       try: () => process.kill(-group, name),
-      // What may not be signalled is there.
+      // A group that may not be signalled is there.
       catch: (cause) => cause instanceof Error && "code" in cause && cause.code === "EPERM"
     }),
     { onSuccess: () => true, onFailure: (isThere) => isThere }
@@ -22,7 +22,7 @@ const signal = (group: number, name: NodeJS.Signals | 0): Effect.Effect<boolean>
 
 /** Tells whether a process, as `/proc/7/stat` describes it, is in the group and runs. */
 const runsIn = (group: number, stat: string): boolean => {
-  // What comes before is its name, which may be anything.
+  // Before the last bracket is its name, which may be anything.
   const [state, , itsGroup] = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   return Number(itsGroup) === group && state !== "Z" && state !== "X"
 }

@@ -17,7 +17,7 @@ import type * as System from "./system.ts"
 
 const timeLimit = "2 seconds"
 const foldersAtOnce = 64
-// What a folder has in it as a rule: it is not known before it is read.
+// The usual number of a folder's entries: it is not known before it is read.
 const entriesOfFolder = 32
 
 /** The entries that were seen: the children of folders by their paths, and the folders that ignore files leave out. */

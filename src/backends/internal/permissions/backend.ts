@@ -114,7 +114,7 @@ export const backendOf = (backend: Backend.Service, policy: Policy): Backend.Ser
             if (entry.kind !== "directory") return named.has(entry.path) ? [entry] : []
             const target = passed.get(entry.path)
             if (target === undefined) return []
-            // What a directory says of itself changes with what is in it.
+            // The size and time of a directory change with what is in it.
             return isAllSeen(entry.path) && isAllSeen(target) ? [entry] : [{ path: entry.path, kind: entry.kind }]
           })
           return { ...listing, entries }

@@ -71,7 +71,7 @@ const folding = (text: string): string =>
 const usableOf = (texts: Texts | undefined, fold: boolean): Literals | undefined => {
   if (texts === undefined || texts.length > mostTexts) return undefined
   const usable = fold ? texts.map(folding) : texts
-  // What is not UTF-8 is read as U+FFFD, and looks different to others. No command line can have a NUL.
+  // Bytes that are no UTF-8 are read as U+FFFD, and look different to others. No command line can have a NUL.
   if (usable.some((text) => text === "" || !text.isWellFormed() || /[\0\n\r\uFFFD]/.test(text))) return undefined
   return { texts: usable, fold }
 }

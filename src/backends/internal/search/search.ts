@@ -238,7 +238,7 @@ export const makeFileSearch = (path: string, matcher: Matcher, query: FileQuery)
       for (let i = 0; i < chunk.length && !gatherer.isDone(); i += stepLength) {
         decode(chunk.subarray(i, i + stepLength), false)
       }
-      // What was found counts only if the file is text.
+      // Findings count only if the file is text.
       return !gatherer.isDone() || !sniffer.isKnown()
     },
     end: () => {

@@ -53,7 +53,7 @@ const mergePlaces = (places: Places, found: Places, oldLength: number, newLength
   let next = 0
   found.forEach((at, n) => {
     for (; next < places.length && (places[next] ?? 0) < at; next++) add((places[next] ?? 0) + n * growth)
-    // What began inside of what is replaced begins with it.
+    // Places inside of a replaced text begin with it.
     while (next < places.length && (places[next] ?? 0) < at + oldLength) next++
     add(at + n * growth)
   })

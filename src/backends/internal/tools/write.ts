@@ -152,7 +152,7 @@ export const editFile = (kit: Kit): FileTool =>
         Effect.fnUntraced(function* (seen) {
           const version = yield* seen.get(path)
           if (version === undefined) {
-            // What can't be edited at all is said first.
+            // A file that can't be edited at all is told of first.
             yield* backend.read(path, { limit: 0 })
             return yield* mustRead(kit, path, "then edit it")
           }

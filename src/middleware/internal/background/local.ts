@@ -96,7 +96,7 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
       Effect.succeed(
         Effect.suspend(() => asked(ask)).pipe(
           Effect.catch((error) => Effect.succeed<Ending>({ status: "failed", text: fromUnknown(error).message })),
-          // What the agent needs is what was there when the task was started, whoever asks for more of it later.
+          // The agent gets the services that were there when the task was started, whoever asks for more of it later.
           (effect) => Effect.updateContext(effect as Effect.Effect<Ending>, () => context)
         )
       ),

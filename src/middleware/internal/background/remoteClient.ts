@@ -157,7 +157,7 @@ const makeClient = (client: HttpClient.HttpClient, target: Target): Client => {
         duration: target.timeout,
         orElse: () => Effect.fail(failure(`The server did not answer in ${target.timeout / 1000} seconds.`, true))
       }),
-      // What was not read of an answer is not waited for: the connection is closed.
+      // The rest of an answer is not waited for: the connection is closed.
       Effect.scoped,
       withoutRedirects,
       Effect.updateService(Headers.CurrentRedactedNames, (names) => [...names, ...secretNames])

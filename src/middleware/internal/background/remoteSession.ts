@@ -108,7 +108,7 @@ export const makeSession = (
     Effect.gen(function* () {
       for (;;) {
         const answer = yield* again(client.getRun(mine))
-        // What became of a run that another takes the place of does not count.
+        // The end of a run that another takes the place of does not count.
         if (isReplacing || run?.runId !== mine.runId) yield* Effect.sleep(pollInterval)
         else if (answer.status === "pending" || answer.status === "running") yield* Effect.sleep(pollInterval)
         else {

@@ -42,7 +42,7 @@ const adopt = Effect.fnUntraced(function* (settings: Settings, group: string, re
   const session = yield* reopen(record.kept)
   if (session === undefined) return undefined
   const tasks = yield* BackgroundTasks
-  // What can't be taken up right now (too many run) is as it was, and tried again at the next look.
+  // A task that can't be taken up right now (too many run) is as it was, and tried again at the next look.
   return yield* Effect.catch(tasks.adopt(fromRecord(group, record), session), () =>
     Effect.succeed(fromRecord(group, record))
   )

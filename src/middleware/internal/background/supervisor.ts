@@ -123,7 +123,7 @@ export const make = Effect.fnUntraced(function* (limits: Limits) {
     entry.fiber = yield* work.pipe(
       Effect.timeoutOption(limits.maxDuration),
       Effect.onExit((exit) =>
-        // What an earlier turn comes to is of no interest once there is another.
+        // The end of an earlier turn is of no interest once there is another.
         entry.task.turn === turn ? Effect.flatMap(endingOf(entry, exit), (ending) => end(entry, ending)) : Effect.void
       ),
       Effect.forkIn(scope, { startImmediately: true })

@@ -96,7 +96,7 @@ const startTask = (settings: Settings): Tool.Tool<Needs> => {
       subagent_type: Schema.String.annotate({ description: `One of: ${names}` })
     },
     reaches: settings.reaches,
-    // What the workers need was in their types; `make` of the middleware puts it back.
+    // The needs of the workers were in their types; `make` of the middleware puts them back.
     execute: ({ description, subagent_type }) =>
       start(description, subagent_type) as Effect.Effect<string, ToolError.ToolError, Needs>
   })

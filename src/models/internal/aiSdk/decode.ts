@@ -174,7 +174,7 @@ const messageOf = (
         if (text === "" && isEmpty(metadata)) break
         const data = { [key]: optionsOf(metadata) }
         if (kind === "reasoning") {
-          // What was signed goes back as it came or not at all.
+          // Signed reasoning goes back as it came or not at all.
           const isSound = text.isWellFormed() || isEmpty(metadata)
           say(isSound ? { type: "reasoning", text, providerData: data } : { type: "reasoning", text })
           break

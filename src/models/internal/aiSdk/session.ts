@@ -66,7 +66,7 @@ const downgraded = (message: LanguageModelV4Message): PromptV3[number] => {
       }
     case "assistant":
     case "tool":
-      // What is written here for calls and results is the same in both; `custom` comes from models of V4 only.
+      // Calls and results are written the same in both; `custom` comes from models of V4 only.
       return message as PromptV3[number]
   }
 }

@@ -33,7 +33,7 @@ const mark = (messages: ReadonlyArray<Message>, places: ReadonlyArray<Place>, co
     const one = marked[message]
     const part = one?.content[block]
     if (one === undefined || part === undefined) continue
-    // What may carry a breakpoint was settled before.
+    // The parts that may carry a breakpoint were settled before.
     const own = { ...part, cache_control: control } as Part
     marked[message] = { ...one, content: one.content.with(block, own) }
   }

@@ -34,6 +34,6 @@ export const overlay = (body: Body, layers: ReadonlyArray<JsonObject>): Result.R
     if (own === null) fields.delete(key)
     else fields.set(key, isObject(before) && isObject(own) ? merge(before, own) : own)
   }
-  // What a body is made of is as it was; about the rest the API decides.
+  // The fields that a body is made of are as they were; about the rest the API decides.
   return Result.succeed(Object.fromEntries(fields) as unknown as Body)
 }

@@ -53,7 +53,7 @@ const usageOf = (usage: JsonObject): Usage.Usage => {
   const count = (name: string): number => countOf(usage[name]) ?? 0
   const cacheReadTokens = count("cacheReadInputTokens")
   const cacheWriteTokens = count("cacheWriteInputTokens")
-  // What was cached is counted apart; usage counts everything that was read.
+  // Cached tokens are counted apart; usage counts everything that was read.
   return Usage.make({
     inputTokens: count("inputTokens") + cacheReadTokens + cacheWriteTokens,
     outputTokens: count("outputTokens"),

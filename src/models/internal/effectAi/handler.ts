@@ -53,7 +53,7 @@ const describe = (tool: AiTool.Any, failure: unknown): Effect.Effect<ToolError> 
   if (typeof failure === "string" || (Predicate.hasProperty(failure, "message") && failure.message !== "")) {
     return Effect.succeed(fromUnknown(failure))
   }
-  // What encoding needs is among what the tool needs.
+  // The needs of encoding are among those of the tool.
   const encoded = Schema.encodeUnknownEffect(tool.failureSchema)(failure) as Effect.Effect<unknown, Schema.SchemaError>
   return Effect.match(encoded, {
     onSuccess: (value) => new ToolError({ reason: "Failed", message: render(value), cause: failure }),
@@ -93,7 +93,7 @@ const needsApproval = Effect.fnUntraced(function* (
 ) {
   const { needsApproval: needed } = tool
   if (typeof needed !== "function") return needed === true
-  // What decoding needs is among what the tool needs.
+  // The needs of decoding are among those of the tool.
   const decode = Schema.decodeUnknownEffect(tool.parametersSchema)(args) as Effect.Effect<unknown, Schema.SchemaError>
   const decoded = yield* Effect.option(decode)
   if (Option.isNone(decoded)) return false

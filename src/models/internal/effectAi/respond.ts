@@ -140,7 +140,7 @@ export const makeStreamEncoder = () => {
       const metadata = segmentMetadata(takeBlocks(blocks, segment), segment.text)
       return { type: `${segment.kind}-end`, id: segment.id, metadata }
     })
-    // What was never streamed, as redacted reasoning is not, has not been said yet.
+    // Blocks that were never streamed, as redacted reasoning is not, have not been said yet.
     const unsaid = blocks
       .filter((block) => block.text === "" || segments.every(({ kind }) => kind !== block.type))
       .flatMap((block, index) => whole(`rest-${index}`, block))

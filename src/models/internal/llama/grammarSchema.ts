@@ -222,7 +222,7 @@ export const adapt = (given: JsonObject, options?: { readonly nulls: boolean }):
   const converted = convert(given, context)
   const schema = Object.keys($defs).length === 0 ? converted : merge(converted, { $defs })
   return {
-    // What `convert` makes is in the library's part of the language; its types ask for literals.
+    // The result of `convert` is in the library's part of the language; its types ask for literals.
     schema: schema as JsonObject & GbnfJsonObjectSchema,
     restore: (json) => {
       const value = context.nulls ? restored(json, given, defs) : json

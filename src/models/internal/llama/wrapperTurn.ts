@@ -206,7 +206,7 @@ export const makeWrapperTurns = (engine: Engine, given: ChatWrapper) => {
               calls.end("the context was full before the call was whole")
               return ended("length")
             }
-            // What a grammar lets through may still not be what its schema says: a number too large, for one.
+            // A grammar lets through values that its schema does not: a number too large, for one.
             const problem = cause instanceof Error ? cause.message : String(cause)
             return !signal.aborted && calls.end(problem) ? ended("stop") : Promise.reject(cause)
           }

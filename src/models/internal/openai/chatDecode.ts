@@ -116,7 +116,7 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     const index = placeOf(piece["index"])
     const found = known(index, given, (stringOf(objectOf(piece["function"])?.["name"]) ?? "") !== "")
     if (found !== undefined) return found
-    // What the server calls by one name has to be told apart by whoever answers it.
+    // Calls to which the server gave one id have to be told apart by whoever answers them.
     const id = given === "" || byId.has(given) ? makeId() : given
     const slot: CallSlot = { index, given, id, name: "", raw: "", started: false, extra: undefined }
     calls.push(slot)

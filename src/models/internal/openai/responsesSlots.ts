@@ -120,7 +120,7 @@ export const makeSlots = (): Slots => {
       for (let one = waiting.at(-1); one !== undefined && taken.has(one); one = waiting.at(-1)) waiting.pop()
       return waiting.at(-1)
     }
-    // What was not streamed stands behind what the list has before it.
+    // An item that was not streamed stands behind the items before it in the list.
     let last = 0
     output.forEach((item, position) => {
       const free = [byIndex.get(position), next(keyOf(item, "type") ?? ""), next("")].find(

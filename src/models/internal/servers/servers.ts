@@ -75,6 +75,6 @@ export const factsAt = (server: Server, model: string): ModelFacts | undefined =
     .replace(/:[a-z]+$/, "")
     .split("/")
   const facts = Object.hasOwn(vendors, vendor) ? vendors[vendor]?.(name) : undefined
-  // What an answer cost stands in it.
+  // OpenRouter says in each answer what it cost.
   return facts === undefined ? undefined : { ...facts, prices: undefined }
 }

@@ -174,7 +174,7 @@ const once = Effect.fnUntraced(function* (call: Call, shown: Shown) {
   let url = home
   let isHome = true
   for (let hop = 0; ; hop++) {
-    // What another origin sends back to this one is that origin's request, and gets no credential.
+    // A request that another origin sends back to this one is that origin's, and gets no credential.
     isHome = isHome && url.origin === home.origin
     const secrets = isHome ? shown : {}
     const target = new URL(url)

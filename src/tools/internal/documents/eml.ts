@@ -100,7 +100,7 @@ const compact = (bytes: Uint8Array): Uint8Array | undefined => {
       text += `${latin1.decode(bytes.subarray(at, Math.min(end, at + Math.max(0, maxHead - text.length))))}\n`
     } else if (inHead) {
       hasDigest ||= head.digest.test(text)
-      // What follows a head may be a mail with a head of its own.
+      // A mail with a head of its own may follow a head.
       inHead = head.message.test(text) || (hasDigest && !head.typed.test(text))
       mode = text.length >= maxHead || head.flowed.test(text) ? "keep" : head.quoted.test(text) ? "quoted" : "join"
       text = ""

@@ -43,7 +43,7 @@ const findEnd = (view: DataView): number | undefined => {
 const directoryOf = (view: DataView, end: number): number => {
   const offset = view.getUint32(end + 16, true)
   if (offset !== max32) {
-    // What stands before the archive is counted by some programs, and not by others.
+    // Bytes before the archive are counted by some programs, and not by others.
     const start = end - view.getUint32(end + 12, true)
     return start >= 0 && start + 4 <= view.byteLength && view.getUint32(start, true) === signature.central
       ? start

@@ -113,7 +113,7 @@ export const cached = (
   Effect.gen(function* () {
     const maxBytes = options.maxBytes ?? 5_000_000
     const timeToLive = Duration.fromInputUnsafe(options.timeToLive ?? "1 day")
-    // What has just come, on its way into the cache: a lookup finds it here, and nothing else.
+    // Pages that have just come, on their way into the cache: a lookup finds them here, and nothing else.
     const arrived = new Map<string, Kept>()
     const forHits = (exit: Exit.Exit<unknown, unknown>) => (Exit.isSuccess(exit) ? timeToLive : Duration.zero)
     const pages = yield* PersistedCache.make(

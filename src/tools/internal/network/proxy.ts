@@ -113,7 +113,7 @@ export const start = ({ judge, own, resolve }: Options): Effect.Effect<Proxy, ne
           return
         }
         const url = parse(`https://${request.url ?? ""}`)
-        // What is said inside is not seen: http comes this way, too.
+        // The content of a tunnel is not seen: http comes this way, too.
         const why = url === undefined ? undefined : judge.url(url)
         if (url === undefined || why !== undefined) {
           answer("403 Forbidden")

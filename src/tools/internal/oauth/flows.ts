@@ -54,7 +54,7 @@ export const take = Effect.fnUntraced(function* (
   credentials: Credentials,
   state: string
 ): Effect.fn.Return<Flow | undefined, StoreError> {
-  // What is no name of ours is none that the store must judge.
+  // A name that is not ours is none that the store must judge.
   if (!/^[0-9a-z]{1,11}\.[\w-]{20,100}$/.test(state)) return undefined
   const found = yield* credentials.get(namespace, state)
   if (found?._tag !== "ApiKey" || !(yield* credentials.remove(namespace, state))) return undefined

@@ -43,7 +43,7 @@ export interface Provider {
 }
 
 /**
- * Whose sign-in it is: `tenant` is the namespace of the store of credentials, `account` one of several of the same
+ * The owner of a sign-in: `tenant` is the namespace of the store of credentials, `account` one of several of the same
  * service (`default` by default).
  *
  * @category models

@@ -45,7 +45,7 @@ const entriesOf = (xml: string, names: ReadonlyArray<string>): Effect.Effect<Rea
         } else if (event._tag === "Text" && field !== undefined) add(field, event.text)
       })
     ),
-    // What was read before the fault is of use all the same.
+    // Entries before the fault are of use all the same.
     Effect.ignore,
     Effect.map(() => [head, ...entries])
   )

@@ -152,7 +152,7 @@ const read = function* (
       const problem = expected(cursor, `\`${callTags.close}\``)
       yield* skipTo(cursor, callTags.close)
       const junk = cursor.raw.slice(raw.length)
-      // What was taken for the end of the call stood in a value, and half of a value is worse than none.
+      // The supposed end of the call stood in a value, and half of a value is worse than none.
       if (junk.includes(parameterClose) || junk.includes(functionClose)) return call.fail(cursor.raw, problem)
       call.close(() => raw)
       return open().fail(junk, problem)
