@@ -20,12 +20,11 @@ import type * as Types from "effect/Types"
 import type { AgentError } from "./AgentError.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
-import type { Handle, Input, RunOptions } from "./AgentRun.ts"
+import type { Handle, Input, Needs, Only, ResumeOptions, RunOptions } from "./AgentRun.ts"
 import { fromSchema as outputFromSchema } from "./Answer.ts"
 import type { ChatModel, ToolDefinition } from "./ChatModel.ts"
 import * as Checkpoint from "./Checkpoint.ts"
 import { fromSchema, text } from "./internal/textCodec.ts"
-import type { Journal } from "./Journal.ts"
 import type { JsonObject } from "./Json.ts"
 import * as child from "./loop/child.ts"
 import { type Compiled, compile, type Definition, withoutNamed } from "./loop/definition.ts"
@@ -39,7 +38,7 @@ import * as Tool from "./Tool.ts"
 import { ToolContext } from "./ToolContext.ts"
 import type { ToolError } from "./ToolError.ts"
 
-export type { Handle, Input, RunOptions } from "./AgentRun.ts"
+export type { Handle, Input, Needs, NoSuchOption, Only, ResumeOptions, RunOptions } from "./AgentRun.ts"
 
 const TypeId = "~effect-deepagents/Agent"
 
@@ -133,47 +132,6 @@ export const describe = (agent: Agent<unknown, unknown, unknown>): Description =
   const { description, maxRounds, name, toolConcurrency } = definition
   return { name, description, tools: toolset.definitions, maxRounds, toolConcurrency, problem }
 }
-
-/**
- * The checkpoint or the thread that is resumed, and the decisions since.
- *
- * @category models
- * @since 0.1.0
- */
-export type ResumeOptions = Checkpoint.Decided &
-  ({ readonly checkpoint: Checkpoint.Checkpoint } | { readonly threadId: string })
-
-const NoSuchOption = "~effect-deepagents/NoSuchOption"
-
-/**
- * The type that no value has which is given for an option that there is none of, so that the compiler names it.
- *
- * @category models
- * @since 0.1.0
- */
-export interface NoSuchOption<out Message extends string> {
-  readonly [NoSuchOption]: Message
-}
-
-type KeyOf<T> = T extends object ? keyof T : never
-
-/**
- * Options that are none of those `Known` are refused: a misspelt one would be left out silently.
- *
- * @category models
- * @since 0.1.0
- */
-export type Only<Options, Known = RunOptions, Where extends string = ""> = {
-  readonly [Key in Exclude<KeyOf<Options>, KeyOf<Known>>]: NoSuchOption<`There is no option "${Where}${Key & string}".`>
-}
-
-/**
- * The services that options of a run need.
- *
- * @category models
- * @since 0.1.0
- */
-export type Needs<Options> = Options extends { readonly threadId: string } ? Journal : never
 
 /**
  * Makes an agent.

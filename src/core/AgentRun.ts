@@ -8,8 +8,9 @@ import type { RunEnded } from "./AgentError.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
 import type { Snapshot } from "./AgentState.ts"
-import type { Resume } from "./Checkpoint.ts"
+import type { Checkpoint, Decided, Resume } from "./Checkpoint.ts"
 import type * as Content from "./Content.ts"
+import type { Journal } from "./Journal.ts"
 import type { HumanMessage, Message } from "./Message.ts"
 
 /**
@@ -37,6 +38,46 @@ export interface RunOptions {
   readonly state?: Snapshot | undefined
   readonly threadId?: string | undefined
 }
+
+/**
+ * The checkpoint or the thread that is resumed, and the decisions since.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ResumeOptions = Decided & ({ readonly checkpoint: Checkpoint } | { readonly threadId: string })
+
+const NoSuchOption = "~effect-deepagents/NoSuchOption"
+
+/**
+ * The type that no value has which is given for an option that there is none of, so that the compiler names it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface NoSuchOption<out Message extends string> {
+  readonly [NoSuchOption]: Message
+}
+
+type KeyOf<T> = T extends object ? keyof T : never
+
+/**
+ * Options that are none of those `Known` are refused: a misspelt one would be left out silently.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Only<Options, Known = RunOptions, Where extends string = ""> = {
+  readonly [Key in Exclude<KeyOf<Options>, KeyOf<Known>>]: NoSuchOption<`There is no option "${Where}${Key & string}".`>
+}
+
+/**
+ * The services that options of a run need.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Needs<Options> = Options extends { readonly threadId: string } ? Journal : never
 
 /**
  * A running agent.

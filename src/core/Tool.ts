@@ -16,15 +16,14 @@
  * })
  * ```
  */
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { identity, memoize } from "effect/Function"
-import * as Predicate from "effect/Predicate"
 import type * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Approvals } from "./Approval.ts"
 import { type Decoder, fromJsonSchema, fromSchema, fromStandard } from "./internal/arguments.ts"
 import { mapBoth, toEffect } from "./internal/decoding.ts"
+import { broken, question } from "./internal/ownWork.ts"
 import { isCodec, isStandard } from "./internal/standard.ts"
 import type { JsonObject } from "./Json.ts"
 import type { StandardSchema } from "./StandardSchema.ts"
@@ -288,47 +287,6 @@ export interface Options {
   readonly reaches?: ReadonlySet<string> | undefined
   readonly describe?: ((args: JsonObject) => string) | undefined
 }
-
-/**
- * Ends a call whose tool broke its type, with a message for its author: types say what `execute` gives, programs without
- * them do not. A promise that nobody awaits must not end the process.
- */
-const broken = (what: string, name: string, given: unknown, wanted: string): Effect.Effect<never> => {
-  const isPromise = Predicate.isPromiseLike(given)
-  if (isPromise) given.then(undefined, () => undefined)
-  const hint = isPromise ? "; wrap the promise in Effect.tryPromise" : ""
-  return Effect.die(new TypeError(`${what} of the tool "${name}" gave ${nameOf(given)}, not ${wanted}${hint}`))
-}
-
-const nameOf = (given: unknown): string =>
-  Predicate.isPromiseLike(given)
-    ? "a promise"
-    : given === null
-      ? "null"
-      : Array.isArray(given)
-        ? "an array"
-        : typeof given
-
-/** Asks a tool whether a call needs a decision. What gives no clear `false` needs one. */
-const question = <A>(name: string, need: Exclude<NeedsApproval<A>, true>, args: A) =>
-  Effect.suspend(() => {
-    const answer: unknown = need(args)
-    return Effect.isEffect(answer)
-      ? (answer as Effect.Effect<unknown>)
-      : typeof answer === "boolean"
-        ? Effect.succeed(answer)
-        : broken("needsApproval", name, answer, "a boolean or an Effect")
-  }).pipe(
-    Effect.map((answer) => answer !== false),
-    Effect.catchCauseIf(
-      (cause) => !Cause.hasInterrupts(cause),
-      (cause) =>
-        Effect.as(
-          Effect.logError(`needsApproval of the tool "${name}" failed, so its call is asked about`, cause),
-          true
-        )
-    )
-  )
 
 const assemble = <A, E, R, Always, Answer>(
   name: string,

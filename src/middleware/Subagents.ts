@@ -88,22 +88,13 @@ const agentOf = (entry: Entry): AnyAgent => ("fork" in entry ? entry.fork : entr
 const describe = (agents: ReadonlyArray<AnyAgent>): string =>
   agents.map((agent) => `- ${agent.name}: ${agent.description}`).join("\n")
 
-const makeParameters = (names: string) =>
-  Schema.Struct({
-    description: Schema.String.annotate({
-      description:
-        "The task, in full: what to do, what is known, what to give back. Only the sub-agent's answer comes back."
-    }),
-    subagent_type: Schema.String.annotate({ description: `One of: ${names}` })
-  })
-
-let latest: { readonly names: string; readonly parameters: ReturnType<typeof makeParameters> } | undefined
-
-/** The parameters of the tool. Most agents of a program have sub-agents of the same names, and share one schema. */
-const parametersOf = (names: string): ReturnType<typeof makeParameters> => {
-  if (latest?.names !== names) latest = { names, parameters: makeParameters(names) }
-  return latest.parameters
-}
+const parameters = Schema.Struct({
+  description: Schema.String.annotate({
+    description:
+      "The task, in full: what to do, what is known, what to give back. Only the sub-agent's answer comes back."
+  }),
+  subagent_type: Schema.String.annotate({ description: "The name of the sub-agent: one of those listed." })
+})
 
 const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool<R | ToolContext> => {
   const byName = new Map(entries.map((entry) => [agentOf(entry).name, entry]))
@@ -124,7 +115,7 @@ const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool
   })
   return Tool.make(toolName, {
     description: `Has a sub-agent do a part of the work that is large or separable, in a context of its own, which keeps yours small. Do small things yourself. Call it several times in one turn for parts that don't need each other. There are:\n${describe(entries.map(agentOf))}`,
-    parameters: parametersOf(names.join(", ")),
+    parameters,
     annotations: { resumable: true },
     reaches: new Set(entries.flatMap((entry) => [...Agent.toolNames(agentOf(entry))])),
     // The needs of the agents were in their types; `make` puts them back.

@@ -339,7 +339,6 @@ const build = <E, R>(
               const memory = memories.of(run)
               let isFirst = true
               let counted = countedIn(ready)
-              // Functions that are written as values of properties are made old ones by V8.
               const done = ({ usage }: AiMessage): void => learn(memory, counted, usage?.inputTokens ?? 0)
               const less = (error: ModelError) => {
                 if (!isFirst || error.reason._tag !== "ContextOverflow") return Effect.fail(error)
