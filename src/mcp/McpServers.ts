@@ -160,7 +160,7 @@ const statusOf = (
   const base = { name, type: config.type, tools, problems, log: log.read(), hasResources: false }
   switch (state._tag) {
     case "Connecting":
-      return { ...base, state: tools > 0 ? "reconnecting" : "connecting" }
+      return { ...base, state: tools > 0 ? "reconnecting" : "connecting", ...defined({ error: state.error }) }
     case "Broken": {
       const { error, retryAt } = state
       return { ...base, state: tools > 0 ? "reconnecting" : "failed", error, ...defined({ retryAt }) }

@@ -19,11 +19,11 @@ export interface Message {
   readonly params?: { readonly [name: string]: unknown }
 }
 
-/** The side of the server: what it says, and its end. */
+/** The side of the server: what it says, and its end, whose last words on standard error come a moment later. */
 export interface Side {
   readonly say: (message: object) => void
   readonly reply: (result: object) => void
-  readonly die: () => void
+  readonly die: (lastWords?: string) => void
 }
 
 /** Answers a message. `start` counts the processes, from 1. */
@@ -31,6 +31,14 @@ export type Behaviour = (message: Message, side: Side, start: number) => void
 
 const version = "2026-07-28"
 const complete = { resultType: "complete", ttlMs: 0, cacheScope: "private" }
+
+const turnsOf = (count: number) =>
+  Effect.promise(async () => {
+    for (let n = 0; n < count; n++) await new Promise((resolve) => setImmediate(resolve))
+  })
+
+/** Turns of the event loop, for what takes no time but these. */
+export const turns = turnsOf(20)
 
 /** The answers of a server without surprises, by the older protocol or the newer one. */
 export const plain =
@@ -56,6 +64,7 @@ export const scripted = (behaviour: Behaviour, config: Partial<McpConfig.StdioSe
       const start = ++counts.started
       counts.running++
       const out = yield* Queue.unbounded<Uint8Array, Cause.Done>()
+      const errors = yield* Queue.unbounded<Uint8Array, Cause.Done>()
       const ended = yield* Deferred.make<ChildProcessSpawner.ExitCode>()
       const end = Effect.andThen(Queue.end(out), Deferred.succeed(ended, ChildProcessSpawner.ExitCode(0)))
       yield* Effect.addFinalizer(() =>
@@ -70,7 +79,10 @@ export const scripted = (behaviour: Behaviour, config: Partial<McpConfig.StdioSe
         if (line === "") return
         const message = JSON.parse(line) as Message
         const { id } = message
-        const die = (): void => void Effect.runFork(end)
+        const die = (lastWords = ""): void => {
+          const words = Effect.sync(() => Queue.offerUnsafe(errors, new TextEncoder().encode(lastWords)))
+          Effect.runFork(end.pipe(Effect.andThen(turnsOf(8)), Effect.andThen(words), Effect.andThen(Queue.end(errors))))
+        }
         behaviour(message, { say, die, reply: (result) => say({ id, result }) }, start)
       }
       return ChildProcessSpawner.makeHandle({
@@ -86,7 +98,7 @@ export const scripted = (behaviour: Behaviour, config: Partial<McpConfig.StdioSe
           end
         ),
         stdout: Stream.fromQueue(out),
-        stderr: Stream.empty,
+        stderr: Stream.fromQueue(errors),
         all: Stream.empty,
         getInputFd: () => Sink.drain,
         getOutputFd: () => Stream.empty,
@@ -99,8 +111,3 @@ export const scripted = (behaviour: Behaviour, config: Partial<McpConfig.StdioSe
   )
   return { counts, layer }
 }
-
-/** Turns of the event loop, for what takes no time but these. */
-export const turns = Effect.promise(async () => {
-  for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve))
-})

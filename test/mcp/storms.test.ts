@@ -78,6 +78,29 @@ describe("storms", { timeout: 120_000 }, () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("a server that can't be reached says why, also while it is tried again", () => {
+    let hangs = false
+    const { layer } = scripted(
+      (message, { die }) => {
+        if (message.method === "initialize" && !hangs) die("Error: set KEY\n")
+        else if (message.method === "server/discover") die()
+      },
+      { connectTimeout: 5000 }
+    )
+    return Effect.gen(function* () {
+      const servers = yield* Servers
+      yield* servers.tools
+      const [failed] = yield* servers.status
+      assert.strictEqual(failed?.state, "failed")
+      assert.match(failed?.error?.message ?? "", /it said: Error: set KEY \(/)
+      hangs = true
+      yield* TestClock.adjust("300 millis")
+      const [again] = yield* servers.status
+      assert.strictEqual(again?.state, "connecting")
+      assert.strictEqual(again?.error, failed?.error)
+    }).pipe(Effect.provide(layer))
+  })
+
   it.live("asking to connect anew many times at once makes one connection, and leaves one process", () => {
     const { counts, layer } = scripted(plain(false, () => ["echo"], echo))
     return Effect.gen(function* () {

@@ -29,9 +29,10 @@ export interface ServerTool {
 }
 
 /**
- * A server as it is now. `connecting` is the first attempt, `reconnecting` one to get a lost connection back (its tools
- * are still offered); `failed` had several in vain and goes on, or, without `retryAt`, waits for `reconnect`. `problems`
- * are those of its configuration: a tool that it does not have, one that is not what was pinned. `log` is the end of what
+ * A server as it is now. `connecting` is an attempt without tools from before, `reconnecting` one to get a lost
+ * connection back (its tools are still offered); `failed` waits for the next attempt at `retryAt`, or, without it, for
+ * `reconnect`. `error` is that of the last attempt, also while the next one is made. `problems` are those of its
+ * configuration: a tool that it does not have, one that is not what was pinned. `log` is the end of what
  * it wrote to its standard error.
  *
  * @category models

@@ -7,6 +7,7 @@ import * as Cause from "effect/Cause"
 import * as Config from "effect/Config"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
@@ -168,21 +169,23 @@ export const open = (
     yield* Effect.forkScoped(Effect.ignore(Stream.run(outbox.taken, handle.stdin)))
     const feed = lines(maxMessage)
     const reading = Stream.runForEach(handle.stdout, (chunk) => Effect.suspend(() => take(feed(chunk), 0)))
+    const words = new TextDecoder()
+    const hearing = yield* Effect.forkScoped(
+      Effect.ignore(
+        Stream.runForEach(handle.stderr, (chunk) => Effect.sync(() => notes.add(words.decode(chunk, { stream: true }))))
+      )
+    )
+    // Its last words say why it ended, and may come after the end of its output.
     yield* Effect.forkScoped(
       Effect.andThen(Deferred.await(started), Effect.ignore(reading)).pipe(
         Effect.andThen(Effect.exit(handle.exitCode)),
+        Effect.andThen(Fiber.await(hearing)),
         Effect.andThen(Effect.sync(close))
       )
     )
     // Children that the process left behind may hold its output open.
     yield* Effect.forkScoped(
       Effect.exit(handle.exitCode).pipe(Effect.andThen(Effect.sleep("250 millis")), Effect.andThen(Effect.sync(close)))
-    )
-    const words = new TextDecoder()
-    yield* Effect.forkScoped(
-      Effect.ignore(
-        Stream.runForEach(handle.stderr, (chunk) => Effect.sync(() => notes.add(words.decode(chunk, { stream: true }))))
-      )
     )
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {

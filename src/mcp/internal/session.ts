@@ -75,7 +75,9 @@ export interface Session {
   readonly subscribe: Subscriptions.Subscribe
 }
 
-const defaultConnectTimeout = 30_000
+/** The milliseconds that a server has for its start and its handshake, and for the list of its tools. */
+export const connectTimeoutOf = ({ connectTimeout }: Server): number => connectTimeout ?? 30_000
+
 /** Characters of what a server says in an attempt to connect to it. */
 const mostSaid = 4_000
 const unattributed = "this client can't tell which of its calls this belongs to"
@@ -100,7 +102,7 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
     onChanged: () => hasChanged(what)
   })
   const samples = config.sampling !== undefined
-  const time = config.connectTimeout ?? defaultConnectTimeout
+  const time = connectTimeoutOf(config)
   const client = new sdk.Client(around.client, {
     capabilities: {
       elicitation: { form: { applyDefaults: true }, url: {} },
@@ -197,7 +199,7 @@ const attempt = (
 ): Effect.Effect<Session, McpError, ChildProcessSpawner | Scope.Scope> =>
   Effect.gen(function* () {
     const { config, log, name } = target
-    const time = config.connectTimeout ?? defaultConnectTimeout
+    const time = connectTimeoutOf(config)
     const calls = new Set<Call.Open>()
     const { changed, client, hasChanged } = makeClient(sdk, target, around, calls)
     const lost = Deferred.makeUnsafe<McpError>()
@@ -273,7 +275,7 @@ export const open = (
 ): Effect.Effect<Session, McpError, ChildProcessSpawner | Scope.Scope> => {
   const seen: Http.Seen = {}
   const { config, known, name } = target
-  const time = config.connectTimeout ?? defaultConnectTimeout
+  const time = connectTimeoutOf(config)
   const once = Effect.suspend(() => contained(attempt(sdk, target, around, seen)))
   const again = Effect.catch(once, (error) => {
     const hasBegun = !(error.cause instanceof PlatformError)

@@ -67,7 +67,7 @@ const connection = (supervised: Supervised, around: Session.Surroundings, made: 
     const { state, target, tools } = supervised
     const sdk = yield* Sdk.load(target.name)
     const session = yield* Session.open(sdk, target, around)
-    const time = target.config.connectTimeout ?? 30_000
+    const time = Session.connectTimeoutOf(target.config)
     const listed = yield* Effect.timeoutOrElse(session.listTools, {
       duration: time,
       orElse: () => Effect.fail(Errors.tooSlowToConnect(target.name, time, "the list of its tools"))
