@@ -8,16 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { type SiteOptions, show } from "./internal/connectors/atlassian.ts"
-import {
-  at,
-  limitField,
-  makeClient,
-  makeTools,
-  optionalText,
-  paged,
-  plainOf,
-  text
-} from "./internal/connectors/client.ts"
+import { at, limitField, makeClient, makeTools, optionalText, plainOf, text } from "./internal/connectors/client.ts"
 
 export type { SiteOptions as Options }
 
@@ -38,6 +29,8 @@ const Result = Schema.Struct({
 })
 
 const Links = Schema.optionalKey(Schema.Struct({ next: Schema.optionalKey(Schema.String) }))
+
+const listOf = <S extends Schema.Constraint>(item: S) => Schema.Struct({ results: Schema.Array(item), _links: Links })
 
 const maybe = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
@@ -73,9 +66,17 @@ const pageOf = ({ body, id, spaceId = "", title, version }: typeof Wire.Type): P
   text: plainOf(body?.storage?.value ?? "")
 })
 
-/** The parameter of the next page's address that says where to go on. */
-const afterOf = (next: string | undefined, name: string): string | undefined =>
-  next === undefined ? undefined : (URL.parse(next, "http://localhost")?.searchParams.get(name) ?? undefined)
+/** A page of a list, and the cursor that stands in the address of the next one. */
+const itemsOf = <A>({
+  _links,
+  results
+}: {
+  readonly results: ReadonlyArray<A>
+  readonly _links?: typeof Links.Type
+}) => ({
+  items: results,
+  next: URL.parse(_links?.next ?? "", "http://localhost")?.searchParams.get("cursor")
+})
 
 /** A text without the marks of what was searched for. */
 const unmarked = (found: string): string => found.replaceAll(/@@@(?:end)?hl@@@/g, "")
@@ -102,16 +103,7 @@ export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
   return {
     /** Pages by CQL. */
     search: (cql: string) =>
-      paged((cursor: string | undefined) =>
-        Effect.map(
-          http.get("search", "/rest/api/search", Schema.Struct({ results: Schema.Array(Result), _links: Links }), {
-            cql,
-            limit: 50,
-            cursor
-          }),
-          ({ _links, results }) => ({ items: results, next: afterOf(_links?.next, "cursor") })
-        )
-      ).pipe(
+      http.list("search", "/rest/api/search", listOf(Result), "cursor", { cql, limit: 50 }, itemsOf).pipe(
         Stream.map(({ content, entityType = "", excerpt = "", lastModified = "", title = "", url = "" }) => ({
           id: content?.id ?? "",
           kind: content?.type ?? entityType,
@@ -121,16 +113,7 @@ export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
           lastModified
         }))
       ),
-    spaces: () =>
-      paged((cursor: string | undefined) =>
-        Effect.map(
-          http.get("list spaces", "/api/v2/spaces", Schema.Struct({ results: Schema.Array(Space), _links: Links }), {
-            limit: 100,
-            cursor
-          }),
-          ({ _links, results }) => ({ items: results, next: afterOf(_links?.next, "cursor") })
-        )
-      ),
+    spaces: () => http.list("list spaces", "/api/v2/spaces", listOf(Space), "cursor", { limit: 100 }, itemsOf),
     page: (id: string) =>
       Effect.map(http.get("read a page", at`/api/v2/pages/${id}`, Wire, { "body-format": "storage" }), pageOf),
     createPage: (page: {
@@ -179,17 +162,17 @@ export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
  */
 export const tools = <R = never>(options: SiteOptions<R>) => {
   const confluence = make(options)
-  const { reading, writing } = makeTools("Confluence")
+  const { listing, reading, writing } = makeTools("Confluence")
   const id = text("As confluence_search gave it")
   const body = text("Plain text, a paragraph on each line")
   return [
-    reading(
+    listing(
       "confluence_search",
       "Finds pages in Confluence.",
       { cql: text('CQL, such as text ~ "holidays" AND type = page'), limit: limitField },
       ({ cql }) => confluence.search(cql)
     ),
-    reading("confluence_list_spaces", "Lists the spaces of Confluence.", { limit: limitField }, () =>
+    listing("confluence_list_spaces", "Lists the spaces of Confluence.", { limit: limitField }, () =>
       confluence.spaces()
     ),
     reading("confluence_read_page", "Reads a page of Confluence.", { id }, (args) => confluence.page(args.id)),

@@ -14,13 +14,11 @@ import {
   makeTools,
   type Options,
   optionalText,
-  paged,
   text
 } from "./internal/connectors/client.ts"
+import { decode } from "./internal/connectors/http.ts"
 
 export type { Options }
-
-import { decode } from "./internal/connectors/http.ts"
 
 const Login = Schema.Struct({ login: Schema.String })
 
@@ -87,7 +85,7 @@ export const make = <R = never>({ baseUrl = "https://api.github.com", connection
     itemsOf: (page: A) => ReadonlyArray<B>,
     query: { readonly [name: string]: string | undefined } = {}
   ) =>
-    paged((page: number | undefined = 1) =>
+    http.paged(operation, (page: number | undefined = 1) =>
       Effect.gen(function* () {
         const answer = yield* http.raw(operation, "GET", path, { query: { ...query, per_page: 100, page } })
         const items = itemsOf(yield* decode({ service, operation }, schema, answer))
@@ -142,24 +140,24 @@ export const make = <R = never>({ baseUrl = "https://api.github.com", connection
  */
 export const tools = <R = never>(options: Options<R>) => {
   const github = make(options)
-  const { reading, writing } = makeTools("GitHub")
+  const { listing, reading, writing } = makeTools("GitHub")
   const repository = Schema.String.check(Schema.isPattern(/^[^/\s]+\/[^/\s]+$/)).annotate({ description: "owner/name" })
   const number = Schema.Int.annotate({ description: "Its number" })
   const words = text("GitHub's search words")
   return [
-    reading(
+    listing(
       "github_search_issues",
       "Finds issues and pull requests on GitHub.",
       { query: words, limit: limitField },
       ({ query }) => github.searchIssues(query)
     ),
-    reading(
+    listing(
       "github_search_code",
       "Finds files by their code on GitHub.",
       { query: words, limit: limitField },
       ({ query }) => github.searchCode(query)
     ),
-    reading(
+    listing(
       "github_list_issues",
       "Lists the issues of a repository, pull requests too.",
       { repository, state: Schema.optionalKey(Schema.Literals(["open", "closed", "all"])), limit: limitField },
@@ -168,7 +166,7 @@ export const tools = <R = never>(options: Options<R>) => {
     reading("github_get_issue", "Reads an issue.", { repository, number }, (args) =>
       github.issue(args.repository, args.number)
     ),
-    reading(
+    listing(
       "github_list_comments",
       "Reads the comments of an issue or a pull request.",
       { repository, number, limit: limitField },
@@ -177,7 +175,7 @@ export const tools = <R = never>(options: Options<R>) => {
     reading("github_get_pull_request", "Reads a pull request.", { repository, number }, (args) =>
       github.pull(args.repository, args.number)
     ),
-    reading(
+    listing(
       "github_list_pull_request_files",
       "Lists the files that a pull request changes, with their patches.",
       { repository, number, limit: limitField },

@@ -18,7 +18,6 @@ import {
   makeTools,
   type Options,
   optionalText,
-  paged,
   plainOf,
   text
 } from "./internal/connectors/client.ts"
@@ -192,17 +191,21 @@ export const make = <R = never>({ baseUrl = "https://gmail.googleapis.com", conn
   return {
     /** Messages by Gmail's own search words, without their texts, the latest first. */
     search: (query: string) =>
-      paged((pageToken: string | undefined) =>
-        Effect.map(
-          http.get("search", "/messages", Ids, { q: queryOf(query), maxResults: 100, pageToken }),
+      http
+        .list(
+          "search",
+          "/messages",
+          Ids,
+          "pageToken",
+          { q: queryOf(query), maxResults: 100 },
           ({ messages = [], nextPageToken }) => ({ items: messages, next: nextPageToken })
         )
-      ).pipe(
-        Stream.mapEffect(
-          ({ id }) => one(id, { format: "metadata", metadataHeaders: ["From", "To", "Subject", "Date"] }),
-          { concurrency: 4 }
-        )
-      ),
+        .pipe(
+          Stream.mapEffect(
+            ({ id }) => one(id, { format: "metadata", metadataHeaders: ["From", "To", "Subject", "Date"] }),
+            { concurrency: 4 }
+          )
+        ),
     readMessage: (id: string) => one(id, { format: "full" }),
     readThread: (id: string) =>
       Effect.map(
@@ -248,10 +251,10 @@ const draftFields = {
  */
 export const tools = <R = never>(options: Options<R>) => {
   const gmail = make(options)
-  const { reading, writing } = makeTools("Gmail")
+  const { listing, reading, writing } = makeTools("Gmail")
   const id = text("As gmail_search gave it")
   return [
-    reading(
+    listing(
       "gmail_search",
       "Finds messages in Gmail, without their texts.",
       { query: text('Gmail\'s search words ("from:ada subject:report"), or "unread", or "recent"'), limit: limitField },

@@ -12,7 +12,6 @@ import {
   makeTools,
   type Options,
   optionalText,
-  paged,
   text
 } from "./internal/connectors/client.ts"
 import { refusal } from "./internal/connectors/google.ts"
@@ -94,19 +93,20 @@ export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connec
         readonly words?: string | undefined
       } = {}
     ) =>
-      paged((pageToken: string | undefined) =>
-        Effect.map(
-          http.get("list events", at`/calendars/${query.calendarId ?? "primary"}/events`, Page, {
-            timeMin: query.from,
-            timeMax: query.to,
-            q: query.words,
-            singleEvents: true,
-            orderBy: "startTime",
-            maxResults: 100,
-            pageToken
-          }),
-          ({ items = [], nextPageToken }) => ({ items, next: nextPageToken })
-        )
+      http.list(
+        "list events",
+        at`/calendars/${query.calendarId ?? "primary"}/events`,
+        Page,
+        "pageToken",
+        {
+          timeMin: query.from,
+          timeMax: query.to,
+          q: query.words,
+          singleEvents: true,
+          orderBy: "startTime",
+          maxResults: 100
+        },
+        ({ items = [], nextPageToken }) => ({ items, next: nextPageToken })
       ),
     /** The times at which people or rooms are busy. */
     busy: (from: string, to: string, calendars: ReadonlyArray<string>) =>
@@ -147,11 +147,11 @@ export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connec
  */
 export const tools = <R = never>(options: Options<R>) => {
   const calendar = make(options)
-  const { reading, writing } = makeTools("Google Calendar")
+  const { listing, reading, writing } = makeTools("Google Calendar")
   const time = (what: string) => text(`${what}: RFC 3339 with an offset, such as 2026-01-31T14:00:00+01:00`)
   const calendarId = optionalText("Another calendar than the account's own")
   return [
-    reading(
+    listing(
       "google_calendar_list_events",
       "Lists events of a calendar, by time.",
       {

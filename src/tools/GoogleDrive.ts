@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { cut } from "../support/text.ts"
-import { at, limitField, makeClient, makeTools, type Options, paged, text } from "./internal/connectors/client.ts"
+import { at, limitField, makeClient, makeTools, type Options, text } from "./internal/connectors/client.ts"
 import { refusal } from "./internal/connectors/google.ts"
 import { failure, textOf } from "./internal/connectors/http.ts"
 
@@ -60,20 +60,21 @@ export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connec
   return {
     /** Files by words of their name or their text; all without words, those that were changed last first. */
     search: (words: string) =>
-      paged((pageToken: string | undefined) =>
-        Effect.map(
-          http.get("search files", "/files", Page, {
-            q: words.trim() === "" ? "trashed = false" : queryOf(words),
-            fields: `nextPageToken,files(${fields})`,
-            pageSize: 100,
-            // Drive orders a search for words by itself.
-            orderBy: words.trim() === "" ? "modifiedTime desc" : undefined,
-            supportsAllDrives: true,
-            includeItemsFromAllDrives: true,
-            pageToken
-          }),
-          ({ files = [], nextPageToken }) => ({ items: files, next: nextPageToken })
-        )
+      http.list(
+        "search files",
+        "/files",
+        Page,
+        "pageToken",
+        {
+          q: words.trim() === "" ? "trashed = false" : queryOf(words),
+          fields: `nextPageToken,files(${fields})`,
+          pageSize: 100,
+          // Drive orders a search for words by itself.
+          orderBy: words.trim() === "" ? "modifiedTime desc" : undefined,
+          supportsAllDrives: true,
+          includeItemsFromAllDrives: true
+        },
+        ({ files = [], nextPageToken }) => ({ items: files, next: nextPageToken })
       ),
     /** The text of a file: documents as Markdown, tables as CSV. Of what is no text, it fails. */
     read: (id: string) =>
@@ -100,9 +101,9 @@ export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connec
  */
 export const tools = <R = never>(options: Options<R>) => {
   const drive = make(options)
-  const { reading } = makeTools("Google Drive")
+  const { listing, reading } = makeTools("Google Drive")
   return [
-    reading(
+    listing(
       "google_drive_search_files",
       "Finds files in Google Drive by words of their name or text; without words, the latest.",
       { words: Schema.String, limit: limitField },

@@ -6,7 +6,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { at, limitField, makeClient, makeTools, type Options, paged, text } from "./internal/connectors/client.ts"
+import { at, limitField, makeClient, makeTools, type Options, text } from "./internal/connectors/client.ts"
 
 export type { Options }
 
@@ -32,13 +32,24 @@ export const Item = Schema.Struct({
 })
 export interface Item extends Schema.Schema.Type<typeof Item> {}
 
-const pageOf = <S extends Schema.Constraint>(item: S) =>
+const listOf = <S extends Schema.Constraint>(item: S) =>
   Schema.Struct({
     results: Schema.Array(item),
     paging: Schema.optionalKey(Schema.Struct({ next: Schema.optionalKey(Schema.Struct({ after: Schema.String })) }))
   })
 
-const Page = pageOf(Item)
+const Items = listOf(Item)
+
+const pageOf = <A>({
+  paging,
+  results
+}: {
+  readonly results: ReadonlyArray<A>
+  readonly paging?: typeof Items.Type.paging
+}) => ({
+  items: results,
+  next: paging?.next?.after
+})
 
 const Owner = Schema.Struct({
   id: Schema.String,
@@ -70,38 +81,30 @@ export const make = <R = never>({ baseUrl = "https://api.hubapi.com", connection
   return {
     /** Objects by words of what HubSpot looks in: names, addresses, phone numbers. */
     search: (kind: Kind, query: string) =>
-      paged((after: string | undefined) =>
+      http.paged(`search ${kind}`, (after: string | undefined) =>
         Effect.map(
           http.post(
             `search ${kind}`,
             `/crm/v3/objects/${kind}/search`,
-            Page,
+            Items,
             { query, limit: 100, properties: shownOf[kind], ...(after === undefined ? {} : { after }) },
             { isReading: true }
           ),
-          ({ paging, results }) => ({ items: results, next: paging?.next?.after })
+          pageOf
         )
       ),
     list: (kind: Kind) =>
-      paged((after: string | undefined) =>
-        Effect.map(
-          http.get(`list ${kind}`, `/crm/v3/objects/${kind}`, Page, {
-            limit: 100,
-            properties: shownOf[kind],
-            after
-          }),
-          ({ paging, results }) => ({ items: results, next: paging?.next?.after })
-        )
+      http.list(
+        `list ${kind}`,
+        `/crm/v3/objects/${kind}`,
+        Items,
+        "after",
+        { limit: 100, properties: shownOf[kind] },
+        pageOf
       ),
     read: (kind: Kind, id: string) =>
       http.get(`read ${kind}`, `/crm/v3/objects/${kind}${at`/${id}`}`, Item, { properties: shownOf[kind] }),
-    owners: () =>
-      paged((after: string | undefined) =>
-        Effect.map(
-          http.get("list owners", "/crm/v3/owners", pageOf(Owner), { limit: 100, after }),
-          ({ paging, results }) => ({ items: results, next: paging?.next?.after })
-        )
-      ),
+    owners: () => http.list("list owners", "/crm/v3/owners", listOf(Owner), "after", { limit: 100 }, pageOf),
     create: (kind: Kind, properties: Properties) =>
       http.post(`create ${kind}`, `/crm/v3/objects/${kind}`, Item, { properties }),
     update: (kind: Kind, id: string, properties: Properties) =>
@@ -127,19 +130,19 @@ export const make = <R = never>({ baseUrl = "https://api.hubapi.com", connection
  */
 export const tools = <R = never>(options: Options<R>) => {
   const hubspot = make(options)
-  const { reading, writing } = makeTools("HubSpot")
+  const { listing, reading, writing } = makeTools("HubSpot")
   const id = text("As hubspot_search gave it")
   const properties = Schema.Record(Schema.String, Schema.String).annotate({
     description: "By HubSpot's own names, such as email, firstname, dealname, amount"
   })
   return [
-    reading(
+    listing(
       "hubspot_search",
       "Finds contacts, companies, deals or tickets in HubSpot.",
       { kind: Kind, query: Schema.String, limit: limitField },
       ({ kind, query }) => hubspot.search(kind, query)
     ),
-    reading(
+    listing(
       "hubspot_list",
       "Lists contacts, companies, deals or tickets of HubSpot.",
       { kind: Kind, limit: limitField },
@@ -148,7 +151,7 @@ export const tools = <R = never>(options: Options<R>) => {
     reading("hubspot_get", "Reads a contact, company, deal or ticket of HubSpot.", { kind: Kind, id }, (args) =>
       hubspot.read(args.kind, args.id)
     ),
-    reading("hubspot_list_owners", "Lists the people who own objects in HubSpot.", { limit: limitField }, () =>
+    listing("hubspot_list_owners", "Lists the people who own objects in HubSpot.", { limit: limitField }, () =>
       hubspot.owners()
     ),
     writing(

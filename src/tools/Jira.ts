@@ -6,10 +6,9 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
 import { cut } from "../support/text.ts"
 import { type SiteOptions, show } from "./internal/connectors/atlassian.ts"
-import { at, limitField, makeClient, makeTools, optionalText, paged, text } from "./internal/connectors/client.ts"
+import { at, limitField, makeClient, makeTools, optionalText, text } from "./internal/connectors/client.ts"
 
 export type { SiteOptions as Options }
 
@@ -110,20 +109,17 @@ export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
   return {
     /** Issues by JQL. */
     search: (jql: string) =>
-      paged((nextPageToken: string | undefined) =>
-        Effect.map(
-          http.get(
-            "search issues",
-            "/search/jql",
-            Schema.Struct({
-              issues: Schema.Array(Wire),
-              nextPageToken: Schema.optionalKey(Schema.NullOr(Schema.String))
-            }),
-            { jql, fields, maxResults: 50, nextPageToken }
-          ),
-          ({ issues, nextPageToken: next }) => ({ items: issues, next })
-        )
-      ).pipe(Stream.map(issueOf)),
+      http.list(
+        "search issues",
+        "/search/jql",
+        Schema.Struct({
+          issues: Schema.Array(Wire),
+          nextPageToken: Schema.optionalKey(Schema.NullOr(Schema.String))
+        }),
+        "nextPageToken",
+        { jql, fields, maxResults: 50 },
+        ({ issues, nextPageToken: next }) => ({ items: issues.map(issueOf), next })
+      ),
     issue: (key: string) => Effect.map(http.get("read an issue", at`/issue/${key}`, Wire, { fields }), issueOf),
     create: (issue: {
       readonly project: string
@@ -167,10 +163,10 @@ export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
  */
 export const tools = <R = never>(options: SiteOptions<R>) => {
   const jira = make(options)
-  const { reading, writing } = makeTools("Jira")
+  const { listing, reading, writing } = makeTools("Jira")
   const key = text("The key of an issue, such as ENG-12")
   return [
-    reading(
+    listing(
       "jira_search",
       "Finds issues in Jira.",
       { jql: text('JQL, such as project = ENG AND status = "To Do"'), limit: limitField },

@@ -8,15 +8,7 @@ import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { cut } from "../support/text.ts"
-import {
-  limitField,
-  makeClient,
-  makeTools,
-  type Options,
-  optionalText,
-  paged,
-  text
-} from "./internal/connectors/client.ts"
+import { limitField, makeClient, makeTools, type Options, optionalText, text } from "./internal/connectors/client.ts"
 import { type Answer, bearer, jsonOf, type Refusal } from "./internal/connectors/http.ts"
 
 export type { Options }
@@ -113,7 +105,7 @@ export const make = <R = never>({ baseUrl = "https://api.linear.app", connection
     declared = "",
     given = ""
   ) =>
-    paged((after: string | undefined) =>
+    http.paged(operation, (after: string | undefined) =>
       Effect.map(
         graph(
           operation,
@@ -184,7 +176,7 @@ export const make = <R = never>({ baseUrl = "https://api.linear.app", connection
  */
 export const tools = <R = never>(options: Options<R>) => {
   const linear = make(options)
-  const { reading, writing } = makeTools("Linear")
+  const { listing, reading, writing } = makeTools("Linear")
   const id = text("Its id, or as people name it: ENG-12")
   const change = {
     description: optionalText("In Markdown"),
@@ -198,15 +190,15 @@ export const tools = <R = never>(options: Options<R>) => {
     )
   }
   return [
-    reading(
+    listing(
       "linear_search_issues",
       "Finds issues in Linear.",
       { query: Schema.String, limit: limitField },
       ({ query }) => linear.searchIssues(query)
     ),
     reading("linear_get_issue", "Reads an issue of Linear.", { id }, (args) => linear.issue(args.id)),
-    reading("linear_list_teams", "Lists the teams of Linear.", { limit: limitField }, () => linear.teams()),
-    reading("linear_list_projects", "Lists the projects of Linear.", { limit: limitField }, () => linear.projects()),
+    listing("linear_list_teams", "Lists the teams of Linear.", { limit: limitField }, () => linear.teams()),
+    listing("linear_list_projects", "Lists the projects of Linear.", { limit: limitField }, () => linear.projects()),
     writing(
       "linear_create_issue",
       "Makes an issue in Linear.",

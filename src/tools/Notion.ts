@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { at, limitField, makeClient, makeTools, type Options, paged, text } from "./internal/connectors/client.ts"
+import { at, limitField, makeClient, makeTools, type Options, text } from "./internal/connectors/client.ts"
 
 export type { Options }
 
@@ -26,11 +26,20 @@ const Wire = Schema.Struct({
 
 const Block = Schema.Record(Schema.String, Schema.Unknown)
 
-const Pages = Schema.Struct({
-  results: Schema.Array(Wire),
-  has_more: Schema.Boolean,
-  next_cursor: Schema.NullOr(Schema.String)
-})
+const listOf = <S extends Schema.Constraint>(item: S) =>
+  Schema.Struct({
+    results: Schema.Array(item),
+    has_more: Schema.Boolean,
+    next_cursor: Schema.NullOr(Schema.String)
+  })
+
+/** A page of a list, its items as they are read here. */
+const pageOf =
+  <A, B>(itemOf: (item: A) => B) =>
+  (page: { readonly results: ReadonlyArray<A>; readonly has_more: boolean; readonly next_cursor: string | null }) => ({
+    items: page.results.map(itemOf),
+    next: page.has_more ? page.next_cursor : undefined
+  })
 
 /**
  * A page or a database.
@@ -102,12 +111,12 @@ export const make = <R = never>({ baseUrl = "https://api.notion.com", connection
   return {
     /** Pages and databases by words of their title, those that were changed last first. */
     search: (query: string) =>
-      paged((cursor: string | undefined) =>
+      http.paged("search", (cursor: string | undefined) =>
         Effect.map(
           http.post(
             "search",
             "/search",
-            Pages,
+            listOf(Wire),
             {
               query,
               sort: { direction: "descending", timestamp: "last_edited_time" },
@@ -116,27 +125,20 @@ export const make = <R = never>({ baseUrl = "https://api.notion.com", connection
             },
             { isReading: true }
           ),
-          ({ has_more, next_cursor, results }) => ({ items: results, next: has_more ? next_cursor : undefined })
+          pageOf(foundOf)
         )
-      ).pipe(Stream.map(foundOf)),
+      ),
     page: (id: string) => Effect.map(http.get("read a page", at`/pages/${id}`, Wire), foundOf),
     /** The blocks of a page, each a line of Markdown. */
     lines: (id: string) =>
-      paged((cursor: string | undefined) =>
-        Effect.map(
-          http.get(
-            "read a page",
-            at`/blocks/${id}/children`,
-            Schema.Struct({
-              results: Schema.Array(Block),
-              has_more: Schema.Boolean,
-              next_cursor: Schema.NullOr(Schema.String)
-            }),
-            { page_size: 100, start_cursor: cursor }
-          ),
-          ({ has_more, next_cursor, results }) => ({ items: results, next: has_more ? next_cursor : undefined })
-        )
-      ).pipe(Stream.map(lineOf)),
+      http.list(
+        "read a page",
+        at`/blocks/${id}/children`,
+        listOf(Block),
+        "start_cursor",
+        { page_size: 100 },
+        pageOf(lineOf)
+      ),
     /** Makes a page below another one; each line of the text is a paragraph, 100 at most. */
     createPage: (parentId: string, title: string, body: string) =>
       Effect.map(
@@ -158,10 +160,10 @@ export const make = <R = never>({ baseUrl = "https://api.notion.com", connection
  */
 export const tools = <R = never>(options: Options<R>) => {
   const notion = make(options)
-  const { reading, writing } = makeTools("Notion")
+  const { listing, reading, writing } = makeTools("Notion")
   const id = text("As notion_search gave it")
   return [
-    reading(
+    listing(
       "notion_search",
       "Finds pages and databases in Notion by their titles.",
       { query: Schema.String, limit: limitField },

@@ -9,15 +9,7 @@ import * as HttpBody from "effect/http/HttpBody"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { cut } from "../support/text.ts"
-import {
-  limitField,
-  makeClient,
-  makeTools,
-  type Options,
-  optionalText,
-  paged,
-  text
-} from "./internal/connectors/client.ts"
+import { limitField, makeClient, makeTools, type Options, optionalText, text } from "./internal/connectors/client.ts"
 import { type Answer, jsonOf, type Refusal } from "./internal/connectors/http.ts"
 
 export type { Options }
@@ -92,53 +84,41 @@ const refusal = (answer: Answer): Refusal | undefined => {
 export const make = <R = never>({ baseUrl = "https://slack.com/api", connection }: Options<R>) => {
   const http = makeClient({ service: "Slack", connection, baseUrl, refusal })
   const messages = (operation: string, path: string, query: { readonly [name: string]: string }) =>
-    paged((next: string | undefined) =>
-      Effect.map(
-        http.get(operation, path, Schema.Struct({ messages: Schema.Array(Message), ...cursor }), {
-          ...query,
-          limit: 100,
-          cursor: next
-        }),
-        ({ messages: items, response_metadata }) => ({ items, next: response_metadata?.next_cursor })
-      )
+    http.list(
+      operation,
+      path,
+      Schema.Struct({ messages: Schema.Array(Message), ...cursor }),
+      "cursor",
+      { ...query, limit: 100 },
+      ({ messages: items, response_metadata }) => ({ items, next: response_metadata?.next_cursor })
     )
   return {
     /** Messages by Slack's own search words, the latest first. */
     search: (query: string) =>
-      paged((page: number | undefined) =>
-        Effect.map(
-          http.get(
-            "search messages",
-            "/search.messages",
-            Schema.Struct({
-              messages: Schema.Struct({
-                matches: Schema.Array(Found),
-                paging: Schema.optionalKey(Schema.Struct({ page: Schema.Finite, pages: Schema.Finite }))
-              })
-            }),
-            { query, sort: "timestamp", count: 100, page }
-          ),
-          ({ messages: { matches, paging } }) => ({
-            items: matches,
-            next: paging !== undefined && paging.page < paging.pages ? paging.page + 1 : undefined
+      http.list(
+        "search messages",
+        "/search.messages",
+        Schema.Struct({
+          messages: Schema.Struct({
+            matches: Schema.Array(Found),
+            paging: Schema.optionalKey(Schema.Struct({ page: Schema.Finite, pages: Schema.Finite }))
           })
-        )
+        }),
+        "page",
+        { query, sort: "timestamp", count: 100 },
+        ({ messages: { matches, paging } }) => ({
+          items: matches,
+          next: paging !== undefined && paging.page < paging.pages ? paging.page + 1 : undefined
+        })
       ),
     channels: () =>
-      paged((next: string | undefined) =>
-        Effect.map(
-          http.get(
-            "list channels",
-            "/conversations.list",
-            Schema.Struct({ channels: Schema.Array(Channel), ...cursor }),
-            {
-              exclude_archived: true,
-              limit: 200,
-              cursor: next
-            }
-          ),
-          ({ channels, response_metadata }) => ({ items: channels, next: response_metadata?.next_cursor })
-        )
+      http.list(
+        "list channels",
+        "/conversations.list",
+        Schema.Struct({ channels: Schema.Array(Channel), ...cursor }),
+        "cursor",
+        { exclude_archived: true, limit: 200 },
+        ({ channels, response_metadata }) => ({ items: channels, next: response_metadata?.next_cursor })
       ),
     /** Messages of a channel, the latest first. */
     history: (channel: string) => messages("read a channel", "/conversations.history", { channel }),
@@ -179,23 +159,23 @@ export const make = <R = never>({ baseUrl = "https://slack.com/api", connection 
  */
 export const tools = <R = never>(options: Options<R>) => {
   const slack = make(options)
-  const { reading, writing } = makeTools("Slack")
+  const { listing, reading, writing } = makeTools("Slack")
   const channel = text("The id of a channel, as slack_list_channels gave it")
   return [
-    reading(
+    listing(
       "slack_search_messages",
       "Finds messages in Slack.",
       { query: text('Slack\'s search words ("in:#general from:@ada")'), limit: limitField },
       ({ query }) => slack.search(query)
     ),
-    reading("slack_list_channels", "Lists the channels of Slack.", { limit: limitField }, () => slack.channels()),
-    reading(
+    listing("slack_list_channels", "Lists the channels of Slack.", { limit: limitField }, () => slack.channels()),
+    listing(
       "slack_channel_history",
       "Reads the latest messages of a channel.",
       { channel, limit: limitField },
       (args) => slack.history(args.channel)
     ),
-    reading(
+    listing(
       "slack_get_thread_replies",
       "Reads a thread: a message and its answers.",
       { channel, ts: text("The ts of its first message"), limit: limitField },

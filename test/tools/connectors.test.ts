@@ -555,13 +555,47 @@ describe("connectors", () => {
     })
   )
 
-  it.effect("a list without an end is given up", () =>
+  it.effect("a list without an end is given up, after 20 empty pages in a row or after 1,000 pages", () =>
     Effect.gen(function* () {
       let asked = 0
-      const http = layer(() => json({ ok: true, channels: [], response_metadata: { next_cursor: `${++asked}` } }))
-      const found = yield* Effect.provide(Stream.runCollect(Slack.make(options("Slack")).channels()), http)
-      expect([found, asked]).toEqual([[], 1_000])
-    })
+      const channelsOf = (channelsAt: (page: number) => ReadonlyArray<object>) => {
+        asked = 0
+        return layer(() =>
+          json({ ok: true, channels: channelsAt(++asked), response_metadata: { next_cursor: `${asked}` } })
+        )
+      }
+      const channel = { id: "C1", name: "general" }
+      const list = Stream.runCollect(Slack.make(options("Slack")).channels())
+      const tools = all(Slack.tools(options("Slack")))
+      const empty = yield* Effect.flip(
+        Effect.provide(
+          list,
+          channelsOf(() => [])
+        )
+      )
+      expect([empty.reason, asked]).toEqual(["UnexpectedAnswer", 20])
+      expect(empty.message).toContain("Slack, list channels: after 20 pages, the last 20 of them empty")
+      // A page with something in it begins the count again, and what came before the end is shown.
+      const some = channelsOf((page) => (page === 15 ? [channel] : []))
+      const { details, text } = yield* Effect.provide(call(tools, "slack_list_channels", {}), some)
+      expect([details, asked]).toEqual([[channel], 35])
+      expect(text).toContain("The list breaks off after these, and is not whole: Slack, list channels")
+      yield* Effect.flip(
+        Effect.provide(
+          list,
+          channelsOf(() => [channel])
+        )
+      )
+      expect(asked).toBe(1_000)
+      // Nothing at all is no empty list.
+      const none = yield* Effect.flip(
+        Effect.provide(
+          call(tools, "slack_list_channels", {}),
+          channelsOf(() => [])
+        )
+      )
+      expect(String(none)).toContain("ask for something narrower")
+    }).pipe(Effect.provide(nobody))
   )
 
   it.effect(
