@@ -120,6 +120,63 @@ describe("ModelTimeout", () => {
     })
   )
 
+  it.effect("a source that never ends, and never pauses, can't keep `total` from passing", () =>
+    Effect.gen(function* () {
+      const run = yield* inBackground(
+        Effect.flip(Agent.run(limited, prompt)).pipe(
+          Effect.provide(model(Stream.forever(Stream.fromArrays([text("")], [text("")]))))
+        )
+      )
+      yield* TestClock.adjust("1 hour")
+      assert.include((yield* run.result).message, "the turn was not complete after 1h")
+    })
+  )
+
+  it.effect("each of two turns at once has its own time", () =>
+    Effect.gen(function* () {
+      const ends: Array<readonly [number, string]> = []
+      const twice = Middleware.make({
+        name: "twice",
+        wrapModelCall: (request, next) => {
+          const ended = Effect.gen(function* () {
+            const { message } = yield* Effect.flip(Stream.runDrain(next(request)))
+            ends.push([yield* Clock.currentTimeMillis, message.slice(message.lastIndexOf(": ") + 2)])
+          })
+          const both = Effect.all([ended, Effect.delay(ended, "50 seconds")], { concurrency: 2 })
+          return Stream.fromEffect(Effect.as(Effect.orDie(both), done("fine")))
+        }
+      })
+      const turns = [Stream.concat(Stream.make(text("a")), Stream.never), Stream.never]
+      const brief = ModelTimeout.make({ first: "5 seconds", idle: "Infinity", total: "1 minute" })
+      const run = yield* inBackground(
+        Agent.run(agentWith(twice, brief), prompt).pipe(
+          Effect.provide(model(Stream.suspend(() => turns.shift() ?? Stream.empty)))
+        )
+      )
+      yield* TestClock.adjust("1 minute")
+      yield* run.result
+      assert.deepStrictEqual(ends, [
+        [55_000, "it had not begun to answer after 5s"],
+        [60_000, "the turn was not complete after 1m"]
+      ])
+    })
+  )
+
+  it.effect("a finalizer that dies does not hide the time-out", () =>
+    Effect.gen(function* () {
+      const broken = Effect.die("broken finalizer")
+      const turns = [
+        Stream.ensuring(Stream.never, broken),
+        Stream.fromEffect(Effect.onInterrupt(Effect.never, () => broken))
+      ]
+      for (const turn of turns) {
+        const run = yield* inBackground(Effect.exit(Agent.run(limited, prompt)).pipe(Effect.provide(model(turn))))
+        yield* TestClock.adjust("2 minutes")
+        assert.strictEqual(reasonOf(failureOf(yield* run.result)), "Timeout")
+      }
+    })
+  )
+
   it.effect("both limits can be set", () =>
     Effect.gen(function* () {
       const agent = agentWith(ModelTimeout.make({ idle: "10 seconds", total: "15 seconds" }))
