@@ -5,6 +5,7 @@ import type { LanguageModelV4FilePart } from "@ai-sdk/provider"
 import * as Base64 from "effect/encoding/Base64"
 import * as Content from "../../../core/Content.ts"
 import type { FileBlock, ImageBlock } from "../../../core/Content.ts"
+import { inlineOf } from "../inline.ts"
 
 /** Patterns of the URLs that a model reads itself, by media type. */
 export type Urls = Readonly<Record<string, ReadonlyArray<RegExp>>>
@@ -26,17 +27,6 @@ export const reachOf = (version: "v3" | "v4", provider: string, urls: Urls): Rea
   urls,
   references: version === "v4" && stores.has(vendorOf(provider)) ? vendorOf(provider) : undefined
 })
-
-const dataUrl = /^data:([^;,]+)(?:;[^;,]+)*;base64,([A-Za-z0-9+/=]+)$/
-
-const inlineOf = ({
-  source
-}: ImageBlock | FileBlock): { readonly mimeType: string; readonly data: string } | undefined => {
-  if (source.kind === "base64") return source.data === "" ? undefined : source
-  if (source.kind === "fileId") return undefined
-  const [, mimeType = "", data = ""] = dataUrl.exec(source.url) ?? []
-  return data === "" ? undefined : { mimeType, data }
-}
 
 /** Types that are read by any model that sees or hears, if not by each; an unknown one would end the thread. */
 const readable = /^(?:image\/(?:png|jpe?g|gif|webp)|application\/pdf|audio\/(?:wav|x-wav|mpeg|mp3))$/

@@ -6,6 +6,7 @@ import * as Result from "effect/Result"
 import type { FileBlock, ImageBlock, TextBlock } from "../../../core/Content.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { dataOf, type Dialect, type Shown } from "../dialect.ts"
+import { inlineOf } from "../inline.ts"
 import type { DocumentPart, ImagePart, ImageType, TextPart } from "./wire.ts"
 
 /** The key under which what Claude needs back verbatim is kept: the same on every platform that serves it. */
@@ -14,18 +15,6 @@ export const dataKey = "anthropic"
 const imageTypes: ReadonlySet<string> = new Set<ImageType>(["image/jpeg", "image/png", "image/gif", "image/webp"])
 
 const isImageType = (mimeType: string): mimeType is ImageType => imageTypes.has(mimeType)
-
-const dataUrl = /^data:([^;,]+)(?:;[^;,]+)*;base64,([A-Za-z0-9+/=]+)$/
-
-/** Base64 content, from a source that has it inside. */
-const inlineOf = ({
-  source
-}: ImageBlock | FileBlock): { readonly mimeType: string; readonly data: string } | undefined => {
-  if (source.kind === "base64") return source.data === "" ? undefined : source
-  if (source.kind === "fileId") return undefined
-  const [, mimeType = "", data = ""] = dataUrl.exec(source.url) ?? []
-  return data === "" ? undefined : { mimeType, data }
-}
 
 const isPlainText = (mimeType: string): boolean => mimeType === "text/plain" || mimeType.startsWith("text/plain;")
 

@@ -4,6 +4,7 @@
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type { FileBlock, ImageBlock } from "../../../core/Content.ts"
+import { inlineOf } from "../inline.ts"
 import type { Part } from "./wire.ts"
 
 const images: { readonly [mimeType: string]: string } = {
@@ -27,19 +28,16 @@ const ofName: ReadonlyMap<string, string> = new Map([
   ["jpg", "jpeg"]
 ])
 
-const dataUrl = /^data:([^;,]+)(?:;[^;,]+)*;base64,([A-Za-z0-9+/=]+)$/
-
 /** The format and the source of a block that the API can carry. */
-const sourceOf = ({ source, type }: ImageBlock | FileBlock): { format: string; source: Part } | undefined => {
+const sourceOf = (block: ImageBlock | FileBlock): { format: string; source: Part } | undefined => {
+  const { source, type } = block
   const formats = type === "image" ? images : documents
-  if (source.kind === "fileId") return undefined
   if (source.kind === "url" && source.url.startsWith("s3://")) {
     const format = ofName.get(source.url.slice(source.url.lastIndexOf(".") + 1).toLowerCase())
     const isOfType = format !== undefined && Object.values(formats).includes(format)
     return isOfType ? { format, source: { s3Location: { uri: source.url } } } : undefined
   }
-  const [mimeType = "", data = ""] =
-    source.kind === "base64" ? [source.mimeType, source.data] : (dataUrl.exec(source.url)?.slice(1) ?? [])
+  const { data, mimeType } = inlineOf(block) ?? { data: "", mimeType: "" }
   const format = Object.hasOwn(formats, mimeType) ? formats[mimeType] : undefined
   const bytes = Result.getOrUndefined(Base64.decode(data))
   return format === undefined || bytes === undefined || bytes.length === 0 ? undefined : { format, source: { bytes } }

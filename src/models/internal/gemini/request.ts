@@ -7,6 +7,7 @@ import type { FileBlock, ImageBlock, ReasoningBlock, TextBlock } from "../../../
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import { defined } from "../../../support/defined.ts"
 import { dataOf, type Dialect, type Shown } from "../dialect.ts"
+import { inlineOf } from "../inline.ts"
 import { arrange } from "../layout.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../normalize.ts"
 import { overlay, type WireNames } from "../openai/parameters.ts"
@@ -41,26 +42,24 @@ export const dataKey = "google"
 
 const readable = /^(?:image\/(?:png|jpe?g|webp|heic|heif)|application\/pdf|audio\/|video\/)/
 
-const dataUrl = /^data:([^;,]+)(?:;[^;,]+)*;base64,([A-Za-z0-9+/=]+)$/
-
 /** Files that the API fetches: its own, those of Cloud Storage, and videos of YouTube. */
 const isReachable = (url: string): boolean =>
   /^(?:gs:\/\/|https:\/\/(?:generativelanguage\.googleapis\.com\/\w+\/files\/|(?:www\.)?youtube\.com\/watch|youtu\.be\/))/.test(
     url
   )
 
-const mediaPart = ({ source }: ImageBlock | FileBlock): JsonObject | undefined => {
+const mediaPart = (block: ImageBlock | FileBlock): JsonObject | undefined => {
+  const { source } = block
   if (source.kind === "fileId") {
     const isFile = /^files\/[\w-]+$/.test(source.fileId)
     return isFile
       ? { fileData: { fileUri: `https://generativelanguage.googleapis.com/v1beta/${source.fileId}` } }
       : undefined
   }
-  const inline =
-    source.kind === "base64" ? [source.mimeType, source.data] : (dataUrl.exec(source.url)?.slice(1) ?? [undefined])
-  const [mimeType, data = ""] = inline
-  if (mimeType !== undefined) {
-    return readable.test(mimeType) && data !== "" ? { inlineData: { mimeType, data } } : undefined
+  const inline = inlineOf(block)
+  if (inline !== undefined) {
+    const { data, mimeType } = inline
+    return readable.test(mimeType) ? { inlineData: { mimeType, data } } : undefined
   }
   return source.kind === "url" && isReachable(source.url) ? { fileData: { fileUri: source.url } } : undefined
 }
