@@ -18,9 +18,10 @@ import type { LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import { ChatModel } from "../core/ChatModel.ts"
 import { ModelError } from "../core/ModelError.ts"
+import { revealed, secretsIn } from "../support/redacted.ts"
 import { type ProviderTool, type Settings, settingsOf } from "./internal/aiSdk/call.ts"
 import { vendorOf } from "./internal/aiSdk/media.ts"
 import { makeSessions } from "./internal/aiSdk/session.ts"
@@ -108,7 +109,6 @@ export const layer = (
       }
       const { headers = {}, providerTools = {} } = options
       const facts = factsOf(model)
-      const entries = Object.entries(headers)
       return ChatModel.of({
         modelId,
         provider,
@@ -119,10 +119,8 @@ export const layer = (
         makeSession: makeSessions(model, {
           settings: settingsOf(options),
           providerTools,
-          headers: Object.fromEntries(
-            entries.map(([name, value]) => [name, Redacted.isRedacted(value) ? Redacted.value(value) : value])
-          ),
-          secrets: entries.flatMap(([, value]) => (Redacted.isRedacted(value) ? [Redacted.value(value)] : [])),
+          headers: revealed(headers),
+          secrets: secretsIn(Object.values(headers)),
           idle: timeoutOf(options.timeout),
           schemas: facts.schemas
         })

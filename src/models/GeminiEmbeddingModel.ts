@@ -18,15 +18,13 @@
  */
 import type * as EmbeddingModel from "effect/ai/EmbeddingModel"
 import type * as Config from "effect/Config"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/defined.ts"
-import { type Api, makeEmbedding } from "./internal/embedding.ts"
+import { type EmbeddingOptions, type Api, makeEmbedding } from "./internal/embedding.ts"
 import { errorOf } from "./internal/gemini/client.ts"
 import { keyFrom } from "./internal/keys.ts"
 import { countOf, objectOf, objectsOf, parse } from "./internal/read.ts"
@@ -47,10 +45,7 @@ import type { Vertex } from "./internal/vertex.ts"
  * @category models
  * @since 0.1.0
  */
-export interface Options {
-  readonly model: string
-  readonly baseURL?: string | undefined
-  readonly apiKey?: Redacted.Redacted | undefined
+export interface Options extends EmbeddingOptions {
   readonly vertex?: Vertex | undefined
   readonly taskType?:
     | "RETRIEVAL_QUERY"
@@ -62,11 +57,6 @@ export interface Options {
     | "FACT_VERIFICATION"
     | "CODE_RETRIEVAL_QUERY"
     | undefined
-  readonly dimensions?: number | undefined
-  readonly batchSize?: number | undefined
-  readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
-  readonly fetch?: typeof globalThis.fetch | undefined
-  readonly timeout?: Duration.Input | undefined
 }
 
 const provider = "gemini"

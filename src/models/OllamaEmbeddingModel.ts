@@ -19,11 +19,11 @@ import type * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/defined.ts"
-import { bearer, makeEmbedding } from "./internal/embedding.ts"
+import { bearer } from "../support/redacted.ts"
+import { type EmbeddingOptions, makeEmbedding } from "./internal/embedding.ts"
 import { providerError } from "./internal/errors.ts"
 import { addressOf, messageOf, secondsOf } from "./internal/ollama/client.ts"
 import { countOf, listOf } from "./internal/read.ts"
@@ -41,18 +41,10 @@ import { countOf, listOf } from "./internal/read.ts"
  * @category models
  * @since 0.1.0
  */
-export interface Options {
-  readonly model: string
-  readonly baseURL?: string | undefined
-  readonly apiKey?: Redacted.Redacted | undefined
+export interface Options extends EmbeddingOptions {
   readonly contextWindowTokens?: number | undefined
   readonly truncate?: boolean | undefined
   readonly keepAlive?: Duration.Input | undefined
-  readonly dimensions?: number | undefined
-  readonly batchSize?: number | undefined
-  readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
-  readonly fetch?: typeof globalThis.fetch | undefined
-  readonly timeout?: Duration.Input | undefined
 }
 
 const provider = "ollama"

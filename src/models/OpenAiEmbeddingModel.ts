@@ -19,15 +19,14 @@
  */
 import type * as EmbeddingModel from "effect/ai/EmbeddingModel"
 import type * as Config from "effect/Config"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/defined.ts"
-import { bearer, makeEmbedding } from "./internal/embedding.ts"
+import { bearer } from "../support/redacted.ts"
+import { type EmbeddingOptions, makeEmbedding } from "./internal/embedding.ts"
 import { providerError } from "./internal/errors.ts"
 import { keyFrom } from "./internal/keys.ts"
 import { errorBody, failureOf } from "./internal/openai/failure.ts"
@@ -46,16 +45,7 @@ import { countOf, objectOf, objectsOf, parse, placeOf } from "./internal/read.ts
  * @category models
  * @since 0.1.0
  */
-export interface Options {
-  readonly model: string
-  readonly baseURL?: string | undefined
-  readonly apiKey?: Redacted.Redacted | undefined
-  readonly dimensions?: number | undefined
-  readonly batchSize?: number | undefined
-  readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
-  readonly fetch?: typeof globalThis.fetch | undefined
-  readonly timeout?: Duration.Input | undefined
-}
+export interface Options extends EmbeddingOptions {}
 
 const provider = "openai"
 

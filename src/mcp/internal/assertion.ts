@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { defined } from "../../support/defined.ts"
 import type { FetchLike } from "../../support/fetchLike.ts"
+import { reveal } from "../../support/redacted.ts"
 import { isLoopback } from "../../support/redirect.ts"
 import type { Secret } from "../McpConfig.ts"
 import { load } from "./sdk.ts"
@@ -46,9 +47,6 @@ export interface IdentityProvider {
   readonly clientSecret?: Secret | undefined
   readonly idToken: Effect.Effect<Redacted.Redacted<string>, Error>
 }
-
-const reveal = (secret: Secret | undefined): string | undefined =>
-  Redacted.isRedacted(secret) ? Redacted.value(secret) : secret
 
 const errorOf = (error: unknown): Error => (error instanceof Error ? error : new Error("it gave no reason"))
 
@@ -95,7 +93,7 @@ export const byIdentityProvider =
             resource,
             idToken: token,
             clientId,
-            ...defined({ clientSecret: reveal(clientSecret), scope }),
+            ...defined({ clientSecret: clientSecret && reveal(clientSecret), scope }),
             ...exchanging(signal)
           }),
         catch: errorOf

@@ -2,8 +2,8 @@
  * The transports to servers that are reached by HTTP, over a `fetch` with a limit for each message.
  */
 import type { Transport } from "@modelcontextprotocol/client"
-import * as Redacted from "effect/Redacted"
 import type { FetchLike } from "../../support/fetchLike.ts"
+import { revealed } from "../../support/redacted.ts"
 import type { HttpServer } from "../McpConfig.ts"
 import { collector, type Frame } from "./framing.ts"
 import type { Sdk } from "./sdk.ts"
@@ -110,14 +110,6 @@ export const watched =
     return response
   }
 
-const reveal = (headers: HttpServer["headers"]): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(headers ?? {}).map(([name, value]) => [
-      name,
-      Redacted.isRedacted(value) ? Redacted.value(value) : value
-    ])
-  )
-
 /** A transport, and how the session is ended that it has at the server. */
 export interface HttpTransport {
   readonly transport: Transport
@@ -126,7 +118,7 @@ export interface HttpTransport {
 
 /** Makes the transport of a server: streamable, or the one that was before. */
 export const open = (sdk: Sdk, config: HttpServer, url: URL, isOld: boolean, fetch: FetchLike): HttpTransport => {
-  const options = { fetch, requestInit: { headers: reveal(config.headers) } }
+  const options = { fetch, requestInit: { headers: revealed(config.headers) } }
   if (isOld) return { transport: new sdk.SSEClientTransport(url, options) }
   const transport = new sdk.StreamableHTTPClientTransport(url, options)
   return { transport, leave: () => transport.terminateSession() }

@@ -19,14 +19,16 @@ import { ApiKey, OAuthToken, type Service as Credentials } from "../../stores/Cr
 import { defined } from "../../support/defined.ts"
 import type { FetchLike } from "../../support/fetchLike.ts"
 import { observed } from "../../support/observed.ts"
+import { reveal } from "../../support/redacted.ts"
 import { isLoopback, type Redirect } from "../../support/redirect.ts"
 import { sha256Sync } from "../../support/sha256.ts"
 import { cut } from "../../support/text.ts"
 import { oneLine } from "../../support/untrusted.ts"
-import type { HttpServer, Secret } from "../McpConfig.ts"
+import type { HttpServer } from "../McpConfig.ts"
 import { McpError } from "../McpError.ts"
 import * as Assertion from "./assertion.ts"
 import * as Device from "./device.ts"
+import { wordsOf } from "./errors.ts"
 import type { Page } from "./page.ts"
 import { type Key, keyPairOf, takesProofs } from "./proofs.ts"
 import type { Sdk } from "./sdk.ts"
@@ -68,12 +70,6 @@ export const isBound = ({ metadata }: Token): boolean => metadata?.["tokenType"]
 
 /** The server does not let this client ask for so much: it must be registered anew. */
 const invalidScope = "invalid_scope"
-
-const wordsOf = (error: unknown): string =>
-  cut(oneLine(error instanceof Error ? error.message : "it gave no reason"), 300)
-
-const reveal = (secret: Secret | undefined): string | undefined =>
-  Redacted.isRedacted(secret) ? Redacted.value(secret) : secret
 
 /** Requests that end with who wants them. */
 const until =
@@ -135,10 +131,14 @@ export const make = Effect.fnUntraced(function* (
   const configured: StoredOAuthClientInformation | undefined =
     oauth?.clientId === undefined
       ? undefined
-      : defined({ client_id: oauth.clientId, client_secret: reveal(oauth.clientSecret), issuer: oauth.issuer })
+      : defined({
+          client_id: oauth.clientId,
+          client_secret: oauth.clientSecret && reveal(oauth.clientSecret),
+          issuer: oauth.issuer
+        })
   const isAsserting = oauth?.grant === "jwt-bearer"
   const isAlone = isAsserting || oauth?.grant === "client_credentials"
-  const privateKey = reveal(oauth?.privateKey)
+  const privateKey = oauth?.privateKey && reveal(oauth.privateKey)
   const authentication =
     privateKey === undefined || oauth?.clientId === undefined
       ? {}

@@ -12,6 +12,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "../../core/Json.ts"
 import { isModelError, type ModelError } from "../../core/ModelError.ts"
+import { type GivenHeaders, revealed, secretsIn } from "../../support/redacted.ts"
 import { toReason } from "./effectAi/errors.ts"
 import { badResponse, connectionError, type Origin } from "./errors.ts"
 import { guardedFetch, timeoutOf } from "./guardedFetch.ts"
@@ -26,7 +27,7 @@ export interface EmbeddingOptions {
   readonly apiKey?: Redacted.Redacted | undefined
   readonly dimensions?: number | undefined
   readonly batchSize?: number | undefined
-  readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
+  readonly headers?: GivenHeaders | undefined
   readonly fetch?: typeof globalThis.fetch | undefined
   readonly timeout?: Duration.Input | undefined
 }
@@ -37,7 +38,7 @@ export interface Api {
   readonly provider: string
   readonly url: string
   /** Headers beside those of the caller; what is a secret is `Redacted`. */
-  readonly headers: Readonly<Record<string, string | Redacted.Redacted>>
+  readonly headers: GivenHeaders
   /** The token of a bearer, where it is another one from time to time. */
   readonly token?: Effect.Effect<Redacted.Redacted, ModelError> | undefined
   readonly body: (texts: ReadonlyArray<string>) => object
@@ -75,12 +76,9 @@ const read = (api: Api, origin: Origin, text: string, count: number): Result.Res
 
 const makeClient = (options: EmbeddingOptions, api: Api) => {
   const { model, timeout = "1 minute" } = options
-  const headers: Record<string, string> = { "content-type": "application/json" }
-  const secrets: Array<string> = []
-  for (const [name, value] of Object.entries({ ...api.headers, ...options.headers })) {
-    headers[name] = Redacted.isRedacted(value) ? Redacted.value(value) : value
-    if (Redacted.isRedacted(value)) secrets.push(Redacted.value(value).replace(/^Bearer /, ""))
-  }
+  const given = { "content-type": "application/json", ...api.headers, ...options.headers }
+  const headers = revealed(given)
+  const secrets = secretsIn(Object.values(given)).map((secret) => secret.replace(/^Bearer /, ""))
   const embed = (
     inputs: ReadonlyArray<string>,
     token: Redacted.Redacted | undefined
@@ -130,7 +128,3 @@ export const makeEmbedding = Effect.fnUntraced(function* (options: EmbeddingOpti
   })
   return Context.make(EmbeddingModel.EmbeddingModel, service).pipe(Context.add(EmbeddingModel.Dimensions, dimensions))
 })
-
-/** A key as a token of a bearer. */
-export const bearer = (key: Redacted.Redacted | undefined): Readonly<Record<string, Redacted.Redacted>> =>
-  key === undefined ? {} : { authorization: Redacted.make(`Bearer ${Redacted.value(key)}`) }

@@ -11,6 +11,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Json } from "../../../core/Json.ts"
+import { revealed } from "../../../support/redacted.ts"
 import { RunAnswer, ThreadAnswer, ThreadCreated } from "./remoteWire.ts"
 
 /** The protocol of a server. */
@@ -131,12 +132,7 @@ const makeClient = (client: HttpClient.HttpClient, target: Target): Client => {
   const secretNames = Object.keys(target.headers)
     .filter((name) => Redacted.isRedacted(target.headers[name]))
     .map((name) => name.toLowerCase())
-  const headers = Object.fromEntries(
-    Object.entries(target.headers).map(([name, value]) => [
-      name,
-      Redacted.isRedacted(value) ? Redacted.value(value) : value
-    ])
-  )
+  const headers = revealed(target.headers)
   const isLangGraph = target.protocol === "langgraph"
 
   const send = (method: "GET" | "POST", path: string, body?: Json): Effect.Effect<string, Failure> => {

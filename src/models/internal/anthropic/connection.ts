@@ -2,24 +2,19 @@
  * Options of the SDK that the transports to Anthropic and to Bedrock share.
  */
 import * as Duration from "effect/Duration"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
+import { type GivenHeaders, revealed, secretsIn } from "../../../support/redacted.ts"
 import type { Origin } from "../errors.ts"
 import { guardedFetch } from "../guardedFetch.ts"
-
-/** Headers of each request; what is a secret is `Redacted`. */
-type Headers = { readonly [name: string]: string | Redacted.Redacted }
 
 /** Settings of the connection to a server. */
 export interface Connection {
   readonly baseURL?: string | undefined
-  readonly headers?: Headers | undefined
+  readonly headers?: GivenHeaders | undefined
   readonly betas?: ReadonlyArray<string> | undefined
   readonly fetch?: typeof globalThis.fetch | undefined
   readonly timeout?: Duration.Input | undefined
 }
-
-const valueOf = (value: string | Redacted.Redacted): string =>
-  Redacted.isRedacted(value) ? Redacted.value(value) : value
 
 /** Options of the SDK: what is set, and no retries, logs, spans or warnings of its own. */
 export const clientOptions = ({ baseURL, fetch = globalThis.fetch, headers, timeout }: Connection, origin: Origin) =>
@@ -30,17 +25,14 @@ export const clientOptions = ({ baseURL, fetch = globalThis.fetch, headers, time
     baseURL,
     fetch: guardedFetch(fetch, origin, { timeout }),
     timeout: timeout === undefined ? undefined : Duration.toMillis(timeout),
-    defaultHeaders: Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name, valueOf(value)]))
+    defaultHeaders: revealed(headers)
   }) as const
 
 /** The values of secrets, which must not be in any error. */
 export const secretsOf = (
   { headers }: Connection,
   own: ReadonlyArray<Redacted.Redacted | undefined>
-): ReadonlyArray<string> =>
-  [...own, ...Object.values(headers ?? {})].flatMap((value) =>
-    Redacted.isRedacted(value) ? [Redacted.value(value)] : []
-  )
+): ReadonlyArray<string> => secretsIn([...own, ...Object.values(headers ?? {})])
 
 /** The header that asks for beta features: those of the layer and those that a request needs. */
 export const betaHeader = (connection: Connection, betas: ReadonlyArray<string>): Record<string, string> => {

@@ -11,6 +11,7 @@ import type * as Stream from "effect/Stream"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
 import { defined } from "../../../support/defined.ts"
+import { revealed } from "../../../support/redacted.ts"
 import { requestError } from "../anthropic/failure.ts"
 import type { Origin } from "../errors.ts"
 import { guardedFetch, timeoutOf } from "../guardedFetch.ts"
@@ -189,14 +190,12 @@ export const makeClient = Effect.fnUntraced(function* (
           authSchemePreference: ["sigv4"]
         })
   })
-  const headers = Object.entries(connection.headers ?? {})
-  if (headers.length > 0) {
+  const headers = revealed(connection.headers)
+  if (Object.keys(headers).length > 0) {
     client.middlewareStack.add(
       (next) => (args) => {
         if (Predicate.hasProperty(args.request, "headers") && Predicate.isObject(args.request.headers)) {
-          for (const [name, value] of headers) {
-            Object.assign(args.request.headers, { [name]: Redacted.isRedacted(value) ? Redacted.value(value) : value })
-          }
+          Object.assign(args.request.headers, headers)
         }
         return next(args)
       },

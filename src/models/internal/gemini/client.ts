@@ -9,6 +9,7 @@ import type * as Stream from "effect/Stream"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import { isModelError, type ModelError } from "../../../core/ModelError.ts"
+import { revealed, secretsIn } from "../../../support/redacted.ts"
 import { badResponse, connectionError, type Origin, providerError, stumbled } from "../errors.ts"
 import { guardedFetch, timeoutOf } from "../guardedFetch.ts"
 import { failureOf } from "../openai/failure.ts"
@@ -127,13 +128,10 @@ export const makeClient = (
   { model, provider }: Pick<Origin, "provider" | "model">
 ): Client => {
   const { timeout, vertex } = connection
-  const headers: Record<string, string> = { "content-type": "application/json" }
-  const secrets: Array<string> = []
-  const given = { ...(key === undefined ? {} : { "x-goog-api-key": key }), ...connection.headers }
-  for (const [name, value] of Object.entries(given)) {
-    headers[name] = Redacted.isRedacted(value) ? Redacted.value(value) : value
-    if (Redacted.isRedacted(value)) secrets.push(Redacted.value(value))
-  }
+  const own = { "content-type": "application/json", ...(key === undefined ? {} : { "x-goog-api-key": key }) }
+  const given = { ...own, ...connection.headers }
+  const headers = revealed(given)
+  const secrets = secretsIn(Object.values(given))
   const origin: Origin = { provider, model, secrets }
   const fetch = guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout })
   const url = `${rootOf(connection)}/${pathOf(model)}:streamGenerateContent?alt=sse`

@@ -3,11 +3,12 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type * as Stream from "effect/Stream"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
+import { bearer, revealed, secretsIn } from "../../../support/redacted.ts"
 import { connectionError, type Origin, providerError } from "../errors.ts"
 import { guardedFetch, timeoutOf } from "../guardedFetch.ts"
 import { patiently } from "../patience.ts"
@@ -108,14 +109,8 @@ export const makeClient = Effect.fnUntraced(function* (
       detail: `baseURL is no address: one looks like ${home}`
     })
   }
-  const headers: Record<string, string> = { "content-type": "application/json" }
-  const secrets: Array<string> = []
-  const given = { ...(apiKey === undefined ? {} : { authorization: apiKey }), ...connection.headers }
-  for (const [name, value] of Object.entries(given)) {
-    const text = Redacted.isRedacted(value) ? Redacted.value(value) : value
-    if (Redacted.isRedacted(value)) secrets.push(text)
-    headers[name] = value === apiKey ? `Bearer ${text}` : text
-  }
+  const headers = revealed({ "content-type": "application/json", ...bearer(apiKey), ...connection.headers })
+  const secrets = secretsIn([apiKey, ...Object.values(connection.headers ?? {})])
   const origin: Origin = { provider, model, secrets }
   const fetch = guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout })
   const post = (path: string, body: object, signal: AbortSignal): Promise<Response> =>

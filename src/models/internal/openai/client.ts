@@ -8,6 +8,7 @@ import * as Stream from "effect/Stream"
 import type * as OpenAiSdk from "openai"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
+import { revealed, secretsIn } from "../../../support/redacted.ts"
 import { badResponse, connectionError, type Origin, providerError, stumbled, toldBy } from "../errors.ts"
 import { guardedFetch, timeoutOf } from "../guardedFetch.ts"
 import { keyFrom } from "../keys.ts"
@@ -143,14 +144,12 @@ export const makeClient = Effect.fnUntraced(function* (
   const key = yield* keyOf(connection, { provider, model })
   const sdk = yield* loadPeer({ provider, model }, "openai", () => import("openai"))
   const { azure, organization, project, timeout } = connection
-  const headers: Record<string, string | null> = {}
-  const secrets = key === undefined ? [] : [key]
-  if (azure !== undefined || key === undefined) headers["Authorization"] = null
-  if (azure !== undefined && key !== undefined) headers["api-key"] = key
-  for (const [name, value] of Object.entries(connection.headers ?? {})) {
-    headers[name] = Redacted.isRedacted(value) ? Redacted.value(value) : value
-    if (Redacted.isRedacted(value)) secrets.push(Redacted.value(value))
+  const headers = {
+    ...(azure !== undefined || key === undefined ? { Authorization: null } : {}),
+    ...(azure !== undefined && key !== undefined ? { "api-key": key } : {}),
+    ...revealed(connection.headers)
   }
+  const secrets = [...(key === undefined ? [] : [key]), ...secretsIn(Object.values(connection.headers ?? {}))]
   const secretsOfLayer = secrets.length
   const origin: Origin = { provider, model, secrets }
   const client = yield* Effect.try({
