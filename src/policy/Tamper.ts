@@ -63,13 +63,30 @@ export class Tampered extends Schema.TaggedError<Tampered>()("Tampered", {
 /** The shortest secret, in characters. */
 const minLength = 16
 
+/**
+ * A secret is too short to sign with: it could be guessed. `length` is how many characters it has, `needed` how many it
+ * must have; `position` is its place among the secrets given, 0 for the one that signs.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class SecretTooShort extends Schema.TaggedError<SecretTooShort>()("SecretTooShort", {
+  position: Schema.Int,
+  length: Schema.Int,
+  needed: Schema.Int
+}) {
+  override get message(): string {
+    const which = this.position === 0 ? "The secret to sign with" : `The older secret ${this.position}`
+    return `${which} has ${this.length} characters, and must have at least ${this.needed}. Make one at random: \`openssl rand -base64 32\`.`
+  }
+}
+
 const algorithm = { name: "HMAC", hash: "SHA-256" }
 
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text)
 
 /**
- * Makes the key of a secret of at least 16 characters; a shorter one is a defect of the program, and the layer dies of
- * it. Several take turns: the first one signs, each is accepted.
+ * Makes the key of a secret of at least 16 characters. Several take turns: the first one signs, each is accepted.
  *
  * @category layers
  * @since 0.1.0
@@ -77,20 +94,21 @@ const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encod
 export const layer = (
   secret: Redacted.Redacted<string>,
   ...older: ReadonlyArray<Redacted.Redacted<string>>
-): Layer.Layer<SigningKey> =>
+): Layer.Layer<SigningKey, SecretTooShort> =>
   Layer.effect(
     SigningKey,
     Effect.gen(function* () {
-      const make = (one: Redacted.Redacted<string>) => {
+      const make = (one: Redacted.Redacted<string>, position: number) => {
         const text = Redacted.value(one)
-        return text.length < minLength
-          ? Effect.die(new RangeError(`a secret to sign with has at least ${minLength} characters`))
+        const { length } = text
+        return length < minLength
+          ? Effect.fail(new SecretTooShort({ position, length, needed: minLength }))
           : Effect.promise(() =>
               globalThis.crypto.subtle.importKey("raw", bytes(text), algorithm, false, ["sign", "verify"])
             )
       }
-      const first = yield* make(secret)
-      const keys = [first, ...(yield* Effect.forEach(older, make))]
+      const first = yield* make(secret, 0)
+      const keys = [first, ...(yield* Effect.forEach(older, (one, index) => make(one, index + 1)))]
       return {
         sign: (text) =>
           Effect.map(
