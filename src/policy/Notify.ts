@@ -19,6 +19,7 @@
 import * as Console from "effect/Console"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Headers from "effect/http/Headers"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
@@ -233,8 +234,12 @@ export const telegram = (options: {
   )
 }
 
+/** Beyond so many notifications that some way failed to send, the oldest are forgotten. */
+const mostOpen = 1000
+
 /**
- * Sends by every one of these ways. It fails if one of them does, once all were tried.
+ * Sends by every one of these ways. It fails if one of them does, once all were tried; a notification that is sent again
+ * then goes only by those that failed, told by its `id` (of the last 1,000, in this process).
  *
  * @category combinators
  * @since 0.1.0
@@ -244,16 +249,27 @@ export const all = <E, R>(ways: ReadonlyArray<Layer.Layer<Notify, E, R>>): Layer
     Notify,
     Effect.map(
       Effect.forEach(ways, (way) => Effect.map(Layer.build(way), (context) => Context.get(context, Notify))),
-      (services) => ({
-        send: (notification: Notification) =>
-          Effect.flatMap(
-            Effect.forEach(services, ({ send }) => Effect.result(send(notification)), { concurrency: "unbounded" }),
-            (results) => {
-              const failed = results.find((result) => result._tag === "Failure")
-              return failed === undefined ? Effect.void : Effect.fail(failed.failure)
-            }
-          )
-      })
+      (services) => {
+        /** The ways by which a notification went that did not go by all of them. */
+        const open = new Map<string, Set<Service>>()
+        const sendBy = (notification: Notification, done: Set<Service>) => (service: Service) =>
+          Effect.exit(Effect.tap(service.send(notification), () => Effect.sync(() => done.add(service))))
+        return {
+          send: (notification: Notification) =>
+            Effect.gen(function* () {
+              const { id } = notification
+              const done = open.get(id) ?? new Set()
+              open.set(id, done)
+              const [oldest] = open.keys()
+              if (open.size > mostOpen && oldest !== undefined) open.delete(oldest)
+              const left = services.filter((service) => !done.has(service))
+              const exits = yield* Effect.forEach(left, sendBy(notification, done), { concurrency: "unbounded" })
+              const failed = exits.find(Exit.isFailure)
+              if (failed !== undefined) return yield* failed
+              open.delete(id)
+            })
+        }
+      }
     )
   )
 

@@ -77,6 +77,36 @@ describe("Notify", () => {
     })
   )
 
+  it.effect("one way that fails, or dies, has only itself tried again", () =>
+    Effect.gen(function* () {
+      const sent: Array<string> = []
+      const failures = new Map<string, Effect.Effect<void, Notify.NotifyError>>()
+      const way = (name: string) =>
+        Layer.succeed(Notify.Notify, {
+          send: ({ id }) =>
+            Effect.suspend(() => failures.get(name) ?? Effect.sync(() => void sent.push(`${name}:${id}`)))
+        })
+      const all = Notify.all([way("mail"), way("slack"), way("webhook")])
+      yield* Effect.gen(function* () {
+        failures.set("mail", Effect.fail(new Notify.NotifyError({ way: "mail", problem: "it is full" })))
+        failures.set("webhook", Effect.die("a defect"))
+        yield* Effect.exit(send(one))
+        yield* Effect.exit(send(one))
+        assert.deepStrictEqual(sent, ["slack:r1"])
+        failures.delete("webhook")
+        const error = yield* Effect.flip(send(one))
+        assert.strictEqual(error.way, "mail")
+        yield* Effect.exit(send({ ...one, id: "r2" }))
+        failures.clear()
+        yield* send(one)
+        assert.deepStrictEqual(sent, ["slack:r1", "webhook:r1", "slack:r2", "webhook:r2", "mail:r1"])
+        // A notification that went by all of them, and is sent anew, goes by all of them.
+        yield* send(one)
+        assert.lengthOf(sent, 8)
+      }).pipe(Effect.provide(all))
+    })
+  )
+
   it.effect("only lets through what is of its kinds, and severe enough", () =>
     Effect.gen(function* () {
       const sent: Array<string> = []
