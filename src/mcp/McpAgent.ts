@@ -154,6 +154,9 @@ const offer = Effect.fnUntraced(function* ({ agents = [], backend, skills, tools
   }
 })
 
+/** Captures its context as a whole, and gives it to the runs: what they need is in the types of the layers below. */
+const registered = (options: Options) => Layer.effectDiscard(offer(options))
+
 /**
  * Offers agents and tools by an `McpServer` that is there: one of Effect's, beside what else it has.
  *
@@ -166,8 +169,7 @@ export const layer = <
 >(
   options: Options<Agents, Tools>
 ): Layer.Layer<never, McpAgentError, McpServer.McpServer | Exclude<Services<Agents, Tools>, Scope>> =>
-  // Its context is captured as a whole, and the runs are given it: what they need is in the type.
-  Layer.effectDiscard(offer(options))
+  registered(options)
 
 const protocols = [
   McpProtocol.v2026_07_28,
@@ -182,9 +184,10 @@ const toStderr = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 const quiet = Layer.effectDiscard(
   Effect.acquireRelease(
     Effect.sync(() => {
-      const { debug, error, info, log } = console
-      Object.assign(console, { debug: error, info: error, log: error })
-      return { debug, info, log }
+      const { debug, dir, dirxml, error, info, log } = console
+      const shown = (value: unknown) => error(value)
+      Object.assign(console, { debug: error, dir: shown, dirxml: error, info: error, log: error })
+      return { debug, dir, dirxml, info, log }
     }),
     (before) => Effect.sync(() => Object.assign(console, before))
   )
@@ -207,13 +210,9 @@ export const layerStdio = <
   McpAgentError | IllegalArgumentError,
   Stdio | Exclude<Services<Agents, Tools>, McpServer.McpServer | Scope>
 > =>
-  McpServer.layerStdio({ ...named(options), protocols, registrations: layer(options) }).pipe(
+  McpServer.layerStdio({ ...named(options), protocols, registrations: registered(options) }).pipe(
     Layer.provide([toStderr, quiet])
-  ) as Layer.Layer<
-    never,
-    McpAgentError | IllegalArgumentError,
-    Stdio | Exclude<Services<Agents, Tools>, McpServer.McpServer | Scope>
-  >
+  )
 
 const named = ({ instructions, name, version }: Server) => defined({ name, version, instructions })
 
@@ -248,9 +247,5 @@ export const layerHttp = <
     protocols,
     allowSessionTermination: true,
     allowedOrigins: options.allowedOrigins ?? [],
-    registrations: layer(options)
-  }).pipe(Layer.provide(hosts(options.allowedHosts))) as Layer.Layer<
-    McpServer.McpServer,
-    McpAgentError | IllegalArgumentError,
-    HttpRouter | Exclude<Services<Agents, Tools>, McpServer.McpServer | Scope>
-  >
+    registrations: registered(options)
+  }).pipe(Layer.provide(hosts(options.allowedHosts)))

@@ -6,8 +6,8 @@ import { createServer, request } from "node:http"
 import { createInterface } from "node:readline"
 import { NodeHttpServer } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client"
-import { Deferred, Effect, Layer, Result, Schema } from "effect"
+import { Client, ProtocolError, StreamableHTTPClientTransport } from "@modelcontextprotocol/client"
+import { Deferred, Effect, Layer, Schema } from "effect"
 import { Agent, Backend, Content, Question, Tool, ToolContext, ToolOutput } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { McpAgent } from "effect-deepagents/mcp"
@@ -274,13 +274,17 @@ for (const era of eras) {
         for (const bad of [
           "backend:///none.md",
           "backend:///%zz",
+          "backend:///%ff",
+          `backend:///${"%41".repeat(2000)}`,
           "backend:///../../etc/passwd",
           "file:///etc/passwd"
         ]) {
-          assert.isTrue(
-            Result.isFailure(yield* Effect.result(Effect.tryPromise(() => client.readResource({ uri: bad })))),
-            bad
+          const error = yield* Effect.flip(
+            Effect.tryPromise({ try: () => client.readResource({ uri: bad }), catch: (cause) => cause })
           )
+          assert(error instanceof ProtocolError)
+          assert.include([-32602, -32002], error.code, bad.slice(0, 50))
+          assert.isBelow(error.message.length, 300, bad.slice(0, 50))
         }
         const { prompts } = yield* Effect.promise(() => client.listPrompts())
         assert.deepStrictEqual(
@@ -488,7 +492,8 @@ it.live(
       yield* answered
       for (const line of lines) assert.deepInclude(JSON.parse(line), { jsonrpc: "2.0" })
       assert.include(lines.join("\n"), "printed")
-      for (const said of ["by a log", "by the console of Effect", "by console.log", "by console.info"]) {
+      const ways = ["log", "info", "debug", "dir", "dirxml", "table", "group", "count", "time"]
+      for (const said of ["by a log", "by the console of Effect", ...ways.map((way) => `console.${way}`)]) {
         assert.include(err, said)
       }
     }),

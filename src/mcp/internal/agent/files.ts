@@ -7,6 +7,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { Backend, type Service } from "../../../core/Backend.ts"
 import * as Skills from "../../../middleware/Skills.ts"
+import { cut } from "../../../support/text.ts"
 
 const scheme = "backend://"
 const mostListed = 1000
@@ -33,10 +34,10 @@ export const offerFiles = Effect.fnUntraced(function* (server: McpServer["Servic
   const read = Effect.fnUntraced(function* (uri: string) {
     const path = pathOf(uri)
     if (path === undefined)
-      return yield* new McpSchema.InvalidParams({ message: `${uri} is no address of a file here` })
+      return yield* new McpSchema.InvalidParams({ message: `${cut(uri, 200)} is no address of a file here` })
     const [found] = yield* backend.download([path])
     if (found?.ok !== true)
-      return yield* new McpSchema.InvalidParams({ message: `there is no file ${path} to be read` })
+      return yield* new McpSchema.InvalidParams({ message: `there is no file ${cut(path, 200)} to be read` })
     const text = textOf(found.value)
     return {
       contents: [
