@@ -7,7 +7,7 @@ import { createInterface } from "node:readline"
 import { NodeHttpServer } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Client, ProtocolError, StreamableHTTPClientTransport } from "@modelcontextprotocol/client"
-import { Deferred, Effect, Layer, Schema } from "effect"
+import { Deferred, Effect, Fiber, Layer, Schema } from "effect"
 import { Agent, Backend, Content, Question, Tool, ToolContext, ToolOutput } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { McpAgent } from "effect-deepagents/mcp"
@@ -16,6 +16,7 @@ import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { McpServer } from "effect/ai"
 import { HttpRouter, HttpServer } from "effect/http"
+import { TestClock } from "effect/testing"
 
 type Era = "2025-11-25" | "2026-07-28"
 const eras: ReadonlyArray<Era> = ["2025-11-25", "2026-07-28"]
@@ -35,8 +36,9 @@ const serve = <E, R>(layer: Layer.Layer<never, E, R | HttpRouter.HttpRouter>) =>
     return new URL(`http://127.0.0.1:${address.port}/mcp`)
   })
 
+type Answer = { readonly [name: string]: unknown } | undefined
 interface Answers {
-  readonly elicit?: ((message: string, schema: unknown) => { readonly [name: string]: unknown } | undefined) | undefined
+  readonly elicit?: ((message: string, schema: unknown) => Answer | Promise<Answer>) | undefined
 }
 
 const connect = (url: URL, era: Era, { elicit }: Answers = {}) =>
@@ -50,9 +52,9 @@ const connect = (url: URL, era: Era, { elicit }: Answers = {}) =>
         }
       )
       if (elicit !== undefined) {
-        client.setRequestHandler("elicitation/create", (request) => {
+        client.setRequestHandler("elicitation/create", async (request) => {
           const params = request.params
-          const content = elicit(params.message, "requestedSchema" in params ? params.requestedSchema : {})
+          const content = await elicit(params.message, "requestedSchema" in params ? params.requestedSchema : {})
           return content === undefined
             ? { action: "decline" }
             : { action: "accept", content: content as { [x: string]: string } }
@@ -301,7 +303,14 @@ for (const era of eras) {
     it.live("goes on with a thread by its name", () =>
       Effect.gen(function* () {
         const helper = Agent.make({ name: "helper", description: "Helps", prompt: "Help." })
-        const url = yield* serve(McpAgent.layerHttp({ ...options, agents: [helper] }))
+        const own = Agent.program({
+          name: "own",
+          description: "Has an argument of this name",
+          input: Schema.Struct({ thread: Schema.String }),
+          output: Schema.String,
+          run: ({ thread }) => Effect.succeed(thread)
+        })
+        const url = yield* serve(McpAgent.layerHttp({ ...options, agents: [helper, own] }))
         const client = yield* connect(url, era)
         yield* call(client, "helper", { task: "I am Ada", thread: "t" })
         yield* call(client, "helper", { task: "Who am I?", thread: "t" })
@@ -309,6 +318,13 @@ for (const era of eras) {
         const [, second, third] = yield* TestChatModel.requests
         assert.include(JSON.stringify(second?.messages), "I am Ada")
         assert.notInclude(JSON.stringify(third?.messages), "I am Ada")
+        for (const thread of [7, "t".repeat(201), ["t"]]) {
+          const refused = yield* call(client, "helper", { task: "And now?", thread })
+          assert.isTrue(refused.isError)
+          assert.include(textOf(refused), "thread: a text of at most 200 characters")
+        }
+        const kept = yield* call(client, "own", { thread: "a thread of its own" })
+        assert.strictEqual(textOf(kept), "a thread of its own")
       }).pipe(
         Effect.provide([
           TestChatModel.script([say("hi"), say("Ada"), say("nobody")]),
@@ -410,6 +426,27 @@ it.live("takes a sealed state once, for its own call, unchanged", () =>
       both.filter(({ body }) => body.error?.code === -32602),
       1
     )
+  }).pipe(Effect.provide(TestChatModel.script(tidy)))
+)
+
+it.effect("a client that never answers is no client to wait for: the call ends without it", () =>
+  Effect.gen(function* () {
+    const url = yield* serve(McpAgent.layerHttp({ ...options, agents: [waiting] }))
+    const asked = yield* Deferred.make<void>()
+    const client = yield* connect(url, "2025-11-25", {
+      elicit: () => {
+        Deferred.doneUnsafe(asked, Effect.void)
+        return new Promise(() => {})
+      }
+    })
+    const answer = yield* Effect.forkChild(call(client, "janitor", { task: "Tidy up" }))
+    yield* Deferred.await(asked)
+    yield* TestClock.adjust("10 minutes")
+    assert.strictEqual(textOf(yield* Fiber.join(answer)), "tidied")
+    const [, second] = yield* TestChatModel.requests
+    assert.include(JSON.stringify(second?.messages), "nobody answered in time")
+    // The server takes its time to close.
+    yield* Effect.forkScoped(Effect.forever(TestClock.adjust("1 second")))
   }).pipe(Effect.provide(TestChatModel.script(tidy)))
 )
 

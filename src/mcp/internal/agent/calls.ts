@@ -96,9 +96,10 @@ export const make = Effect.gen(function* () {
     const decide: Line["decide"] = Effect.fnUntraced(function* (request) {
       const answer = yield* Deferred.make<Approval.Decision>()
       yield* Queue.offer(signals, { _tag: "Ask", ask: { id: makeId(), request, answer } })
+      const late = Approval.reject(request, "nobody answered in time")
       return yield* Effect.timeoutOrElse(Deferred.await(answer), {
         duration: patience,
-        orElse: () => Effect.succeed(Approval.reject(request, "nobody answered in time"))
+        orElse: () => Effect.as(Deferred.succeed(answer, late), late)
       })
     })
     const tell: Line["tell"] = (event) =>
@@ -149,7 +150,8 @@ export const make = Effect.gen(function* () {
       if (!canAsk) {
         yield* Deferred.succeed(answer, Approval.reject(request, "the client has no way to ask its user"))
       } else if (!isStateless(context.protocolVersion)) {
-        yield* Deferred.succeed(answer, yield* elicit(request))
+        // A client that never answers is waited for as long as the run waits.
+        yield* Deferred.succeed(answer, yield* Effect.raceFirst(elicit(request), Deferred.await(answer)))
       } else if (lives.size >= mostWaiting && !lives.has(live.id)) {
         yield* Deferred.succeed(answer, Approval.reject(request, "too many calls wait for a person"))
       } else {

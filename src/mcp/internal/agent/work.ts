@@ -20,7 +20,7 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { human } from "../../../core/Message.ts"
 import type { Tool } from "../../../core/Tool.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
-import { fromUnknown, type ToolError } from "../../../core/ToolError.ts"
+import * as ToolError from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
 import type { make as makeCalls, Line } from "./calls.ts"
 import { answerOf, failed, resultOf } from "./content.ts"
@@ -63,24 +63,37 @@ const toEnd = <O>(
 }
 
 const told = (work: Effect.Effect<McpSchema.CallToolResult, unknown>): Effect.Effect<McpSchema.CallToolResult> =>
-  Effect.catch(work, (error) => Effect.succeed(failed(fromUnknown(error).message)))
+  Effect.catch(work, (error) => Effect.succeed(failed(ToolError.fromUnknown(error).message)))
 
 /** Arguments that the schema of a tool refuses are told to the model, before anything runs. */
-const checked = (tool: Tool<unknown>, args: JsonObject): Effect.Effect<unknown, ToolError> => {
+const checked = (tool: Tool<unknown>, args: JsonObject): Effect.Effect<unknown, ToolError.ToolError> => {
   const prepared = tool.prepare(args)
   return Result.isResult(prepared) ? Effect.fromResult(prepared) : prepared
 }
 
+const mostThread = 200
+
 const thread = {
   type: "string",
   description: "the name of a conversation to go on with; any name begins one",
-  maxLength: 200
+  maxLength: mostThread
 }
+
+const propertiesOf = (parameters: JsonObject): JsonObject =>
+  isObject(parameters["properties"]) ? parameters["properties"] : {}
 
 const withThread = (parameters: JsonObject): JsonObject => ({
   ...parameters,
-  properties: { ...(isObject(parameters["properties"]) ? parameters["properties"] : {}), thread }
+  properties: { ...propertiesOf(parameters), thread }
 })
+
+/** The thread that is asked for: none, one by its name, or what is wrong with the name. */
+const threadOf = (agent: string, named: Json | undefined): Effect.Effect<string | undefined, ToolError.ToolError> => {
+  if (named === undefined || named === null || named === "") return Effect.undefined
+  return typeof named === "string" && named.length <= mostThread
+    ? Effect.succeed(`mcp/${agent}/${named}`)
+    : ToolError.make(`thread: a text of at most ${mostThread} characters`)
+}
 
 const jsonOf = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
 
@@ -88,8 +101,7 @@ const objectOf = (args: unknown): JsonObject => (isObject(args) ? args : {})
 
 /** A program is given its input as JSON, a model its task as text. */
 const inputOf = (agent: object, parameters: JsonObject, args: JsonObject): Input => {
-  const { properties } = parameters
-  const isTask = isObject(properties) && Object.keys(properties).join(" ") === "task"
+  const isTask = Object.keys(propertiesOf(parameters)).join(" ") === "task"
   const value: Json = isTask ? (args["task"] ?? "") : args
   return human(Predicate.isString(value) && !("input" in agent && !isTask) ? value : JSON.stringify(value))
 }
@@ -97,15 +109,17 @@ const inputOf = (agent: object, parameters: JsonObject, args: JsonObject): Input
 /** An agent as a tool of a server. */
 export const ofAgent = (agent: Agent.Agent<unknown, unknown, unknown>, context: Context_): Work => {
   const tool = Agent.asTool(agent)
-  const hasThreads = Option.isSome(Context.getOption(context, Journal))
+  // One that has an argument of this name itself keeps it.
+  const hasThreads =
+    Option.isSome(Context.getOption(context, Journal)) && !Object.hasOwn(propertiesOf(tool.parameters), "thread")
   const run: Work["run"] = (given, call) => {
     const { thread: named, ...rest } = objectOf(given)
     const args = hasThreads ? rest : objectOf(given)
-    const threadId = hasThreads && typeof named === "string" && named !== "" ? `mcp/${agent.name}/${named}` : undefined
     return call(agent.name, objectOf(given), (line) =>
       told(
         Effect.gen(function* () {
           yield* checked(tool, args)
+          const threadId = yield* threadOf(agent.name, hasThreads ? named : undefined)
           const result = yield* toEnd(agent, inputOf(agent, tool.parameters, args), threadId, line, context)
           const json = typeof result.output === "string" ? undefined : Result.getOrUndefined(jsonOf(result.text))
           return answerOf(result.text, json)
