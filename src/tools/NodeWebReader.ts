@@ -63,6 +63,8 @@ const reader = (options: Options) =>
     Effect.gen(function* () {
       const one = yield* Semaphore.make(1)
       const timeout = Duration.fromInputUnsafe(options.timeout ?? "10 seconds")
+      const maxMemory = options.maxMemory ?? 512
+      const most = { heap: maxMemory * 1_000_000, external: maxMemory * 1_000_000 }
       let worker: threads.Worker | undefined
       let id = 0
       const end = Effect.suspend(() => {
@@ -74,8 +76,7 @@ const reader = (options: Options) =>
 
       const read = (html: string, url: string) =>
         Effect.gen(function* () {
-          const current =
-            worker ?? (yield* Effect.mapError(threads.start(program(), options.maxMemory ?? 512), troubled))
+          const current = worker ?? (yield* Effect.mapError(threads.start(program(), maxMemory), troubled))
           if (worker === undefined) {
             worker = current
             current.on("exit", () => {
@@ -84,7 +85,10 @@ const reader = (options: Options) =>
           }
           // A thread that waits keeps no process alive.
           current.ref()
-          const article = yield* ask(current, { id: ++id, html, url })
+          const article = yield* Effect.raceFirst(
+            ask(current, { id: ++id, html, url }),
+            Effect.andThen(threads.isOver(current, most), Effect.fail(unreadable(`it took more than ${maxMemory} MB`)))
+          )
           current.unref()
           return article
         }).pipe(

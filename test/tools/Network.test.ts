@@ -295,6 +295,50 @@ describe("bodies", () => {
     })
   )
 
+  it.effect("takes no bytes for what they are, also where they are said to be packed; half a stream is a failure", () =>
+    Effect.gen(function* () {
+      const packed = gzipSync("x".repeat(1000))
+      const server = yield* serve((request, response) => {
+        response.writeHead(200, { "content-encoding": "gzip" })
+        response.end(request.url === "/nothing" ? undefined : packed.subarray(0, 20))
+      })
+      yield* Effect.gen(function* () {
+        assert.strictEqual(yield* text(`${server.url}/nothing`), "")
+        assert.strictEqual((yield* Effect.flip(text(`${server.url}/half`))).reason._tag, "DecodeError")
+        assert.strictEqual(
+          yield* Effect.provide(ruleOf(text(`${server.url}/half`)), local({ maxRawBytes: 5 })),
+          "bytes"
+        )
+      }).pipe(Effect.provide(local()))
+    })
+  )
+
+  it.effect("gives up answers that no server means: heads without an end, two lengths, none of HTTP", () =>
+    Effect.gen(function* () {
+      const answers = {
+        "/heads": `HTTP/1.1 200 OK\r\n${`x-a: ${"a".repeat(1000)}\r\n`.repeat(100)}\r\n`,
+        "/lengths": "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        "/none": "SSH-2.0-x\r\n",
+        "/short": "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort"
+      }
+      for (const [path, answer] of Object.entries(answers)) {
+        const server = yield* serve((_, response) => response.socket?.end(answer))
+        const exit = yield* Effect.exit(Effect.provide(text(server.url), local()))
+        assert.isTrue(Exit.isFailure(exit), path)
+      }
+    })
+  )
+
+  it.effect("leads nowhere that only the page says, by Refresh or by meta", () =>
+    Effect.gen(function* () {
+      const inner = yield* serve((_, response) => response.end("private"))
+      const page = `<meta http-equiv="refresh" content="0;url=${inner.url}">`
+      const server = yield* serve((_, response) => response.writeHead(200, { refresh: `0;url=${inner.url}` }).end(page))
+      assert.strictEqual(yield* Effect.provide(text(server.url), local()), page)
+      assert.strictEqual(inner.seen.length, 0)
+    })
+  )
+
   it.effect("cuts a body without end, and closes its connection", () =>
     Effect.gen(function* () {
       const closed = yield* Deferred.make<void>()

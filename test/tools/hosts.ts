@@ -46,12 +46,15 @@ const spellings = (address: string): ReadonlyArray<string> => {
 const v6 = [
   ..."[::1] [::] [0:0:0:0:0:0:0:1] [0000:0000:0000:0000:0000:0000:0000:0001] [::0:1] [::1]:80".split(" "),
   ..."[fe80::1] [febf::1] [fc00::1] [fd00:ec2::254] [fdff::1] [fec0::1] [ff02::1] [100::1]".split(" "),
+  ..."[::1%25lo] [fe80::1%25eth0] [fe80::a9fe:a9fe] [64:ff9b:1:fffe::7f00:1] [::ffff:0:127.0.0.1]".split(" "),
   ..."[2001:db8::1] [3fff::1] [5f00::1]".split(" ")
 ]
 
 const names = [
   ..."localhost LOCALHOST localhost. LocalHost:3000 a.localhost ｌｏｃａｌｈｏｓｔ loc%61lhost".split(" "),
   ..."metadata.google.internal metadata instance-data printer.local router.lan nas.home.arpa".split(" "),
+  ..."localhost.. localhost... a..localhost .localhost 127.0.0.1.. 10.0.0.1... metadata.google.internal..".split(" "),
+  ..."ip6-localhost ⓛⓞⓒⓐⓛⓗⓞⓢⓣ localhost\u00ad loc\u200balhost localhost%2e%2e host.docker.internal".split(" "),
   ..."db.internal intranet kubernetes.default.svc.cluster.local localhost.localdomain".split(" ")
 ]
 

@@ -20,11 +20,20 @@ const troubleOf = (cause: unknown): Trouble => {
   return { message, missing: missing.exec(message)?.[1], isMemory }
 }
 
-/** Starts a thread, with so many megabytes of memory at most. */
+/** The heap that a thread may take beside what it is meant to, in megabytes, until it is looked at. */
+const margin = 1024
+
+/**
+ * Starts a thread that is meant to take so many megabytes of memory: whoever asks it looks at what it takes. The limit of
+ * Node is well above, since one step of a thread that goes far past it ends the process.
+ */
 export const start = (program: URL, maxMemory: number): Effect.Effect<Worker, Trouble> =>
   Effect.try({
     try: () => {
-      const worker = new Worker(program, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: maxMemory } })
+      const worker = new Worker(program, {
+        execArgv: [],
+        resourceLimits: { maxOldGenerationSizeMb: maxMemory + margin, maxYoungGenerationSizeMb: 16 }
+      })
       // Nobody listens to it between two questions.
       return worker.on("error", () => undefined)
     },
@@ -54,14 +63,20 @@ export const ask = <Answer extends Numbered>(worker: Worker, question: Numbered)
     return Effect.sync(forget)
   })
 
-/** Waits until a thread holds more than so many bytes outside of its heap, which is not limited otherwise. */
-export const isOver = (worker: Worker, limit: number): Effect.Effect<void> =>
+/** Waits until a thread holds more than so many bytes in its heap, or outside of it. */
+export const isOver = (
+  worker: Worker,
+  most: { readonly heap: number; readonly external: number }
+): Effect.Effect<"heap" | "external"> =>
   Effect.promise(() => worker.getHeapStatistics()).pipe(
+    Effect.map((held) =>
+      held.external_memory > most.external ? "external" : held.used_heap_size > most.heap ? "heap" : undefined
+    ),
+    // A thread that does not run yet, or no more, holds nothing.
+    Effect.catchCause(() => Effect.undefined),
     Effect.delay("100 millis"),
-    // A thread that has just ended holds nothing.
-    Effect.catchCause(() => Effect.never),
-    Effect.repeat({ until: (held) => held.external_memory > limit }),
-    Effect.asVoid
+    Effect.repeat({ until: (over) => over !== undefined }),
+    Effect.map((over) => over ?? "heap")
   )
 
 /** Ends a thread, whatever it is doing. */

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Tool, ToolOutput } from "effect-deepagents"
-import { FetchUrl } from "effect-deepagents/tools"
+import { FetchUrl, WebReader } from "effect-deepagents/tools"
 import * as NodeNetwork from "effect-deepagents/tools/NodeNetwork"
 import * as NodeWebReader from "effect-deepagents/tools/NodeWebReader"
 import * as Effect from "effect/Effect"
@@ -66,6 +66,14 @@ const site = serve((request, response) => {
   response.end(page?.body ?? "none")
 })
 
+const utf16 = (text: string) => Buffer.from(text, "utf16le")
+
+const page = (head: string, body: string | Buffer) =>
+  Buffer.concat([`<!doctype html><head>${head}</head><body><p>`, body, "</p></body>"].map((part) => Buffer.from(part)))
+
+/** 日本語 in Shift_JIS. */
+const japanese = Buffer.from([0x93, 0xfa, 0x96, 0x7b, 0x8c, 0xea])
+
 const tool = FetchUrl.make({ pageLength: 400 })
 
 const read = (url: string, more: { mode?: "text" | "raw"; offset?: number } = {}) =>
@@ -116,6 +124,69 @@ describe("fetch_url", () => {
       const bytes = yield* pdf
       const documents = yield* serve((_, response) => response.end(bytes))
       assert.include(yield* read(`${documents.url}/file`), "A page about towers")
+    }).pipe(Effect.provide(web))
+  )
+
+  it.effect.each([
+    ["bytes of UTF-16 with a mark", utf16("\ufeffgrüße 日本"), "text/html"],
+    ["bytes of UTF-16, as the header says", utf16("grüße 日本"), "text/html; charset=utf-16le"],
+    ["bytes of UTF-16, the other way round", utf16("\ufeffgrüße 日本").swap16(), "text/plain"],
+    ["UTF-8, and a header that lies", page("", "grüße 日本"), "text/html; charset=iso-8859-1"],
+    ["UTF-8, and a page that lies", page('<meta charset="shift_jis">', "grüße 日本"), "text/html"],
+    ["UTF-8, and a page that says what can't be", page('<meta charset="utf-16">', "grüße 日本"), "text/html"],
+    ["UTF-8, and a header that says what can't be", page("", "grüße 日本"), "text/html; charset=utf-16"],
+    ["an encoding that nobody knows", page("", "grüße 日本"), "text/html; charset=klingon"]
+  ] as const)("reads %s", ([, bytes, type]) =>
+    Effect.gen(function* () {
+      const server = yield* serve((_, response) => response.writeHead(200, { "content-type": type }).end(bytes))
+      assert.include(yield* read(server.url), "grüße 日本")
+    }).pipe(Effect.provide(web))
+  )
+
+  it.effect.each([
+    ["the header", page("", japanese), "text/html; charset=Shift_JIS"],
+    [
+      "the page",
+      page('<meta http-equiv="Content-Type" content="text/html; charset=Shift_JIS">', japanese),
+      "text/html"
+    ],
+    ["the page, and the header lies", page("<meta charset=shift_jis>", japanese), "text/html; charset=utf-8"]
+  ] as const)("reads Shift_JIS by %s", ([, bytes, type]) =>
+    Effect.gen(function* () {
+      const server = yield* serve((_, response) => response.writeHead(200, { "content-type": type }).end(bytes))
+      assert.include(yield* read(server.url), "日本語")
+    }).pipe(Effect.provide(web))
+  )
+
+  it.effect("takes a page that says nothing for what old pages are", () =>
+    Effect.gen(function* () {
+      const bytes = page("", Buffer.from("M\xfcnchen \x80", "latin1"))
+      const server = yield* serve((_, response) => response.writeHead(200, { "content-type": "text/html" }).end(bytes))
+      assert.include(yield* read(server.url), "München €")
+    }).pipe(Effect.provide(web))
+  )
+
+  it.effect.each([
+    "<!doctype html><head><title>t</title></head><body><p>read</p></body>",
+    "<!doctype html><title>t</title><p>read",
+    "<body><p>read",
+    "<html><head></head><body></body></html><p>read</p>",
+    "<p>re<b>ad</b><body>",
+    "<HTML><BODY>read"
+  ])("reads a page whatever tags it leaves out: %s", (body) =>
+    Effect.gen(function* () {
+      const server = yield* serve((_, response) => response.writeHead(200, { "content-type": "text/html" }).end(body))
+      assert.match((yield* read(server.url)).replaceAll("*", ""), /> read\n/)
+    }).pipe(Effect.provide(web))
+  )
+
+  it.effect("keeps the characters of code", () =>
+    Effect.gen(function* () {
+      const code =
+        "<h1>a &lt; b &amp;amp; c</h1><p>x &amp;lt; y &amp; z \ufdd0</p><pre>if (a &lt; b &amp;&amp; c) {}</pre>"
+      const server = yield* serve((_, response) => response.writeHead(200, { "content-type": "text/html" }).end(code))
+      const text = yield* read(server.url)
+      for (const part of ["a < b &amp; c", "x &lt; y & z", "if (a < b && c) {}"]) assert.include(text, part)
     }).pipe(Effect.provide(web))
   )
 
@@ -170,6 +241,33 @@ describe("fetch_url", () => {
         assert.include(yield* Effect.eventually(read(`${server.url}/fast`)), "Ulm")
       }).pipe(Effect.provide(hasty))
     })
+  )
+})
+
+describe("a thread", () => {
+  it.live("is ended when it takes too much memory, and the program goes on", () =>
+    Effect.gen(function* () {
+      const { read } = yield* WebReader.WebReader
+      const large = `<article>${`<p>${"word <b>bold</b> ".repeat(60)}</p>`.repeat(3000)}</article>`
+      const failed = yield* Effect.flip(read(large, "https://e.test/"))
+      assert.strictEqual(failed.message, "it took more than 40 MB")
+      assert.include((yield* read(article, "https://e.test/")).markdown, "Ulm")
+    }).pipe(Effect.provide(NodeWebReader.layer({ maxMemory: 40, timeout: "1 minute" })))
+  )
+
+  it.live("takes no time and memory to speak of for pages of one thing a million times", () =>
+    Effect.gen(function* () {
+      const { read } = yield* WebReader.WebReader
+      for (const [part, shown] of [
+        ["&lt;", "<"],
+        ["&amp;", "&"],
+        ["a< ", "a<"],
+        ["x", "x"]
+      ] as const) {
+        const { markdown } = yield* read(`<p>${part.repeat(300_000)}</p>`, "https://e.test/")
+        assert.include(markdown.slice(0, 100), shown)
+      }
+    }).pipe(Effect.provide(NodeWebReader.layer({ maxMemory: 256, timeout: "1 minute" })))
   )
 })
 

@@ -80,15 +80,19 @@ describe("egress", () => {
         const stranger = yield* Effect.promise(() => fetch(`${origin}/guess/${server.url}/`))
         assert.strictEqual(stranger.status, 403)
         const { password, port, username } = new URL(env["HTTP_PROXY"] ?? "")
-        const through = (path: string, auth: string | undefined, method = "GET") =>
+        const through = (path: string, auth: string | undefined, method = "GET", more: Record<string, string> = {}) =>
           Effect.callback<number>((resume) => {
             const asked = request({
               host: "127.0.0.1",
               port,
               path,
               method,
-              headers:
-                auth === undefined ? {} : { "proxy-authorization": `Basic ${Buffer.from(auth).toString("base64")}` }
+              headers: {
+                ...more,
+                ...(auth === undefined
+                  ? {}
+                  : { "proxy-authorization": `Basic ${Buffer.from(auth).toString("base64")}` })
+              }
             })
             asked.on("response", (answer) => resume(Effect.succeed(answer.resume().statusCode ?? 0)))
             asked.on("connect", (answer, socket) => {
@@ -100,6 +104,9 @@ describe("egress", () => {
           })
         const auth = `${username}:${password}`
         assert.strictEqual(yield* through(`${server.url}/`, auth), 200)
+        // The host that was judged is the one that is named: behind one address there may be others.
+        assert.strictEqual(yield* through(`${server.url}/`, auth, "GET", { host: "denied.example" }), 200)
+        assert.strictEqual(server.seen.at(-1)?.headers.host, `127.0.0.1:${server.port}`)
         assert.strictEqual(yield* through(`${server.url}/`, undefined), 407)
         assert.strictEqual(yield* through(`${secret.url}/`, auth), 403)
         assert.strictEqual(yield* through(`127.0.0.1:${server.port}`, auth, "CONNECT"), 200)

@@ -11,24 +11,35 @@ const sniffed = 2_048
 
 const decoderOf = (label: string) => Option.getOrUndefined(Option.liftThrowable(() => new TextDecoder(label))())
 
-/** True if bytes are UTF-8, as far as their beginning says. */
-const isUtf8 = (bytes: Uint8Array): boolean =>
+/** True if bytes are of an encoding, as far as their beginning says. */
+const fits = (bytes: Uint8Array, label: string): boolean =>
   Option.isSome(
     Option.liftThrowable(() =>
-      new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(0, 65_536), { stream: true })
+      new TextDecoder(label, { fatal: true }).decode(bytes.subarray(0, 65_536), { stream: true })
     )()
   )
 
-/** The decoder of a text. Nobody says that a text is Windows-1252: what is no UTF-8, and says nothing, is that. */
-const decoderFor = (bytes: Uint8Array, mimeType: string | undefined) => {
+const isWide = (label: string): boolean => decoderOf(label)?.encoding.startsWith("utf-16") === true
+
+/**
+ * The decoder of a text. What is said of it is believed as far as the bytes bear it out: many pages are UTF-8 and say
+ * otherwise. Nobody says that a text is Windows-1252: what is no UTF-8, and says nothing, is that.
+ */
+export const decoderFor = (bytes: Uint8Array, mimeType: string | undefined): InstanceType<typeof TextDecoder> => {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le")
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be")
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return new TextDecoder("utf-8")
   const said = given.exec(mimeType ?? "")?.[1]
+  // Letters of ASCII in two bytes each: every text has some.
+  if (said !== undefined && isWide(said) && bytes.subarray(0, 4_096).includes(0)) return new TextDecoder(said)
+  const isUtf8 = fits(bytes, "utf-8")
+  if (isUtf8 && bytes.some((byte) => byte > 0x7f)) return new TextDecoder()
   const own = declared.exec(new TextDecoder("latin1").decode(bytes.subarray(0, sniffed)))
-  const label = said ?? own?.[1] ?? own?.[2]
-  const named = label === undefined ? undefined : decoderOf(label)
-  return named ?? new TextDecoder(isUtf8(bytes) ? "utf-8" : "windows-1252")
+  // A page that could be read so far is not of two bytes each.
+  const labels = [said, own?.[1] ?? own?.[2]].filter(
+    (label) => label !== undefined && decoderOf(label) !== undefined && !isWide(label)
+  )
+  const label = labels.find((one) => one !== undefined && fits(bytes, one)) ?? labels[0]
+  return new TextDecoder(label ?? (isUtf8 ? "utf-8" : "windows-1252"))
 }
 
 const sliceLength = 65_536

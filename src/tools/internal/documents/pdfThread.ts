@@ -46,7 +46,11 @@ export const opener = (program: () => URL, { maxMemory = 512, timeout = "20 seco
       const asked = (question: Ask, what: string) =>
         threads.ask<Answer>(worker, question).pipe(
           Effect.mapError(troubled(heap)),
-          Effect.raceFirst(Effect.flatMap(threads.isOver(worker, most), () => Effect.fail(tooMuch(most)))),
+          Effect.raceFirst(
+            Effect.flatMap(threads.isOver(worker, { heap: heap * megabyte, external: most }), (over) =>
+              Effect.fail(tooMuch(over === "heap" ? heap * megabyte : most))
+            )
+          ),
           Effect.timeoutOrElse({
             duration: patience,
             orElse: () => Effect.fail(fail("TimedOut", `${what} took longer than ${Duration.format(patience)}`))

@@ -47,6 +47,37 @@ const formats: { readonly [encoding: string]: "gzip" | "deflate" | undefined } =
   deflate: "deflate"
 }
 
+/** Bytes unpacked. Servers say of no bytes at all, too, that they are packed. */
+const unpack = (
+  packed: Bytes,
+  format: "gzip" | "deflate",
+  fail: (cause: unknown) => HttpClientError.HttpClientError
+): Bytes =>
+  Stream.suspend(() => {
+    let length = 0
+    let isNothing = false
+    const chunks = packed.pipe(
+      Stream.map((chunk): Packed => {
+        length += chunk.length
+        return new Uint8Array(chunk)
+      }),
+      Stream.onEnd(Effect.sync(() => void (isNothing = length === 0)))
+    )
+    return Stream.unwrap(
+      Effect.map(Stream.toReadableStreamEffect(chunks), (readable) =>
+        Stream.fromReadableStream<Uint8Array, HttpClientError.HttpClientError>({
+          evaluate: () => readable.pipeThrough(new DecompressionStream(format)),
+          onError: fail
+        })
+      )
+    ).pipe(
+      Stream.catchIf(
+        () => isNothing,
+        () => Stream.empty
+      )
+    )
+  })
+
 /** The failure of an answer that has come. */
 const failure = (
   response: HttpClientResponse.HttpClientResponse,
@@ -90,19 +121,7 @@ const bytesOf = (response: HttpClientResponse.HttpClientResponse, bounds: Bounds
       error.reason._tag === "EmptyBodyError" ? Stream.empty : Stream.fail(error)
     )
   )
-  const unpacked =
-    format === undefined
-      ? raw
-      : Stream.unwrap(
-          Effect.map(
-            Stream.toReadableStreamEffect(Stream.map(raw, (chunk): Packed => new Uint8Array(chunk))),
-            (readable) =>
-              Stream.fromReadableStream<Uint8Array, HttpClientError.HttpClientError>({
-                evaluate: () => readable.pipeThrough(new DecompressionStream(format)),
-                onError: (cause) => failure(response, cause)
-              })
-          )
-        )
+  const unpacked = format === undefined ? raw : unpack(raw, format, (cause) => failure(response, cause))
   const bounded = counted(bounds.maxBytes, () =>
     fail("bytes", `the answer is longer than ${megabytes(bounds.maxBytes)} when it is unpacked`)
   )(unpacked)

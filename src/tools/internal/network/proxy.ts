@@ -79,7 +79,8 @@ export const start = ({ judge, own, resolve }: Options): Effect.Effect<Proxy, ne
             port: portOf(url),
             path: url.pathname + url.search,
             method: request.method,
-            headers: endToEnd(request.headers),
+            // The host that was judged, whatever else the request says of it (RFC 9112, 3.2.2).
+            headers: { ...endToEnd(request.headers), host: url.host },
             lookup: guardedLookup(judge, portOf(url), resolve),
             agent: false
           },

@@ -161,6 +161,10 @@ export const judge = (rules: Rules): Judge => {
       const host = bare(url.hostname)
       const port = schemePort(url)
       const isAny = (patterns: ReadonlyArray<Pattern>) => patterns.some((pattern) => matches(pattern, host, port))
+      // Nobody can be called so; a resolver might leave the empty parts out.
+      if (host.startsWith(".") || host.endsWith(".") || host.includes("..")) {
+        return refused("host", `"${escaped(url.hostname)}" is no name of a host`)
+      }
       if (host === "" || deniesAll || isAny(deny)) return refused("host", `the host "${escaped(host)}" is denied`)
       if (allow !== undefined && !isAny(allow)) {
         return refused("host", `the host "${escaped(host)}" is not among those that are allowed`)

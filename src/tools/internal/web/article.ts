@@ -5,7 +5,7 @@ import { Readability } from "@mozilla/readability"
 import { parseHTML } from "linkedom"
 import TurndownService from "turndown"
 import { joinLines } from "../../../support/text.ts"
-import { bound } from "./bound.ts"
+import { bound, shown } from "./bound.ts"
 import type { Article } from "./messages.ts"
 
 const maxLinks = 200
@@ -49,24 +49,18 @@ const markdownOf = (
   service.addRule("rows", { filter: "tr", replacement: (content) => `\n|${content}` })
   service.remove(["script", "style", "noscript"])
   const markdown = service.turndown(node).replaceAll(/\n{3,}/g, "\n\n")
-  return { markdown: markdown.trim(), links: [...links.keys()] }
+  return { markdown: shown(markdown.trim()), links: [...links.keys()] }
 }
 
 const textOf = (value: string | null | undefined): string | undefined => {
-  const text = value?.replaceAll(/\s+/g, " ").trim() ?? ""
+  const text = shown(value ?? "")
+    .replaceAll(/\s+/g, " ")
+    .trim()
   return text === "" ? undefined : text.slice(0, 500)
 }
 
-/** A DOM of linkedom has no body where the page says none. */
-const documentOf = (bounded: string) =>
-  parseHTML(/<body[\s>]/i.test(bounded) ? bounded : `<html><body>${bounded}</body></html>`).document
-
 /** All that a page says. What looks for the article has changed its tree, so it is read anew. */
-const wholeOf = (bounded: string, url: string) => {
-  const document = documentOf(bounded)
-  document.querySelector("title")?.remove()
-  return markdownOf(document.body, url)
-}
+const wholeOf = (bounded: string, url: string) => markdownOf(parseHTML(bounded).document.body, url)
 
 /** Readability's tree is one of linkedom, which turndown takes. */
 const isTree = (content: unknown): content is TurndownService.Node => typeof content === "object" && content !== null
@@ -75,7 +69,7 @@ const isTree = (content: unknown): content is TurndownService.Node => typeof con
 export const articleOf = (html: string, url: string): Article | undefined => {
   const bounded = bound(html)
   if (bounded === undefined) return undefined
-  const document = documentOf(bounded)
+  const { document } = parseHTML(bounded)
   const title = textOf(document.querySelector("title")?.textContent)
   // The tree itself: to write it out and read it again would cost as much as all the rest.
   const found = new Readability(document, { serializer: (node): unknown => node }).parse()

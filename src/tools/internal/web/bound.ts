@@ -9,6 +9,9 @@ const maxNesting = 10_000
 const maxAttribute = 4096
 
 const skipped = new Set("script style noscript template svg iframe object".split(" "))
+/** Elements that every page has, whether it says so or not; and those that are of its head, wherever they stand. */
+const implied = new Set(["html", "head", "body"])
+const ofHead = new Set(["title", "meta", "link", "base", "script"])
 const empty = new Set("area base br col embed hr img input link meta source track wbr".split(" "))
 
 /** The attributes that extraction looks at. */
@@ -17,14 +20,31 @@ const kept = new Set([
   ..."itemprop datetime style hidden aria-hidden role".split(" ")
 ])
 
-const escapeText = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
+// A DOM has a node of text for every entity: a page of code would be hundreds of thousands of them. So these two stand
+// for the characters, which no text may have.
+const lessThan = "\uFDD0"
+const ampersand = "\uFDD1"
+
+const hideText = (text: string) =>
+  text
+    .replaceAll(/[\uFDD0\uFDD1]/g, "")
+    .replaceAll("<", lessThan)
+    .replaceAll("&", ampersand)
+
+/** A text of the page that was cut down, as the page has it. */
+export const shown = (text: string): string => text.replaceAll(lessThan, "<").replaceAll(ampersand, "&")
 
 const escapeAttribute = (text: string) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;")
 
-/** The page without scripts, at most so deep and so many elements; `undefined` for one that is only nesting. */
+/**
+ * The page without scripts, with a head and a body, at most so deep and so many elements; `undefined` for one that is only nesting. Its texts are
+ * to be read by {@link shown}.
+ */
 export const bound = (html: string): string | undefined => {
-  const out: Array<string> = []
+  const head: Array<string> = []
+  const body: Array<string> = []
   const open: Array<{ readonly name: string; readonly isKept: boolean }> = []
+  const partOf = (name: string | undefined) => (name !== undefined && ofHead.has(name) ? head : body)
   let elements = 0
   let skipping = 0
   let isHopeless = false
@@ -40,7 +60,8 @@ export const bound = (html: string): string | undefined => {
         if (skipped.has(name) && !isData) skipping++
         const isKept = skipping === 0 && open.length < maxDepth && ++elements <= maxElements
         open.push({ name, isKept })
-        if (!isKept) return
+        if (!isKept || implied.has(name)) return
+        const out = partOf(name)
         out.push("<", name)
         for (const [key, value] of Object.entries(attributes)) {
           if (kept.has(key)) out.push(" ", key, '="', escapeAttribute(value.slice(0, maxAttribute)), '"')
@@ -49,11 +70,11 @@ export const bound = (html: string): string | undefined => {
       },
       onclosetag: (name) => {
         const closed = open.pop()
-        if (closed?.isKept === true && !empty.has(name)) out.push("</", name, ">")
+        if (closed?.isKept === true && !empty.has(name) && !implied.has(name)) partOf(name).push("</", name, ">")
         if (skipped.has(name) && skipping > 0) skipping--
       },
       ontext: (text) => {
-        if (skipping === 0) out.push(escapeText(text))
+        if (skipping === 0) partOf(open.at(-1)?.name).push(hideText(text))
       }
     },
     { decodeEntities: true, lowerCaseTags: true }
@@ -61,5 +82,5 @@ export const bound = (html: string): string | undefined => {
   for (let at = 0; at < html.length && !isHopeless; at += 65_536) parser.write(html.slice(at, at + 65_536))
   if (isHopeless) return undefined
   parser.end()
-  return out.join("")
+  return `<html><head>${head.join("")}</head><body>${body.join("")}</body></html>`
 }

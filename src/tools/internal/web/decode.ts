@@ -1,28 +1,12 @@
 /**
  * Bytes of the web as text, and what kind of thing they are.
  */
-import * as Result from "effect/Result"
+import { decoderFor } from "../documents/charset.ts"
 
 export type Kind = "html" | "feed" | "sitemap" | "json" | "csv" | "text" | "document" | "image" | "binary"
 
-const decoder = (label: string): InstanceType<typeof TextDecoder> | undefined =>
-  Result.getOrUndefined(Result.try(() => new TextDecoder(label)))
-
-/** The encoding that bytes begin with, that their header says, or that the page says of itself. */
-const charsetOf = (bytes: Uint8Array, contentType: string): string => {
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return "utf-8"
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le"
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be"
-  const said = /charset\s*=\s*["']?([\w.:-]{1,40})/i
-  const own = said.exec(contentType)?.[1]
-  if (own !== undefined) return own
-  const head = new TextDecoder("latin1").decode(bytes.subarray(0, 2048))
-  return (said.exec(head) ?? /^\s*<\?xml[^>]{0,200}encoding\s*=\s*["']([\w.:-]{1,40})/.exec(head))?.[1] ?? "utf-8"
-}
-
 /** Bytes as text. What can't be decoded is shown as the replacement character. */
-export const decode = (bytes: Uint8Array, contentType: string): string =>
-  (decoder(charsetOf(bytes, contentType)) ?? new TextDecoder()).decode(bytes)
+export const decode = (bytes: Uint8Array, contentType: string): string => decoderFor(bytes, contentType).decode(bytes)
 
 const startsWith = (bytes: Uint8Array, text: string): boolean =>
   [...text].every((character, index) => bytes[index] === character.charCodeAt(0))
@@ -68,9 +52,9 @@ export const kindOf = (bytes: Uint8Array, contentType: string, url: string): Kin
   if (images.some((magic) => startsWith(bytes, magic)) || (startsWith(bytes, "RIFF") && type.startsWith("image/"))) {
     return "image"
   }
-  const isWide = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
-  if (!isWide && !isText(bytes)) return "binary"
-  const head = decode(bytes.subarray(0, 4096), contentType).trimStart().toLowerCase()
+  const decoder = decoderFor(bytes, contentType)
+  if (!decoder.encoding.startsWith("utf-16") && !isText(bytes)) return "binary"
+  const head = decoder.decode(bytes.subarray(0, 4096)).trimStart().toLowerCase()
   const root = rootOf(head)
   const rooted = root !== undefined && Object.hasOwn(roots, root) ? roots[root] : undefined
   if (rooted !== undefined) return rooted
