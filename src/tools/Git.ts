@@ -2,9 +2,9 @@
  * Version control for agents: git in a sandbox, by tools for what is asked of it. Reading is free, changing asks.
  *
  * Git gets a list of arguments, never a text of the model's; names that begin with "-" are refused, paths are taken
- * literally and stay within the repository. Reading runs nothing that the repository brings along but what git needs to
- * tell a changed file (`filter` drivers); commits run its hooks, as they do for a person. A command ends after 30
- * seconds at the latest.
+ * literally and stay within the repository. Reading runs nothing that the repository brings along (its own `filter` drivers
+ * neither, so that a file which needs one shows as changed); commits run its hooks and filters, as they do for a person.
+ * A command ends after 30 seconds at the latest.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -26,7 +26,7 @@ import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Names from "./internal/git/names.ts"
-import { type Answer, run } from "./internal/git/run.ts"
+import { type Answer, look, run } from "./internal/git/run.ts"
 
 /**
  * `repository` is the folder of the sandbox that git works in (default its root).
@@ -55,8 +55,11 @@ const outputOf = (answer: Answer, none: string): ToolOutput.ToolOutput => {
   return ToolOutput.make(answer.truncated ? `${whole}\n[git wrote more than is kept]` : whole)
 }
 
+/** Submodules as the commits that they are at: to look at their files, git would keep to their own settings. */
+const closed = "--ignore-submodules=dirty"
+
 /** Diffs as git makes them itself: programs that the repository names are not run. */
-const plain = ["--no-ext-diff", "--no-textconv", "--no-color"]
+const plain = ["--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", closed]
 
 const orNone = <A, E>(
   given: string | undefined,
@@ -78,14 +81,14 @@ const clamp = (value: number | undefined, usual: number, most: number): number =
  */
 export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>> => {
   const git = (args: ReadonlyArray<string>, none: string) =>
-    Effect.map(run({ cwd, args }), (answer) => outputOf(answer, none))
+    Effect.map(look({ cwd, args }), (answer) => outputOf(answer, none))
   const annotations = { readOnly: true, idempotent: true, volatile: true }
   return [
     Tool.make("git_status", {
       description: "Shows the branch and which files of the repository are changed, staged or not tracked.",
       parameters: {},
       annotations,
-      execute: () => git(["status", "--short", "--branch"], "nothing is changed")
+      execute: () => git(["status", "--short", "--branch", closed], "nothing is changed")
     }),
     Tool.make("git_diff", {
       description:

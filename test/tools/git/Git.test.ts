@@ -79,6 +79,102 @@ describe("reading", () => {
   )
 })
 
+describe("a hostile repository", () => {
+  it.live("has no filter of its own run to compare files, whatever it is called", () =>
+    inRepository(
+      {
+        "a.txt": "one\n",
+        "b.bin": "one\n",
+        "c.dat": "one\n",
+        ".gitattributes": "*.txt filter=evil\n*.bin filter=e=v.il\n"
+      },
+      (root) =>
+        Effect.gen(function* () {
+          const mark = join(root, "ran")
+          const evil = `sh -c 'echo ran >> ${mark}; cat'`
+          for (const name of ["evil", "e=v.il"]) {
+            for (const key of ["clean", "smudge"]) git(root, "config", `filter.${name}.${key}`, evil)
+            git(root, "config", `filter.${name}.required`, "true")
+          }
+          writeFileSync(join(root, "more"), `[filter "far"]\n\tprocess = touch ${mark}\n`)
+          git(root, "config", "include.path", "../more")
+          writeFileSync(join(root, ".git/info/attributes"), "*.dat filter=far\n")
+          for (const name of ["a.txt", "b.bin", "c.dat"]) writeFileSync(join(root, name), "two\n")
+          assert.include(yield* call("git_status"), " M a.txt\n M b.bin\n M c.dat")
+          assert.include(yield* call("git_diff"), "+two")
+          yield* call("git_show")
+          assert.include(yield* call("git_blame", { path: "b.bin" }), "two")
+          yield* call("git_diff", { revision: "HEAD" })
+          assert.isFalse(existsSync(mark))
+        })
+    )
+  )
+
+  it.live("has no program of a submodule run, by whatever its settings show", () =>
+    inRepository({ "a.txt": "one\n" }, (root) =>
+      Effect.gen(function* () {
+        const mark = join(root, "ran")
+        const sub = join(root, "sub")
+        mkdirSync(sub)
+        writeFileSync(join(sub, "b.txt"), "one\n")
+        git(sub, "init", "--quiet", "--initial-branch", "main")
+        git(sub, "add", ".")
+        git(sub, "commit", "--quiet", "-m", "first")
+        git(root, "add", "sub")
+        git(root, "commit", "--quiet", "-m", "a submodule")
+        const evil = `sh -c 'echo ran >> ${mark}; cat' --`
+        for (const key of [
+          "core.fsmonitor",
+          "filter.evil.clean",
+          "core.pager",
+          "diff.external",
+          "diff.evil.textconv"
+        ]) {
+          git(sub, "config", key, evil)
+        }
+        writeFileSync(join(sub, ".git/info/attributes"), "*.txt filter=evil diff=evil\n")
+        writeFileSync(join(sub, "b.txt"), "two\n")
+        for (const [key, value] of [
+          ["diff.submodule", "diff"],
+          ["status.submoduleSummary", "true"],
+          ["diff.ignoreSubmodules", "none"],
+          ["submodule.sub.ignore", "none"]
+        ] as const) {
+          git(root, "config", key, value)
+        }
+        rmSync(mark, { force: true })
+        yield* call("git_status")
+        yield* call("git_diff")
+        yield* call("git_diff", { revision: "HEAD" })
+        yield* call("git_show")
+        yield* call("git_log")
+        assert.isFalse(existsSync(mark))
+      })
+    )
+  )
+
+  it.live("is read where it is, wherever it says that its files are", () =>
+    inRepository({ "a.txt": "one\n" }, (root) =>
+      Effect.gen(function* () {
+        const outside = mkdtempSync(join(tmpdir(), "outside-"))
+        writeFileSync(join(outside, "a.txt"), "secret words\n")
+        git(root, "config", "core.worktree", outside)
+        const told = yield* Effect.forEach(
+          [
+            ["git_diff", {}],
+            ["git_diff", { revision: "HEAD" }],
+            ["git_blame", { path: "a.txt" }],
+            ["git_status", {}]
+          ] as const,
+          ([name, args]) => Effect.catch(call(name, args), ({ message }) => Effect.succeed(message))
+        )
+        assert.notInclude(told.join("\n"), "secret words")
+        rmSync(outside, { recursive: true })
+      })
+    )
+  )
+})
+
 describe("what is not here", () => {
   it.live("is not fetched by a program that the repository names", () =>
     inRepository({ "a.txt": "one\n" }, (root) =>

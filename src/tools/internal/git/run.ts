@@ -2,8 +2,8 @@
  * Runs git in a sandbox: by a list of arguments, each quoted for the shell that the sandbox has, never by a text that
  * somebody else put together.
  *
- * Nothing that a repository says is run by reading it: no pager, no external diff, no text conversion, no file system
- * monitor, no hook, no way of fetching.
+ * Nothing that a repository says is run by reading it: no pager, no external diff, no text conversion, no filter, no file
+ * system monitor, no hook, no way of fetching.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -100,6 +100,38 @@ export const attempt = ({
       )
     return { ...output, exitCode, truncated }
   })
+
+/** Settings by which git would run programs to compare files, or compare files of another place. */
+const settings = "^(filter\\..*\\.(clean|smudge|process|required)|core\\.worktree)$"
+
+/**
+ * The environment in which a repository's own settings of that kind count for nothing: whoever may write files could
+ * have programs run by them. Those of the person (git-lfs is one) do.
+ */
+const harmless = (cwd: string): Effect.Effect<{ readonly [name: string]: string }, ToolError.ToolError, Sandbox> =>
+  Effect.gen(function* () {
+    const answer = yield* attempt({ cwd, args: ["config", "-z", "--show-scope", "--get-regexp", settings] })
+    if (answer.exitCode > 1) return yield* ToolError.make(complaint(answer))
+    if (answer.truncated) return yield* ToolError.make("the settings of this repository are too long to look through")
+    const fields = answer.stdout.split("\0")
+    const own = fields.flatMap((field, index) => {
+      const scope = index % 2 === 0 ? "" : fields[index - 1]
+      return scope === "local" || scope === "worktree" ? [field.split("\n")[0] ?? ""] : []
+    })
+    const filters = [...new Set(own.filter((key) => key.startsWith("filter.")))]
+    return Object.fromEntries([
+      ...(own.includes("core.worktree") ? [["GIT_WORK_TREE", "."]] : []),
+      ...(filters.length === 0 ? [] : [["GIT_CONFIG_COUNT", String(filters.length)]]),
+      ...filters.flatMap((key, index) => [
+        [`GIT_CONFIG_KEY_${index}`, key],
+        [`GIT_CONFIG_VALUE_${index}`, key.endsWith(".required") ? "false" : ""]
+      ])
+    ])
+  })
+
+/** Runs git to read, and nothing that the repository brings along. */
+export const look = (request: Request): Effect.Effect<Answer, ToolError.ToolError, Sandbox> =>
+  Effect.flatMap(harmless(request.cwd), (env) => run({ ...request, env }))
 
 /** Git's words on a failure, for whoever asked. */
 export const complaint = ({ exitCode, stderr, stdout }: Answer): string => {
