@@ -22,7 +22,6 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
 import * as Sources from "../core/Sources.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolContext from "../core/ToolContext.ts"
@@ -31,7 +30,7 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import { boundaryBefore } from "../support/text.ts"
 import { oneLine, quote } from "../support/untrusted.ts"
 import * as Documents from "./Documents.ts"
-import { join } from "./internal/network/body.ts"
+import { beginning } from "./internal/network/body.ts"
 import * as decode from "./internal/web/decode.ts"
 import * as feeds from "./internal/web/feeds.ts"
 import * as plain from "./internal/web/plain.ts"
@@ -93,21 +92,12 @@ const parse = (text: string): Effect.Effect<URL, ToolError.ToolError> =>
 const get = (url: URL, maxBytes: number, userAgent: string, accept: string) =>
   Effect.gen(function* () {
     const response = yield* HttpClient.get(url, { headers: { accept, "user-agent": userAgent } })
-    const chunks: Array<Uint8Array> = []
-    let length = 0
-    yield* Stream.runForEachWhile(response.stream, (chunk) =>
-      Effect.sync(() => {
-        chunks.push(chunk)
-        length += chunk.length
-        return length <= maxBytes
-      })
-    )
+    const read = yield* beginning(response, maxBytes)
     return {
+      ...read,
       status: response.status,
       url: response.url === "" ? url.href : response.url,
-      contentType: response.headers["content-type"] ?? "",
-      isCut: length > maxBytes,
-      bytes: join(chunks).subarray(0, maxBytes)
+      contentType: response.headers["content-type"] ?? ""
     }
   }).pipe(
     Effect.mapError((error) =>
@@ -138,7 +128,7 @@ const read = (fetched: Fetched, mode: "article" | "text" | "raw") =>
       return yield* Effect.fail(fail(`${url} is no text (${type}, ${bytes.length} bytes): it can't be read as a page`))
     }
     if (kind === "document") {
-      if (fetched.isCut) return yield* Effect.fail(fail(`${url} is longer than ${bytes.length} bytes`))
+      if (!fetched.isWhole) return yield* Effect.fail(fail(`${url} is longer than ${bytes.length} bytes`))
       const document = yield* Effect.mapError(
         Documents.text(
           { bytes, mimeType: contentType.split(";")[0], name: new URL(url).pathname.split("/").at(-1) },
@@ -247,7 +237,7 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
       }
       const { text, title } = yield* read(fetched, mode)
       const at = yield* Clock.currentTimeMillis
-      const note = fetched.isCut ? `\n\n(The page is longer than ${maxBytes} bytes; the rest is left out.)` : ""
+      const note = fetched.isWhole ? "" : `\n\n(The page is longer than ${maxBytes} bytes; the rest is left out.)`
       return { url: fetched.url, title, text: text + note, at }
     })
 

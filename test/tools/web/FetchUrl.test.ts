@@ -12,6 +12,7 @@ import { textOf } from "../../../src/tools/internal/web/plain.ts"
 import { allows } from "../../../src/tools/internal/web/robots.ts"
 import { scaled } from "../../scale.ts"
 import { serve } from "../servers.ts"
+import { layer as client } from "../web.ts"
 
 const web = Layer.merge(NodeNetwork.layer({ allowPrivate: ["127.0.0.1"] }), NodeWebReader.layer())
 
@@ -203,6 +204,16 @@ describe("fetch_url", () => {
       // A page that no extractor reads is read as text.
       assert.match(yield* read(`${url}/nested`), /nested too deep[^]*> deep/)
     }).pipe(Effect.provide(web))
+  )
+
+  it.effect("reads an answer without a body by any client", () =>
+    Effect.gen(function* () {
+      const missing = yield* Effect.flip(read("https://example.com/x"))
+      assert.strictEqual(missing.message, "https://example.com answered 404")
+      const robots = FetchUrl.make({ robots: true })
+      const polite = yield* Effect.flip(Tool.run(robots, { url: "https://example.com/x" }))
+      assert.strictEqual(polite.message, "https://example.com answered 404")
+    }).pipe(Effect.provide([client(() => new Response(null, { status: 404 })), NodeWebReader.layer()]))
   )
 
   it.effect("tells what is hidden from what is not, whatever letters come before", () =>

@@ -8,12 +8,10 @@ import * as Headers from "effect/http/Headers"
 import type { HttpBody } from "effect/http/HttpBody"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
-import type { HttpClientResponse } from "effect/http/HttpClientResponse"
 import type { HttpMethod } from "effect/http/HttpMethod"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
 import { type Json, maxDepth } from "../../../core/Json.ts"
 import type { Credential } from "../../../stores/CredentialStore.ts"
 import { defined } from "../../../support/defined.ts"
@@ -22,6 +20,7 @@ import { cut } from "../../../support/text.ts"
 import { visible } from "../../../support/untrusted.ts"
 import { type Connection, secretOf } from "../../Connection.ts"
 import { type Reason, ServiceError } from "../../ServiceError.ts"
+import { beginning } from "../network/body.ts"
 
 /** Headers and parameters of the query by which a credential is shown. */
 export interface Shown {
@@ -91,37 +90,6 @@ export const failure = (
     isRetryable: options?.isRetryable ?? false,
     ...defined({ status: options?.status })
   })
-
-/** The body up to a size; `undefined` for a larger one, of which the rest is not read. */
-const read = (response: HttpClientResponse, most: number) => {
-  const chunks: Array<Uint8Array> = []
-  let size = 0
-  return Effect.as(
-    Stream.runForEachWhile(response.stream, (chunk) =>
-      Effect.sync(() => {
-        size += chunk.length
-        if (size <= most) chunks.push(chunk)
-        return size <= most
-      })
-    ),
-    undefined
-  ).pipe(
-    // No body at all is one of no bytes.
-    Effect.catchIf(
-      ({ reason }) => reason._tag === "EmptyBodyError",
-      () => Effect.undefined
-    ),
-    Effect.map(() => {
-      const bytes = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
-      let at = 0
-      for (const chunk of chunks) {
-        bytes.set(chunk, at)
-        at += chunk.length
-      }
-      return { bytes, isWhole: size <= most }
-    })
-  )
-}
 
 /** The part of a failing answer that is told: its text, cut; nothing of what is no text. */
 const told = (answer: Answer): string => {
@@ -194,7 +162,7 @@ const once = Effect.fnUntraced(function* (call: Call, shown: Shown) {
       continue
     }
     const isFailure = response.status >= 400
-    const { bytes, isWhole } = yield* read(response, isFailure ? mostOfFailure : mostBytes)
+    const { bytes, isWhole } = yield* beginning(response, isFailure ? mostOfFailure : mostBytes)
     if (!isWhole && !isFailure) {
       return yield* failure(
         call,

@@ -147,6 +147,35 @@ export const join = (chunks: ReadonlyArray<Uint8Array>): Uint8Array<ArrayBuffer>
   return whole
 }
 
+/** The first bytes of an answer, and whether they are all. */
+export interface Beginning {
+  readonly bytes: Uint8Array
+  readonly isWhole: boolean
+}
+
+/** Reads so many bytes of an answer at most, and not the rest. No body at all is one of no bytes. */
+export const beginning = (
+  { stream }: HttpClientResponse.HttpClientResponse,
+  most: number
+): Effect.Effect<Beginning, HttpClientError.HttpClientError> =>
+  Effect.gen(function* () {
+    const chunks: Array<Uint8Array> = []
+    let length = 0
+    const read = Stream.runForEachWhile(stream, (chunk) =>
+      Effect.sync(() => {
+        chunks.push(chunk)
+        length += chunk.length
+        return length <= most
+      })
+    )
+    yield* Effect.catchIf(
+      read,
+      ({ reason }) => reason._tag === "EmptyBodyError",
+      () => Effect.void
+    )
+    return { bytes: join(chunks).subarray(0, most), isWhole: length <= most }
+  })
+
 /** An answer whose body is given by a stream, however it is read. */
 export const withStream = (
   response: HttpClientResponse.HttpClientResponse,
