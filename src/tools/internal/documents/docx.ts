@@ -5,38 +5,29 @@ import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
 import { failing } from "./failure.ts"
 import { mainPart, relationsOf } from "./relations.ts"
 import { makeWriter, type Writer } from "./writer.ts"
-import { type Handler, pieces, whole } from "./xml.ts"
+import { type Handler, pieces, whole, without } from "./xml.ts"
 import * as Zip from "./zip.ts"
 
 const fail = failing("Word document")
 
 const heading = /^heading ?([1-6])$/i
 
-/** Beginning of a paragraph, by its style and its list. */
-interface Shape {
-  prefix: string
-}
-
 /** Elements of which nothing is text of the document: what was deleted, moved away, or stands twice. */
 const skipped = new Set(["Fallback", "del", "moveFrom"])
 
 const handlerOf = (writer: Writer, paged: boolean): Handler => {
-  let skip = 0
   let inText = 0
   let page = 1
   /** True if the page was begun by a break of the author's, which Word says again where it laid the page out. */
   let begun = false
-  const shape: Shape = { prefix: "" }
+  /** Beginning of the paragraph, by its style and its list. */
+  let prefix = ""
   const nextPage = () => {
     page++
     writer.part(`page ${page}`)
   }
-  return {
+  return without(skipped, {
     open: (name, attributes) => {
-      if (skip > 0 || skipped.has(name)) {
-        skip++
-        return
-      }
       switch (name) {
         case "t":
           inText++
@@ -59,13 +50,13 @@ const handlerOf = (writer: Writer, paged: boolean): Handler => {
         case "pStyle": {
           const style = attributes("val") ?? ""
           const level = heading.exec(style)?.[1]
-          if (level !== undefined) shape.prefix = `${"#".repeat(Number(level))} `
-          else if (/^title$/i.test(style)) shape.prefix = "# "
-          else if (/^list/i.test(style)) shape.prefix = "- "
+          if (level !== undefined) prefix = `${"#".repeat(Number(level))} `
+          else if (/^title$/i.test(style)) prefix = "# "
+          else if (/^list/i.test(style)) prefix = "- "
           return
         }
         case "numPr":
-          if (shape.prefix === "") shape.prefix = "- "
+          if (prefix === "") prefix = "- "
           return
         case "tr":
           return writer.row.open()
@@ -73,25 +64,21 @@ const handlerOf = (writer: Writer, paged: boolean): Handler => {
           return writer.cell.open()
         case "p":
           writer.paragraph()
-          shape.prefix = ""
+          prefix = ""
           return
       }
     },
     text: (text) => {
-      if (skip === 0 && inText > 0) writer.text(text)
+      if (inText > 0) writer.text(text)
     },
     close: (name) => {
-      if (skip > 0) {
-        skip--
-        return
-      }
       switch (name) {
         case "t":
           inText--
           return
         case "p":
-          writer.paragraph(shape.prefix)
-          shape.prefix = ""
+          writer.paragraph(prefix)
+          prefix = ""
           return
         case "tc":
           return writer.cell.close()
@@ -99,7 +86,7 @@ const handlerOf = (writer: Writer, paged: boolean): Handler => {
           return writer.row.close()
       }
     }
-  }
+  })
 }
 
 /** Number of pages that Word counted when it saved the document. */

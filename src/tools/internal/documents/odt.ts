@@ -4,7 +4,7 @@ import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
 import { failing } from "./failure.ts"
 import { makeWriter, type Writer } from "./writer.ts"
-import { type Handler, pieces } from "./xml.ts"
+import { type Handler, pieces, without } from "./xml.ts"
 import * as Zip from "./zip.ts"
 
 const fail = failing("OpenDocument text")
@@ -13,16 +13,11 @@ const fail = failing("OpenDocument text")
 const skipped = new Set(["tracked-changes", "automatic-styles", "font-face-decls", "sequence-decls", "forms"])
 
 const handlerOf = (writer: Writer): Handler => {
-  let skip = 0
   let depth = 0
   let lists = 0
   let prefix = ""
-  return {
+  return without(skipped, {
     open: (name, attributes) => {
-      if (skip > 0 || skipped.has(name)) {
-        skip++
-        return
-      }
       switch (name) {
         case "h":
         case "p":
@@ -54,13 +49,9 @@ const handlerOf = (writer: Writer): Handler => {
       }
     },
     text: (text) => {
-      if (skip === 0 && depth > 0) writer.text(text.replaceAll(/\s+/g, " "))
+      if (depth > 0) writer.text(text.replaceAll(/\s+/g, " "))
     },
     close: (name) => {
-      if (skip > 0) {
-        skip--
-        return
-      }
       switch (name) {
         case "h":
         case "p":
@@ -78,7 +69,7 @@ const handlerOf = (writer: Writer): Handler => {
           return writer.row.close()
       }
     }
-  }
+  })
 }
 
 export const read = ({ bytes }: Input): Stream.Stream<Piece, DocumentError> =>

@@ -5,25 +5,23 @@ import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
 import { failing } from "./failure.ts"
 import { mainPart, relationsOf } from "./relations.ts"
 import { makeWriter, type Writer } from "./writer.ts"
-import { type Handler, pieces, whole } from "./xml.ts"
+import { type Handler, pieces, whole, without } from "./xml.ts"
 import * as Zip from "./zip.ts"
 
 const fail = failing("presentation")
+
+/** Elements that say again what stands beside them, for older programs. */
+const skipped = new Set(["Fallback"])
 
 /** Fields that stand on every slide: its number, the date, the foot. */
 const furniture = new Set(["sldNum", "dt", "ftr", "hdr"])
 
 const handlerOf = (writer: Writer): Handler => {
-  let skip = 0
   let inText = 0
   let title = false
   let isFurniture = false
-  return {
+  return without(skipped, {
     open: (name, attributes) => {
-      if (skip > 0 || name === "Fallback") {
-        skip++
-        return
-      }
       switch (name) {
         case "sp":
           title = false
@@ -47,13 +45,9 @@ const handlerOf = (writer: Writer): Handler => {
       }
     },
     text: (text) => {
-      if (skip === 0 && inText > 0 && !isFurniture) writer.text(text)
+      if (inText > 0 && !isFurniture) writer.text(text)
     },
     close: (name) => {
-      if (skip > 0) {
-        skip--
-        return
-      }
       switch (name) {
         case "t":
           inText--
@@ -70,7 +64,7 @@ const handlerOf = (writer: Writer): Handler => {
           return writer.row.close()
       }
     }
-  }
+  })
 }
 
 /** The ids of the slides, in their order. */

@@ -33,6 +33,24 @@ const attributesOf =
     return undefined
   }
 
+/** Leaves elements with these names out, with all that is in them. */
+export const without = (names: ReadonlySet<string>, handler: Handler): Handler => {
+  let depth = 0
+  return {
+    open: (name, attributes) => {
+      if (depth > 0 || names.has(name)) depth++
+      else handler.open(name, attributes)
+    },
+    text: (text) => {
+      if (depth === 0) handler.text(text)
+    },
+    close: (name) => {
+      if (depth > 0) depth--
+      else handler.close(name)
+    }
+  }
+}
+
 const feed = (handler: Handler, event: Xml.Event): void => {
   switch (event._tag) {
     case "StartElement":
