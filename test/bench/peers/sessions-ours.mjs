@@ -52,9 +52,10 @@ export const open = async (kind, folder) => {
       const tools = [stepOf(script)]
       const agent = Agent.make({ name: "bench", prompt, tools, maxRounds: 100_000 })
       const model = modelOf(script)
-      const before = history(script.before)
+      // A store has what was said before: made here as well, it would be thrown away in the middle of the run.
+      const before = kind === "none" ? history(script.before) : undefined
       return (threadId) => {
-        const options = kind === "none" ? { history: before } : { threadId }
+        const options = before === undefined ? { threadId } : { history: before }
         const run = consume(Agent.stream(agent, "go", options))
         return runtime.runPromise(Effect.provideService(run, ChatModel.ChatModel, model))
       }
