@@ -13,7 +13,7 @@ import type { Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
 import { type Asked, type DecidedOn, gatekeepers, type Gatekeeper, isInTime, isPassed, voided } from "./gatekeepers.ts"
-import { emit, type Live, note, waitingIn } from "./live.ts"
+import { emit, type Live, note, save, waitingIn } from "./live.ts"
 import { digestOf } from "./toolset.ts"
 
 /** The number of times that the calls of a round go through the gates because somebody changed their arguments. */
@@ -57,16 +57,15 @@ const objections = (
 
 /**
  * Asks every gate about every call that would run; about one that a person edited, also those that were asked before.
- * Pending requests must be decided on first: if there is anything, none of the calls may run.
+ * Pending requests must be decided on first: if there is anything, none of the calls may run. A person's decision is worth
+ * a step: the calls are stored before anybody can be asked.
  */
 export const judge = (live: Live, calls: ReadonlyArray<Call>): Effect.Effect<Judged, unknown, unknown> =>
   Effect.suspend(() => {
     const isPlain = !live.toolset.asks && live.suspension === null && calls.every(({ left }) => left === undefined)
-    return isPlain
-      ? Effect.flatMap(objections(live, calls), (said) =>
-          said === undefined ? Effect.succeed(free) : judged(live, calls, said)
-        )
-      : judged(live, calls, [])
+    return Effect.flatMap(isPlain ? objections(live, calls) : Effect.succeed([]), (said) =>
+      said === undefined ? Effect.succeed(free) : Effect.andThen(save(live), judged(live, calls, said))
+    )
   })
 
 const judged = Effect.fnUntraced(function* (

@@ -152,8 +152,8 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
       return next
     }
   }
-  // A crash from here on must find the calls. Where all of them only read, the round is stored in one go: cut off, it is
-  // asked for again.
+  // A crash from here on must find the calls. Where all of them only read, and no gate has a word to say, the round is
+  // stored in one go: cut off, it is asked for again.
   if (!onlyReads(live, message)) yield* save(live)
   const signature = signatureOf(message.toolCalls)
   if (signature !== "" && signature === memory.last.signature) {
@@ -324,10 +324,8 @@ const requestOf = (live: Live): ModelRequest => ({
   purpose: "turn"
 })
 
-/** Reports whether all calls of a turn can be made again, without a gate between: a person's decision is worth a step. */
-const onlyReads = ({ compiled, toolset }: Live, { malformedToolCalls, toolCalls }: Message.AiMessage): boolean =>
-  compiled.gates.length === 0 &&
-  !toolset.asks &&
+/** Reports whether all calls of a turn can be made again. */
+const onlyReads = ({ toolset }: Live, { malformedToolCalls, toolCalls }: Message.AiMessage): boolean =>
   malformedToolCalls.length === 0 &&
   toolCalls.every(({ name }) => toolset.tools.get(name)?.annotations.readOnly === true)
 

@@ -70,10 +70,6 @@ describe("a run with a thread", () => {
         execute: () => Effect.sync(() => (seen.push(tags(threads["t"]?.entries ?? []).slice(-2)), "ok"))
       })
     const tools = [look("read", { readOnly: true }), look("write", {})]
-    const gate = Middleware.make({
-      name: "gate",
-      gateToolCalls: (_run, asked) => Effect.succeed(asked.map(() => Middleware.allow))
-    })
     const turn = (...names: ReadonlyArray<string>) =>
       TestChatModel.calls(names.map((name) => ({ name, arguments: {} })))
     return Effect.gen(function* () {
@@ -83,20 +79,48 @@ describe("a run with a thread", () => {
         events.flatMap((event) => (event._tag === "CheckpointSaved" ? [event.step] : [])),
         [3, 6, 8, 11, 14]
       )
-      // Nobody was at the gate in vain.
-      yield* Agent.run(Agent.make({ name: "a", prompt: "", tools, middleware: [gate] }), "go", { threadId: "t" })
       assert.deepStrictEqual(seen, [
         ["human", "Step"],
-        ["ai", "Step"],
         ["ai", "Step"],
         ["ai", "Step"]
       ])
     }).pipe(
-      Effect.provide([
-        TestChatModel.script([turn("read"), turn("read", "write"), "done", turn("read"), "done"]),
-        TestJournal.layer(threads)
-      ])
+      Effect.provide([TestChatModel.script([turn("read"), turn("read", "write"), "done"]), TestJournal.layer(threads)])
     )
+  })
+
+  it.effect("stores calls that only read in one go with their results, unless a gate has a word to say", () => {
+    const read = (approval: { readonly needsApproval?: true }) =>
+      Tool.make("read", {
+        description: "",
+        parameters: {},
+        annotations: { readOnly: true },
+        ...approval,
+        execute: () => Effect.succeed("ok")
+      })
+    const told = ["ToolCompleted", "ApprovalRequested", "CheckpointSaved"]
+    const order = (said: Middleware.AskingGate, approval = {}) => {
+      const gateToolCalls = () => Effect.succeed([said])
+      const middleware = [Middleware.suspending({ name: "gate", gateToolCalls })]
+      const agent = Agent.make({ name: "a", prompt: "", tools: [read(approval)], middleware })
+      return Effect.map(AgentTest.collect(agent, "go", { threadId: "t" }), ({ events }) =>
+        // After the one before the turn.
+        events.flatMap(({ _tag }) => (told.includes(_tag) ? [_tag] : [])).slice(1)
+      ).pipe(
+        Effect.provide([
+          TestChatModel.script([TestChatModel.calls([{ name: "read", arguments: {} }]), "done"], { exhaustive: false }),
+          TestJournal.layer({})
+        ])
+      )
+    }
+    return Effect.gen(function* () {
+      const [ran, saved, asked] = ["ToolCompleted", "CheckpointSaved", "ApprovalRequested"]
+      assert.deepStrictEqual(yield* order(Middleware.allow), [ran, saved, saved])
+      assert.deepStrictEqual(yield* order(Middleware.edit({})), [saved, ran, saved, saved])
+      assert.deepStrictEqual(yield* order(Middleware.refuse("no")), [saved, saved, saved])
+      assert.deepStrictEqual(yield* order(Middleware.suspend("really?")), [saved, asked, saved])
+      assert.deepStrictEqual(yield* order(Middleware.allow, { needsApproval: true }), [saved, asked, saved])
+    })
   })
 
   it.effect("goes on where the thread is: messages and state are there, input is what is new", () => {
