@@ -31,7 +31,7 @@ import { quote } from "../support/untrusted.ts"
 import { lastOf, leftBehind } from "./internal/parting.ts"
 import { problemAt } from "./internal/points.ts"
 import { shorten, transcript } from "./internal/transcript.ts"
-import { makeEntryId, persistent } from "./internal/write.ts"
+import { persistent, withIds } from "./internal/write.ts"
 
 /**
  * The `source` of messages that summarise a branch.
@@ -163,7 +163,6 @@ export const leave = Effect.fnUntraced(function* <E, R>(
     { _tag: "Message", message: summary },
     { _tag: "Step", usage: Usage.add(before?.usage ?? Usage.zero, usage), rounds: before?.rounds ?? 0 }
   ]
-  const at = yield* Clock.currentTimeMillis
-  const entries = written.map((entry) => ({ id: makeEntryId(at), entry }))
+  const entries = withIds(written, yield* Clock.currentTimeMillis, leaf.id)
   return { leaf: yield* persistent(store.append(threadId, { leaf: leaf.id, behind: to, entries })), summary }
 })

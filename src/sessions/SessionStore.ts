@@ -24,7 +24,7 @@ import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { type Leaf, type NewEntry, type Service, SessionStore } from "../core/SessionStore.ts"
 import { load, loadAt, type Loaded } from "./internal/checkpoint.ts"
 import { take } from "./internal/turns.ts"
-import { makeEntryId, persistent } from "./internal/write.ts"
+import { persistent, withIds } from "./internal/write.ts"
 
 export * from "../core/SessionStore.ts"
 export { type Loaded, persistent }
@@ -90,11 +90,11 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
       unsure.clear()
     }
     const part: Thread["part"] = Effect.fnUntraced(function* (entry) {
-      const id = makeEntryId(yield* Clock.currentTimeMillis)
+      const entries = withIds([entry], yield* Clock.currentTimeMillis, leaf)
       stored(
-        yield* Effect.onError(append([{ id, entry }], true), () =>
+        yield* Effect.onError(append(entries, true), () =>
           Effect.sync(() => {
-            unsure.add(id)
+            for (const { id } of entries) unsure.add(id)
           })
         )
       )
@@ -105,8 +105,7 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
       step: start.step,
       append: Effect.fnUntraced(function* (added) {
         // The ids stay the same when it is tried again, so what was stored before the answer was lost is not doubled.
-        const at = yield* Clock.currentTimeMillis
-        const entries = added.map((entry) => ({ id: makeEntryId(at), entry }))
+        const entries = withIds(added, yield* Clock.currentTimeMillis, leaf)
         const isEnd = added.some(({ _tag }) => _tag === "Message" || _tag === "RunSettled")
         const appended = yield* persistent(append(entries, !isEnd))
         stored(appended)

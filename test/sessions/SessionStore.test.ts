@@ -84,6 +84,43 @@ describe("SessionStore.journal", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("the ids of entries only grow, however many there are in a millisecond, and when the clock goes back", () =>
+    Effect.gen(function* () {
+      const store = yield* SessionStore.SessionStore
+      const { open } = SessionStore.makeJournal(store)
+      const write = Effect.fnUntraced(function* (at: number, count: number) {
+        yield* TestClock.setTime(at)
+        const thread = yield* open("t")
+        yield* thread.append(Array.from({ length: count }, (_, n) => human(`${n}`)))
+      })
+      yield* write(1_000_000, 3_000)
+      yield* write(1_000_000, 3_000)
+      yield* write(999_000, 10)
+      yield* write(2_000_000, 10)
+      const ids = (yield* store.load("t", { limit: 10_000 })).entries.map(({ id }) => id)
+      assert.strictEqual(ids.length, 6_020)
+      assert.deepStrictEqual(ids, ids.toSorted())
+      const uuid = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/u
+      assert.isTrue(ids.every((id) => uuid.test(id)))
+      assert.strictEqual(Number.parseInt(ids.at(-1)?.slice(0, 13).replace("-", "") ?? "", 16), 2_000_000)
+    }).pipe(Effect.provide(MemorySessions.layer))
+  )
+
+  it.effect("entries go behind an id that only looks like one of the journal's", () =>
+    Effect.gen(function* () {
+      const store = yield* SessionStore.SessionStore
+      const { open } = SessionStore.makeJournal(store)
+      const leaves = ["ffffffff-ffff-7fff-bfff-ffffffffffff", "ffffffff-ffff-7fff-", "00000000-0000-8000-", "~"]
+      for (const id of leaves) {
+        yield* store.create({ threadId: id })
+        yield* store.append(id, { leaf: null, entries: [{ id, entry: { _tag: "Message", message: Message.human("a") } }] })
+        const thread = yield* open(id)
+        yield* thread.append([human("b"), human("c")])
+        assert.strictEqual((yield* store.leaf(id)).step, 3)
+      }
+    }).pipe(Effect.provide(MemorySessions.layer))
+  )
+
   it.effect("a store that stays away is given up after a while, and a conflict at once", () => {
     let tried = 0
     const layer = faulty(() => (threadId) => Effect.suspend(() => (tried++, Effect.fail(lost(threadId)))))

@@ -3,41 +3,46 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import type { Entry } from "../../core/Journal.ts"
 import { makeId } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
-
-/** About three seconds in all. */
-const briefly = Schedule.exponential("50 millis").pipe(Schedule.upTo({ times: 6 }))
+import type { NewEntry } from "../../core/SessionStore.ts"
 
 const isUnavailable = ({ reason }: SessionError): boolean => reason._tag === "Unavailable"
+
+/** About three seconds in all, with the first wait. */
+const briefly = Schedule.exponential("100 millis").pipe(Schedule.upTo({ times: 5 }))
 
 /** Tries an operation again while the store is `Unavailable`, for about three seconds. */
 export const persistent = <A>(effect: Effect.Effect<A, SessionError>): Effect.Effect<A, SessionError> =>
   // Mostly there is nothing to try again, and so no schedule.
-  Effect.catchIf(effect, isUnavailable, (met) => {
-    let failed: SessionError | undefined = met
-    const again = Effect.suspend(() => {
-      if (failed === undefined) return effect
-      const first = failed
-      failed = undefined
-      return Effect.fail(first)
-    })
-    return Effect.retry(again, { schedule: briefly, while: isUnavailable })
-  })
+  Effect.catchIf(effect, isUnavailable, () =>
+    Effect.retry(Effect.delay(effect, "50 millis"), { schedule: briefly, while: isUnavailable })
+  )
 
-/** The millisecond of the last id, as its beginning, and the ids that were made in it. */
-const latest = { at: Number.NaN, time: "", count: 0 }
+/** The time of an id that was made here, and its place among those of the same millisecond. */
+const beginning = /^([\da-f]{8})-([\da-f]{4})-7([\da-f]{3})-/u
+
+/** An id that is greater than the last one, whatever the clock says. */
+const idBehind = (last: string, at: number): string => {
+  const [, high = "", low = "", count = ""] = beginning.exec(last) ?? []
+  const before = high === "" ? -1 : Number.parseInt(high + low, 16)
+  const place = before < at ? 0 : Number.parseInt(count, 16) + 1
+  const time = Math.max(before, at) + (place >> 12)
+  const digits = time.toString(16).padStart(12, "0").slice(-12)
+  const rest = (place & 0xfff).toString(16).padStart(3, "0")
+  return `${digits.slice(0, 8)}-${digits.slice(8)}-7${rest}${makeId().slice(18)}`
+}
 
 /**
- * An id that no other entry has, after those that were made before it: a store sees that it is new. It is random
- * whatever `IdGenerator` says, since it must differ from those of runs in other processes (UUID, version 7, with a
- * counter).
+ * Gives entries ids that no other entry has: each is greater than the one before it, and the first than the leaf that
+ * they go behind. A store sees by that that they are new. They are random whatever `IdGenerator` says, since they must
+ * differ from those of runs in other processes (UUID, version 7, with a counter).
  */
-export const makeEntryId = (at: number): string => {
-  if (at !== latest.at) {
-    const time = at.toString(16).padStart(12, "0").slice(-12)
-    Object.assign(latest, { at, time: `${time.slice(0, 8)}-${time.slice(8)}`, count: 0 })
-  }
-  const count = (0x7_000 + (latest.count++ & 0xfff)).toString(16)
-  return `${latest.time}-${count}${makeId().slice(18)}`
+export const withIds = (entries: ReadonlyArray<Entry>, at: number, leaf: string | null): ReadonlyArray<NewEntry> => {
+  let last = leaf ?? ""
+  return entries.map((entry) => {
+    last = idBehind(last, at)
+    return { id: last, entry }
+  })
 }
