@@ -238,6 +238,20 @@ describe("SqliteClient", () => {
     })
   )
 
+  it.live("says what to do where nothing can be written", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* client()
+      yield* sql`CREATE TABLE t (text)`
+      yield* sql`PRAGMA max_page_count = 3`
+      const full = yield* Effect.flip(sql`INSERT INTO t VALUES (${"x".repeat(100_000)})`)
+      expect(full.message).toContain("full; make room on the disk")
+      yield* sql`PRAGMA query_only = 1`
+      const refused = yield* Effect.flip(sql`INSERT INTO t VALUES ('x')`)
+      expect(refused.message).toContain("let this process write there")
+      expect(yield* sql`SELECT * FROM t`).toEqual([])
+    })
+  )
+
   it.live("has databases in memory, each its own", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* another(":memory:"), yield* another(":memory:")]

@@ -7,6 +7,10 @@ import { classifySqliteError, ConnectionError, SqlError, SqlSyntaxError, UniqueV
 const codes = {
   error: 1,
   busy: 5,
+  readOnly: 8,
+  inputOutput: 10,
+  corrupt: 11,
+  full: 13,
   cannotOpen: 14,
   notADatabase: 26,
   staleSnapshot: 517,
@@ -38,15 +42,34 @@ export const isOutOfRange = (cause: unknown): boolean =>
 const numbered = (cause: unknown): unknown =>
   Predicate.isObject(cause) ? Object.assign(cause, { errno: codeOf(cause) }) : cause
 
+/** The ways out of failures that a person can do something about. */
+const ways: { readonly [code: number]: string } = {
+  [codes.busy]: "another program is at work on the file: wait until it is done, and try again",
+  [codes.staleSnapshot]: "somebody else wrote since the transaction began to read: begin it again",
+  [codes.readOnly]: "the file or its disk is read-only: let this process write there",
+  [codes.inputOutput]: "the disk can't be read or written: look whether it is full, broken or gone",
+  [codes.corrupt]: "the file is damaged: go back to a copy of it",
+  [codes.full]: "make room on the disk, and try again",
+  [codes.cannotOpen]: "its folder must exist, and this process must be allowed to write there",
+  [codes.notADatabase]: "the file is there, and no SQLite file: choose another name"
+}
+
+/** SQLite's words, and what to do next. */
+const explained = (cause: unknown): string => {
+  const code = codeOf(cause)
+  const way = ways[code] ?? ways[code & 0xff]
+  return way === undefined ? messageOf(cause) : `${messageOf(cause)}; ${way}`
+}
+
 /** The failure of a statement, with the reason that the same failure has on other databases. */
 export const toSqlError = (cause: unknown, operation: "prepare" | "execute"): SqlError => {
   const code = codeOf(cause)
-  const message = messageOf(cause)
+  const message = explained(cause)
   if (operation === "prepare" && (code & 0xff) === codes.error) {
     return new SqlError({ reason: new SqlSyntaxError({ cause, message, operation }) })
   }
   if (code === codes.primaryKey || code === codes.rowId) {
-    const constraint = message.split("constraint failed:")[1]?.trim() ?? "PRIMARY KEY"
+    const constraint = messageOf(cause).split("constraint failed:")[1]?.trim() ?? "PRIMARY KEY"
     return new SqlError({ reason: new UniqueViolation({ cause, message, operation, constraint }) })
   }
   return new SqlError({ reason: classifySqliteError(numbered(cause), { message, operation }) })
@@ -65,20 +88,13 @@ export const invalidValue = (place: number, value: unknown): SqlError =>
     "execute"
   )
 
-const advice = (cause: unknown): string => {
-  const code = codeOf(cause) & 0xff
-  if (code === codes.notADatabase) return "; the file is there, and no SQLite file: choose another name"
-  return code === 0 || code === codes.cannotOpen
-    ? "; its folder must exist, and this process must be allowed to write there"
-    : ""
-}
-
 /** The failure to open a file: it names the file, and says what to do. */
 export const toOpenError = (cause: unknown, file: string): SqlError => {
-  const message = `can't open the SQLite file ${JSON.stringify(file)}: ${messageOf(cause)}${advice(cause)}`
-  const reason =
-    codeOf(cause) === 0
-      ? new ConnectionError({ cause, message, operation: "open" })
-      : classifySqliteError(numbered(cause), { message, operation: "open" })
+  const isOfSqlite = codeOf(cause) !== 0
+  const said = isOfSqlite ? explained(cause) : `${messageOf(cause)}; ${ways[codes.cannotOpen]}`
+  const message = `can't open the SQLite file ${JSON.stringify(file)}: ${said}`
+  const reason = isOfSqlite
+    ? classifySqliteError(numbered(cause), { message, operation: "open" })
+    : new ConnectionError({ cause, message, operation: "open" })
   return new SqlError({ reason })
 }
