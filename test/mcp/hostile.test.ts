@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,21 +9,13 @@ import { McpServers } from "../../src/mcp/index.ts"
 import { lines } from "../../src/mcp/internal/framing.ts"
 import { nameAll } from "../../src/mcp/internal/names.ts"
 import { normaliseName } from "../../src/support/names.ts"
+import { isAlive } from "../backends/processes.ts"
 import { scaled } from "../scale.ts"
 import { hostile, layer } from "./servers.ts"
 
 const { McpServers: Servers } = McpServers
 
 const one = (server: string, tool: string) => ({ server, tool })
-
-/** A process that runs; one that nobody has reaped does not. */
-const isAlive = (pid: number): boolean => {
-  try {
-    return !/State:\s+[ZX]/u.test(readFileSync(`/proc/${pid}/status`, "utf8"))
-  } catch {
-    return false
-  }
-}
 
 const pids = (log: string) => [...log.matchAll(/(?:pid|grandchild) (\d+)/gu)].map(([, pid]) => Number(pid))
 

