@@ -113,7 +113,10 @@ describe("SessionStore.journal", () => {
       const leaves = ["ffffffff-ffff-7fff-bfff-ffffffffffff", "ffffffff-ffff-7fff-", "00000000-0000-8000-", "~"]
       for (const id of leaves) {
         yield* store.create({ threadId: id })
-        yield* store.append(id, { leaf: null, entries: [{ id, entry: { _tag: "Message", message: Message.human("a") } }] })
+        yield* store.append(id, {
+          leaf: null,
+          entries: [{ id, entry: { _tag: "Message", message: Message.human("a") } }]
+        })
         const thread = yield* open(id)
         yield* thread.append([human("b"), human("c")])
         assert.strictEqual((yield* store.leaf(id)).step, 3)

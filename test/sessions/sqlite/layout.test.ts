@@ -2,6 +2,7 @@
  * The tables of an SQLite file give what the memory has, though an append writes to no index of ids, of times or of
  * words; and a file of an older layout has all that it had.
  */
+import { spawn } from "node:child_process"
 import { cpSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -220,4 +221,126 @@ describe("a file of an older layout", () => {
       })
     )
   }
+
+  const older = Effect.gen(function* () {
+    const path = yield* folder
+    const file = join(path, "sessions.db")
+    cpSync(join(import.meta.dirname, "..", "corpus", "0.1.0-2", "threads.db"), file)
+    return { path, file }
+  })
+
+  const open = (file: string) =>
+    SessionStore.SessionStore.use((store) => store.list({ limit: 1_000 })).pipe(
+      Effect.provide(SqliteSessions.layer({ file }))
+    )
+
+  it.live(
+    "is brought up to date once by processes that open it at once",
+    Effect.fnUntraced(function* () {
+      const { file, path } = yield* older
+      const appending = (name: string) =>
+        Effect.callback<number | null>((resume) => {
+          const program = join(import.meta.dirname, "..", "children", "append.ts")
+          const args = ["--conditions=@effect-deepagents/source", program, "sqlite", path, name, "5"]
+          const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "inherit"] })
+          child.on("close", (code) => resume(Effect.succeed(code)))
+        })
+      const names = ["a", "b", "c"]
+      assert.deepStrictEqual(yield* Effect.all(names.map(appending), { concurrency: "unbounded" }), [0, 0, 0])
+      const found = yield* open(file)
+      assert.strictEqual(found.items.length, 16)
+      assert.strictEqual(found.items.find(({ threadId }) => threadId === "t")?.leaf.step, 15)
+    }),
+    60_000
+  )
+
+  it.live(
+    "stays as it was where that fails in the middle",
+    Effect.fnUntraced(function* () {
+      const { file } = yield* older
+      const change = (statement: string) => {
+        const database = new DatabaseSync(file)
+        database.exec(statement)
+        database.close()
+      }
+      change("CREATE VIEW session_ids AS SELECT 1")
+      assert.include((yield* Effect.flip(open(file))).message, "session_ids")
+      change(
+        "INSERT INTO session_entries (pk, thread, id, step, at, kind, body) VALUES (9999, 1, 'x', 1, 0, 'Label', '')"
+      )
+      change("DROP VIEW session_ids")
+      assert.strictEqual((yield* open(file)).items.length, 15)
+    })
+  )
+})
+
+describe("a damaged file", () => {
+  const damaged = Effect.fnUntraced(function* <A, E>(
+    statements: string,
+    body: (store: SessionStore.Service) => Effect.Effect<A, E>
+  ) {
+    const file = join(yield* folder, "sessions.db")
+    const on = <B, E2>(use: (store: SessionStore.Service) => Effect.Effect<B, E2>) =>
+      SessionStore.SessionStore.use(use).pipe(Effect.provide(SqliteSessions.layer({ file })))
+    yield* on(
+      Effect.fnUntraced(function* (store) {
+        yield* store.create({ threadId: "t" })
+        yield* store.append("t", { leaf: null, entries: [message("a"), message("b")] })
+        yield* store.fork("t", { threadId: "fork" })
+      })
+    )
+    const database = new DatabaseSync(file)
+    database.exec(statements)
+    database.close()
+    return yield* on(body)
+  })
+
+  it.live("whose threads come from each other, or whose entries are their own parents, is not read for ever", () =>
+    Effect.gen(function* () {
+      yield* damaged("UPDATE session_threads SET origin = 3 - key, origin_last = leaf", (store) =>
+        Effect.gen(function* () {
+          assert.strictEqual((yield* store.labels("fork")).size, 0)
+          const taken = yield* Effect.flip(store.append("fork", { leaf: "b", entries: [message("a")] }))
+          assert.strictEqual(taken.reason._tag, "InvalidEntry")
+          assert.strictEqual((yield* store.append("t", { leaf: "b", entries: [message("c")] })).step, 3)
+        })
+      )
+      yield* damaged("UPDATE session_entries SET parent = pk", (store) =>
+        Effect.gen(function* () {
+          const failed = yield* Effect.flip(store.load("t"))
+          assert.strictEqual(failed.reason._tag, "Corrupt")
+          assert.include(failed.message, "entry b")
+        })
+      )
+    })
+  )
+
+  it.live("with numbers that nobody wrote is told as such", () =>
+    damaged("UPDATE session_threads SET step = 9007199254740993 WHERE id = 't'", (store) =>
+      Effect.gen(function* () {
+        const failed = yield* Effect.flip(store.append("t", { leaf: "b", entries: [message("c")] }))
+        assert.strictEqual(failed.reason._tag, "Corrupt")
+      })
+    )
+  )
+
+  it.live("a thread without room says to fork it, and goes on in the fork", () =>
+    damaged(
+      "UPDATE session_entries SET pk = (2 << 24) - 2 WHERE id = 'b'; UPDATE session_threads SET leaf = (2 << 24) - 2 WHERE id = 't'; DELETE FROM session_threads WHERE id = 'fork'",
+      (store) =>
+        Effect.gen(function* () {
+          yield* store.append("t", { leaf: "b", entries: [message("c")] })
+          const full = yield* Effect.flip(store.append("t", { leaf: "c", entries: [message("d")] }))
+          assert.include(full.message, "16,777,215 entries: fork it")
+          assert.include((yield* Effect.flip(store.label("t", "l", "c"))).message, "fork it")
+          yield* store.fork("t", { threadId: "next" })
+          assert.strictEqual((yield* store.append("next", { leaf: "c", entries: [message("d")] })).step, 4)
+          const { entries } = yield* store.load("next")
+          assert.deepStrictEqual(
+            entries.map(({ id }) => id),
+            ["a", "b", "c", "d"]
+          )
+        })
+    )
+  )
 })

@@ -15,8 +15,8 @@ import type { Fault } from "../tables.ts"
 /** A failure of the tables that is known by itself. */
 export const corrupt = (problem: string): Fault => ({ reason: { _tag: "Corrupt", problem } })
 
-/** SQLite's numbers and Postgres' codes of what is damaged, or is no database at all. */
-const damaged: ReadonlyArray<unknown> = [11, 26, "XX001", "XX002"]
+/** SQLite's numbers and Postgres' codes of what is damaged, or is no database at all; and a number that nobody wrote here. */
+const damaged: ReadonlyArray<unknown> = [11, 26, "XX001", "XX002", "ERR_OUT_OF_RANGE"]
 
 const isDamage = (cause: unknown): boolean =>
   (Predicate.hasProperty(cause, "errcode") &&

@@ -32,11 +32,11 @@ export const makeEntries = (sql: SqlClient) => {
   const kind = sql.literal(`e.${kindColumn(sql)}`)
   /**
    * The threads that a thread sees entries of, and the last one of each. What it is joined with comes second: SQLite
-   * would go through all entries otherwise.
+   * would go through all entries otherwise. It ends in a damaged file, too (`UNION`).
    */
   const line = (threadId: string) => sql`line (thread, last) AS (
     SELECT key, 9007199254740991 FROM session_threads WHERE id = ${key(threadId)}
-    UNION ALL
+    UNION
     SELECT t.origin, t.origin_last FROM line JOIN session_threads t ON t.key = line.thread WHERE t.origin IS NOT NULL
   )`
 

@@ -19,10 +19,10 @@ const fewEnough = 256
 
 type By = "id" | "key"
 
-/** The threads that a thread (`?1`) sees entries of, and the last one of each. */
+/** The threads that a thread (`?1`) sees entries of, and the last one of each. It ends in a damaged file, too (`UNION`). */
 const line = (column: By): string => `WITH RECURSIVE line (thread, last, named) AS (
     SELECT key, 9007199254740991, named FROM session_threads WHERE ${column} = ?1
-    UNION ALL
+    UNION
     SELECT o.key, t.origin_last, o.named
     FROM line JOIN session_threads t ON t.key = line.thread JOIN session_threads o ON o.key = t.origin
   )`

@@ -110,7 +110,7 @@ export const sqliteVersions: ReadonlyArray<ReadonlyArray<string>> = [
       top = (
         WITH RECURSIVE line (thread) AS (
           SELECT session_threads.key
-          UNION ALL
+          UNION
           SELECT t.origin FROM line JOIN session_threads t ON t.key = line.thread WHERE t.origin IS NOT NULL
         )
         SELECT coalesce(max((SELECT max(e.id) FROM session_entries_before e WHERE e.thread = line.thread)), '') FROM line

@@ -39,8 +39,11 @@ export const walk = (source: Source): Tables["path"] =>
         const placed = toPlaced(cells)
         if (Result.isFailure(placed)) return yield* Effect.fail(corrupt(placed.failure))
         path.push(placed.success)
-        next = cells[2]
-        if (next === null) return path
+        const parent = cells[2]
+        if (parent === null) return path
+        // Others were there before: a file that says something else would be walked for ever.
+        if (parent >= next) return yield* Effect.fail(corrupt(`entry ${cells[1]}: it came before its parent`))
+        next = parent
       }
       yield* Effect.yieldNow
     }
