@@ -6,7 +6,7 @@
  */
 import { spawnSync } from "node:child_process"
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { basename, dirname, join } from "node:path"
+import { basename, dirname, join, resolve } from "node:path"
 import { codeBlocks } from "./markdown.ts"
 
 const exported =
@@ -68,9 +68,11 @@ if (tsc.status !== 0) {
   process.exit(1)
 }
 
+const env = { ...process.env, NODE_COMPILE_CACHE: resolve("node_modules/.cache/node") }
 for (const { file, place } of programs) {
   const run = spawnSync(process.execPath, ["--conditions=@effect-deepagents/source", file], {
     encoding: "utf8",
+    env,
     timeout: 60_000
   })
   if (run.status !== 0) {

@@ -1,11 +1,30 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { TestProject } from "vitest/node"
 import { isFull } from "./scale.ts"
 import { hasRedis, howToInstall } from "./servers/redis.ts"
 
-/** Says once, before the tests, how much of them runs. */
-export const setup = (): void => {
+declare module "vitest" {
+  interface ProvidedContext {
+    /** A folder for what the files of one run share. It is removed after them. */
+    readonly sharedFolder: string
+  }
+}
+
+let sharedFolder: string | undefined
+
+/** Says once, before the tests, how much of them runs, and makes the folder that they share. */
+export const setup = (project: TestProject): void => {
+  sharedFolder = mkdtempSync(join(tmpdir(), "effect-deepagents-tests-"))
+  project.provide("sharedFolder", sharedFolder)
   const what = isFull ? "all of them" : "an eighth; TEST_SCALE=full runs all of them"
   process.stdout.write(`Properties, and conformance suites that start processes: ${what}.\n`)
   if (hasRedis) return
   if (isFull) throw new Error(howToInstall)
   process.stdout.write(`${howToInstall} They are left out now.\n`)
+}
+
+export const teardown = (): void => {
+  if (sharedFolder !== undefined) rmSync(sharedFolder, { recursive: true, force: true })
 }

@@ -1,9 +1,10 @@
-/** The program as it is published, built for a file of tests, and started as a process in a home of its own. */
+/** The program as it is published, built once for a run of tests, and started as a process in a home of its own. */
 import { execFileSync, spawn } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { inject } from "vitest"
 
 interface Ended {
   readonly code: number | null
@@ -12,14 +13,23 @@ interface Ended {
   readonly err: string
 }
 
-export const build = () => {
-  const home = mkdtempSync(join(tmpdir(), "deepagents-home-"))
-  const bin = join(home, "dist/cli/program/deepagents.js")
+/** The folder of what is built. Two workers may build at the same time: the program of the first one to end is used. */
+const built = (): string => {
+  const dist = join(inject("sharedFolder"), "dist")
+  if (existsSync(dist)) return dist
+  const own = join(mkdtempSync(join(inject("sharedFolder"), "build-")), "dist")
   execFileSync("node_modules/.bin/rolldown", ["--config", "scripts/program.rolldown.mjs", "--log-level", "silent"], {
-    env: { ...process.env, PROGRAM_DIST: join(home, "dist") },
+    env: { ...process.env, PROGRAM_DIST: own },
     stdio: "ignore",
     timeout: 60_000
   })
+  if (!existsSync(dist)) renameSync(own, dist)
+  return dist
+}
+
+export const build = () => {
+  const home = mkdtempSync(join(tmpdir(), "deepagents-home-"))
+  const bin = join(built(), "cli/program/deepagents.js")
 
   /** A folder of its own for a test. */
   const folder = (): string => mkdtempSync(join(home, "project-"))

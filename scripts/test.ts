@@ -1,0 +1,48 @@
+/**
+ * Runs everything that CI checks: steps that need nothing of one another beside each other, two at a time. What a step
+ * of several prints is shown if it fails, once its stage is over; later stages don't begin then.
+ */
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { text } from "node:stream/consumers"
+
+/** Scripts of package.json. The longest ones are first. */
+const stages = [
+  ["lint", "typecheck", "knip", "arch", "format:check"],
+  ["test:unit"],
+  ["build"],
+  ["pack:check", "examples", "docs", "lint:package"]
+]
+
+const seconds = (from: number) => `${Math.round((performance.now() - from) / 1000)} s`
+
+/** Runs a script, and gives what it printed if it failed. */
+const run = async (script: string, isAlone: boolean): Promise<string | undefined> => {
+  const from = performance.now()
+  const child = spawn(process.execPath, ["--run", script], {
+    stdio: isAlone ? "inherit" : ["ignore", "pipe", "pipe"]
+  })
+  const printed = [child.stdout, child.stderr].map((stream) => (stream === null ? "" : text(stream)))
+  const [[code, signal], out, err] = await Promise.all([once(child, "close"), ...printed])
+  console.log(`${code === 0 ? "ok    " : "FAILED"} ${script} (${seconds(from)})`)
+  return code === 0 ? undefined : `\nnpm run ${script} ended with ${code ?? signal}:\n${out}${err}`
+}
+
+const start = performance.now()
+for (const stage of stages) {
+  const failures: Array<string> = []
+  const left = stage.values()
+  await Promise.all(
+    Array.from({ length: 2 }, async () => {
+      for (const script of left) {
+        const failure = await run(script, stage.length === 1)
+        if (failure !== undefined) failures.push(failure)
+      }
+    })
+  )
+  if (failures.length > 0) {
+    console.error(failures.join("\n"))
+    process.exit(1)
+  }
+}
+console.log(`All is well, after ${seconds(start)}.`)
