@@ -35,6 +35,9 @@ const normal = (path: string): string =>
     .filter((part) => part !== "" && part !== ".")
     .join("/")}`
 
+/** Tells whether it is the file of the labels, also where the case of letters does not count. */
+const isLabels = (path: string): boolean => normal(path).toUpperCase() === labelsFile.toUpperCase()
+
 const isAtOrBelow = (path: string, folder: string): boolean =>
   folder === "/" || path === folder || path.startsWith(`${folder}/`)
 
@@ -42,6 +45,21 @@ const both = (left: Label | undefined, right: Label): Label =>
   left === undefined
     ? right
     : { isDirty: left.isDirty || right.isDirty, secrets: [...new Set([...left.secrets, ...right.secrets])] }
+
+const ancestors = (path: string): ReadonlyArray<string> => {
+  const names = path.split("/").slice(1, -1)
+  return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`).reverse()
+}
+
+/** The key of the name of a folder, which says nothing of what is in it. */
+const nameOf = (folder: string): string => `${folder}/`
+
+const isIn = (label: Label, known: Label | undefined): boolean =>
+  known !== undefined &&
+  (known.isDirty || !label.isDirty) &&
+  label.secrets.every((secret) => known.secrets.includes(secret))
+
+const attempts = 100
 
 /** Puts labels before a backend. */
 export const labelled = (backend: Backend.Service, { isMarked, mark }: Marks): Backend.Service => {
@@ -57,93 +75,187 @@ export const labelled = (backend: Backend.Service, { isMarked, mark }: Marks): B
     }
   )
 
-  const change = (f: (known: Known) => Known) =>
+  const version = backend.read(labelsFile, { limit: 1 }).pipe(
+    Effect.map((file): string | undefined => file.version),
+    Effect.catchIf(
+      ({ reason }) => reason._tag === "NotFound",
+      () => Effect.undefined
+    )
+  )
+
+  /** Adds labels; of two processes that do so at once, one looks again. */
+  const add = (labels: (known: Known) => Known): Effect.Effect<void, BackendError.BackendError> =>
     lock.withPermits(1)(
-      Effect.flatMap(read, (known) => {
-        const next = f(known)
-        return next === known ? Effect.void : Effect.asVoid(backend.write(labelsFile, encode(next)))
+      Effect.gen(function* () {
+        for (let attempt = 1; ; attempt++) {
+          // Asked for first: whatever is written from here on is a conflict.
+          const before = yield* version
+          const known = yield* read
+          const added = Object.entries(labels(known)).filter(([path, label]) => !isIn(label, known[path]))
+          if (added.length === 0) return
+          const next = { ...known, ...Object.fromEntries(added.map(([path, label]) => [path, both(known[path], label)])) }
+          const written = yield* Effect.result(
+            backend.write(labelsFile, encode(next), before === undefined ? { create: true } : { version: before })
+          )
+          if (Result.isSuccess(written)) return
+          const { _tag } = written.failure.reason
+          if (attempt === attempts || (_tag !== "Conflict" && _tag !== "AlreadyExists")) return yield* written.failure
+        }
       })
     )
 
-  /** Labels what a marked run is about to write. */
+  /** The paths as they are given, and as they are when links are followed and names are as they are stored. */
+  const places = (paths: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, BackendError.BackendError> => {
+    const given = paths.map(normal)
+    if (backend.realPaths === undefined) return Effect.succeed(given)
+    return Effect.map(backend.realPaths(paths), (real) => [
+      ...new Set([...given, ...real.flatMap((path) => (path === undefined ? [] : [path]))])
+    ])
+  }
+
+  const closed = (operation: string, paths: ReadonlyArray<string>) =>
+    paths.some(isLabels)
+      ? Effect.fail(BackendError.make(operation, labelsFile, { _tag: "PermissionDenied" }))
+      : Effect.void
+
+  /** The folders that will be made for a file. */
+  const missing = (path: string) =>
+    Effect.gen(function* () {
+      const made: Array<string> = []
+      for (const folder of ancestors(path)) {
+        const listed = yield* Effect.result(backend.ls(folder))
+        if (Result.isSuccess(listed) || listed.failure.reason._tag !== "NotFound") break
+        made.push(folder)
+      }
+      return made
+    })
+
+  /** Labels what a marked run is about to write, and the names that it gives to folders. */
   const writing = (paths: ReadonlyArray<string>) =>
     Effect.flatMap(isMarked, (label) =>
       label === undefined
         ? Effect.void
-        : change((known) => ({
-            ...known,
-            ...Object.fromEntries(paths.map((path) => [normal(path), both(known[normal(path)], label)]))
-          }))
+        : Effect.gen(function* () {
+            const all = yield* places(paths)
+            const made = new Set((yield* Effect.forEach(paths.map(normal), missing)).flat())
+            yield* add(() => Object.fromEntries([...all, ...[...made].map(nameOf)].map((path) => [path, label])))
+          })
     )
 
-  /** Marks the run that is about to read one of these, or something below it. */
+  const marking = (known: Known, fits: (labelled: string) => boolean) =>
+    Effect.forEach(
+      Object.entries(known).filter(([path]) => fits(path)),
+      ([path, label]) => mark(path, label),
+      { discard: true }
+    )
+
+  /** Marks the run that has read one of these, or something below it. */
   const reading = (paths: ReadonlyArray<string>) =>
-    Effect.flatMap(read, (known) =>
-      Effect.forEach(
-        Object.entries(known).filter(([labelledPath]) =>
-          paths.map(normal).some((path) => isAtOrBelow(labelledPath, path) || isAtOrBelow(path, labelledPath))
-        ),
-        ([path, label]) => mark(path, label),
-        { discard: true }
-      )
-    )
+    Effect.gen(function* () {
+      const known = yield* read
+      if (Object.keys(known).length === 0) return
+      const all = yield* places(paths)
+      yield* marking(known, (one) => all.some((path) => isAtOrBelow(one, path) || isAtOrBelow(path, one)))
+    })
 
-  const closed = (operation: string, paths: ReadonlyArray<string>) =>
-    paths.some((path) => normal(path) === labelsFile)
-      ? Effect.fail(BackendError.make(operation, labelsFile, { _tag: "PermissionDenied" }))
-      : Effect.void
+  /** Marks the run that has read these names. */
+  const naming = (entries: ReadonlyArray<Backend.Entry>) =>
+    entries.length === 0
+      ? Effect.void
+      : Effect.flatMap(read, (known) =>
+          marking(known, (one) => entries.some(({ path }) => isAtOrBelow(path, one) || nameOf(path) === one))
+        )
 
-  const isShown = ({ path }: { readonly path: string }): boolean => normal(path) !== labelsFile
+  /** Reads, and then looks for labels: what is written meanwhile was labelled before. Failures may quote what is there. */
+  const then = <A>(
+    work: Effect.Effect<A, BackendError.BackendError>,
+    look: Effect.Effect<void, BackendError.BackendError>
+  ) => Effect.flatMap(Effect.exit(work), (exit) => Effect.andThen(look, exit))
+
+  const isShown = ({ path }: { readonly path: string }): boolean => !isLabels(path)
+
+  const listing = (work: Effect.Effect<Backend.Listing, BackendError.BackendError>) =>
+    Effect.gen(function* () {
+      const found = yield* work
+      const entries = found.entries.filter(isShown)
+      yield* naming(entries)
+      return { ...found, entries }
+    })
+
+  /** Gives many files to the backend, but that of the labels: results in the order of the request. */
+  const except = <A>(
+    operation: string,
+    paths: ReadonlyArray<string>,
+    work: Effect.Effect<ReadonlyArray<Backend.Transfer<A>>>
+  ): Effect.Effect<ReadonlyArray<Backend.Transfer<A>>> =>
+    Effect.map(work, (results) => {
+      const done = [...results]
+      return paths.flatMap((path) => {
+        if (!isLabels(path)) return done.splice(0, 1)
+        return [{ path, ok: false, error: BackendError.make(operation, path, { _tag: "PermissionDenied" }) }]
+      })
+    })
 
   return {
     ...backend,
-    ls: (path) => Effect.map(backend.ls(path), (listing) => ({ ...listing, entries: listing.entries.filter(isShown) })),
-    glob: (query) => Effect.map(backend.glob(query), (found) => ({ ...found, entries: found.entries.filter(isShown) })),
-    read: (path, window) =>
-      Effect.andThen(Effect.andThen(closed("read", [path]), reading([path])), backend.read(path, window)),
+    ls: (path) => listing(backend.ls(path)),
+    glob: (query) => listing(backend.glob(query)),
+    read: (path, window) => Effect.andThen(closed("read", [path]), then(backend.read(path, window), reading([path]))),
     grep: (query) =>
-      Effect.andThen(
-        reading([query.path ?? "/"]),
-        Effect.map(backend.grep(query), (found) => ({ ...found, files: found.files.filter(isShown) }))
+      then(
+        Effect.map(backend.grep(query), (found) => ({ ...found, files: found.files.filter(isShown) })),
+        reading([query.path ?? "/"])
       ),
     download: (paths) =>
-      Effect.andThen(
-        Effect.catch(reading(paths), () => mark("/", unknown)),
-        backend.download(paths.filter((path) => normal(path) !== labelsFile))
+      except(
+        "download",
+        paths,
+        Effect.tap(
+          backend.download(paths.filter((path) => !isLabels(path))),
+          Effect.catch(reading(paths), () => mark("/", unknown))
+        )
       ),
     write: (path, content, options) =>
       Effect.andThen(Effect.andThen(closed("write", [path]), writing([path])), backend.write(path, content, options)),
     edit: (path, replacements, options) =>
       Effect.andThen(
         Effect.andThen(closed("edit", [path]), Effect.andThen(reading([path]), writing([path]))),
-        backend.edit(path, replacements, options)
+        then(backend.edit(path, replacements, options), reading([path]))
       ),
-    upload: (files) =>
-      Effect.matchEffect(writing(files.map(({ path }) => path)), {
-        onSuccess: () => backend.upload(files.filter(({ path }) => normal(path) !== labelsFile)),
-        onFailure: (error) =>
-          Effect.succeed(
-            files.map(({ path }) => ({ path, ok: false as const, error: BackendError.at(error, "upload", path) }))
-          )
-      }),
+    upload: (files) => {
+      const open = files.filter(({ path }) => !isLabels(path))
+      const refused = (error: BackendError.BackendError) =>
+        open.map(({ path }) => ({ path, ok: false as const, error: BackendError.at(error, "upload", path) }))
+      return except(
+        "upload",
+        files.map(({ path }) => path),
+        Effect.matchEffect(writing(open.map(({ path }) => path)), {
+          onSuccess: () => backend.upload(open),
+          onFailure: (error) => Effect.succeed(refused(error))
+        })
+      )
+    },
     delete: (path, options) => Effect.andThen(closed("delete", [path]), backend.delete(path, options)),
     move: (from, to) =>
-      Effect.andThen(
-        Effect.andThen(
-          closed("move", [from, to]),
-          change((known) => {
-            const moved = Object.entries(known).filter(([path]) => isAtOrBelow(path, normal(from)))
-            return moved.length === 0
-              ? known
-              : {
-                  ...known,
-                  ...Object.fromEntries(
-                    moved.map(([path, label]) => [normal(to) + path.slice(normal(from).length), label])
-                  )
-                }
-          })
-        ),
-        Effect.andThen(writing([to]), backend.move(from, to))
-      )
+      Effect.gen(function* () {
+        yield* closed("move", [from, to])
+        const sources = yield* places([from])
+        const target = normal(to)
+        yield* add((known) =>
+          Object.entries(known).reduce<Known>((labels, [path, label]) => {
+            // A label from above goes with it, and so do those below.
+            const source = sources.find((one) => isAtOrBelow(path, one))
+            const moved =
+              source !== undefined
+                ? target + path.slice(source.length)
+                : sources.some((one) => isAtOrBelow(one, path))
+                  ? target
+                  : undefined
+            return moved === undefined ? labels : { ...labels, [moved]: both(labels[moved], label) }
+          }, {})
+        )
+        yield* writing([to])
+        yield* backend.move(from, to)
+      })
   }
 }
