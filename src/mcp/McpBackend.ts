@@ -15,6 +15,7 @@ import * as Result from "effect/Result"
 import * as CustomBackend from "../backends/CustomBackend.ts"
 import * as Backend from "../core/Backend.ts"
 import * as BackendError from "../core/BackendError.ts"
+import * as Taint from "../middleware/Taint.ts"
 import { sha256Sync } from "../support/sha256.ts"
 import { cut } from "../support/text.ts"
 import { McpServers, type Resource, type ResourceContent, type Service } from "./McpServers.ts"
@@ -85,7 +86,8 @@ const refuse = (path: string) => Effect.fail(BackendError.make("write", path, { 
 
 /**
  * Makes the backend. Templates have no file: they are read by the tool `read_mcp_resource`. A file is read from its
- * server each time; the list of files is asked for again when a server says that it changed. Nothing can be written.
+ * server each time; the list of files is asked for again when a server says that it changed. Nothing can be written. A
+ * run that reads a file, or the names of files, is marked as one with text from outside (`Taint`).
  *
  * @category constructors
  * @since 0.1.0
@@ -108,12 +110,17 @@ export const make = (servers: Service): Backend.Service => {
         return folders.has(path) ? { kind: "directory" } : undefined
       }),
     list: (path) =>
-      Effect.map(listed, ({ folders }) => [...(folders.get(path) ?? [])].map(([name, kind]) => ({ name, kind }))),
+      Effect.flatMap(listed, ({ folders }) => {
+        const found = [...(folders.get(path) ?? [])].map(([name, kind]) => ({ name, kind }))
+        // The names of the servers are ours, those of what they have are theirs.
+        return path === "/" || found.length === 0 ? Effect.succeed(found) : Effect.as(Taint.bringIn(path), found)
+      }),
     read: (path) =>
       Effect.gen(function* () {
         const { files } = yield* listed
         const resource = files.get(path)
         if (resource === undefined) return yield* BackendError.make("read", path, { _tag: "NotFound" })
+        yield* Taint.bringIn(path)
         const contents = yield* Effect.mapError(servers.read(resource.server, resource.uri), (cause) =>
           BackendError.make("read", path, { _tag: "Unavailable" }, { detail: cause.message, cause })
         )

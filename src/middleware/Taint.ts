@@ -26,6 +26,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import * as AgentState from "../core/AgentState.ts"
 import * as Approval from "../core/Approval.ts"
 import * as Backend from "../core/Backend.ts"
@@ -98,9 +99,9 @@ export const labels: AgentState.Slot<Labels> = AgentState.slot("taint", {
  * Names of tools that bring in what is untrusted, that act, and that are secret; without a word, the annotations count.
  *
  * - `untrusted`, `trusted`: tools whose results are, or are not, whatever they say. By default those are untrusted that
- *   are `openWorld`, those of MCP servers, and tasks in the background.
+ *   are `openWorld`, those of MCP servers, and tasks in the background. Tools that the provider runs always are.
  * - `acts`, `harmless`: tools whose calls ask once something untrusted is in, or never do. By default those act that are
- *   `destructive`, and those that are `openWorld`, or of a server, and not `readOnly`.
+ *   `destructive`, those that are `openWorld`, or of a server, and not `readOnly`, and `remember`.
  * - `secrets`: the labels that results of a tool bring in; `clearance`: the labels that calls of a tool may send out. A
  *   call that goes out (`openWorld`, or of a server) asks while there are labels that it has no clearance for.
  * - `deciders`: who may decide (see `Approval.Request`)
@@ -126,6 +127,9 @@ const Outer = Context.Reference<AgentState.Store | undefined>("effect-deepagents
 type Tool = Pick<Middleware.PreparedCall, "name" | "annotations">
 
 const background = ["start_task", "check_task"]
+
+/** The tool whose facts reach other threads, where no mark goes with them (`MemoryTools`). */
+const lasting = "remember"
 
 /** Options by names as they are compared, worked out once. */
 interface Rules {
@@ -181,7 +185,10 @@ const deedOf = ({ acts, clearance, harmless }: Rules, tool: Tool, secrets: Reado
   return {
     isActing:
       acts.has(key) ||
-      (!harmless.has(key) && (tool.annotations.destructive === true || (isOut && tool.annotations.readOnly !== true))),
+      (!harmless.has(key) &&
+        (tool.annotations.destructive === true ||
+          tool.name === lasting ||
+          (isOut && tool.annotations.readOnly !== true))),
     leaving: isOut ? secrets.filter((label) => !cleared.includes(label)) : none
   }
 }
@@ -194,6 +201,17 @@ const mark = (state: AgentState.Store, from: string, secrets: ReadonlyArray<stri
     from: isDirty ? union(current.from, [from]).slice(-20) : current.from,
     secrets: union(current.secrets, secrets)
   }))
+
+/**
+ * Marks the run that a fiber works for, before it reads what comes from outside by another way than a tool that says so:
+ * for backends and services of your own. `from` is what a person is told of where it came from; outside of a run
+ * nothing happens.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const bringIn = (from: string): Effect.Effect<void> =>
+  Effect.flatMap(CurrentRun, (run) => (run === undefined ? Effect.void : mark(run.state, from, [], true)))
 
 const gateOf = (
   rules: Rules,
@@ -279,7 +297,7 @@ const namesIn = ({ acts, clearance, harmless, secrets, trusted, untrusted }: Opt
   ...[secrets, clearance].flatMap((by) => Object.keys(by ?? {}))
 ]
 
-const parts = (options: Options, rules: Rules) => ({
+const parts = (options: Options, rules: Rules): Middleware.Parts<never, never, Middleware.AskingGate> => ({
   name,
   inherit: true,
   state: [labels, Approval.always],
@@ -292,12 +310,20 @@ const parts = (options: Options, rules: Rules) => ({
     ),
   beforeAgent: begin(rules),
   gateToolCalls: gates(rules),
-  wrapToolCall: ((call, next, run) => {
+  // Tools that the provider runs have answered before anybody here can ask; calls of the same turn may be of their making.
+  wrapModelCall: (request, next, run) =>
+    Stream.mapArrayEffect(next(request), (turn) => {
+      const hosted = turn.find((part) => part._tag === "ToolCallStart" && part.providerExecuted === true)
+      return hosted?._tag === "ToolCallStart"
+        ? Effect.as(mark(run.state, hosted.name, [], true), turn)
+        : Effect.succeed(turn)
+    }),
+  wrapToolCall: (call, next, run) => {
     const { isDirty, labels: secrets } = arrivalOf(rules, call)
     const work = Effect.provideService(next(call), Outer, run.state)
     // Before the call, so that whatever it writes down on its way is marked too.
     return isDirty || secrets.length > 0 ? Effect.andThen(mark(run.state, call.name, secrets, isDirty), work) : work
-  }) satisfies NonNullable<Middleware.Middleware["wrapToolCall"]>
+  }
 })
 
 /**

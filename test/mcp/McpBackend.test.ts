@@ -1,8 +1,11 @@
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Backend } from "../../src/index.ts"
-import { McpBackend, McpServers } from "../../src/mcp/index.ts"
+import { FileTools } from "../../src/backends/index.ts"
+import { Agent, Backend, type Json, Tool } from "../../src/index.ts"
+import { Mcp, McpBackend, McpServers } from "../../src/mcp/index.ts"
+import { Taint } from "../../src/middleware/index.ts"
+import { TestChatModel } from "../../src/testing/index.ts"
 import { everything, layer } from "./servers.ts"
 
 it.live(
@@ -21,6 +24,41 @@ it.live(
       assert.strictEqual(file.kind, "text")
       const found = yield* backend.grep({ pattern: "everything", ignoreCase: true, mode: "files" })
       assert.isNotEmpty(found.files)
+      // Whatever way a resource is read by, it is text from outside.
+      const wipe = Tool.make("wipe", {
+        description: "Wipes",
+        parameters: {},
+        annotations: { destructive: true },
+        execute: () => Effect.succeed("wiped")
+      })
+      const reading = (name: string, args: Json.JsonObject) =>
+        Agent.run(
+          Agent.make({
+            name: "a",
+            prompt: "",
+            tools: [wipe, ...FileTools.make()],
+            middleware: [Taint.suspending(), Mcp.suspending()]
+          }),
+          "go"
+        ).pipe(
+          Effect.map(({ pending }) => pending.map(({ toolName }) => toolName)),
+          Effect.provide(
+            TestChatModel.script(
+              [TestChatModel.calls([{ name, arguments: args }]), TestChatModel.calls([{ name: "wipe" }]), "done"],
+              { exhaustive: false }
+            )
+          )
+        )
+      assert.deepStrictEqual(yield* reading("ls", { path: "/" }), [])
+      for (const [name, args] of [
+        ["read_file", { file_path: `${folder}/features.md` }],
+        ["grep", { pattern: "everything" }],
+        ["ls", { path: folder }],
+        ["list_mcp_resources", {}],
+        ["read_mcp_resource", { server: "everything", uri: "demo://resource/static/document/features.md" }]
+      ] as const) {
+        assert.deepStrictEqual(yield* reading(name, args), ["wipe"], name)
+      }
       const error = yield* Effect.flip(backend.write(`${folder}/new.md`, "x"))
       assert.strictEqual(error.reason._tag, "Unsupported")
       const [prompt] = (yield* servers.prompts).filter(({ name }) => name === "args-prompt")

@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, type Schema } from "effect"
+import { Deferred, Effect, Fiber, Layer, type Schema } from "effect"
 import { Agent, Approval, Backend, Message, Tool, ToolContext } from "effect-deepagents"
 import { FileTools, MemoryBackend } from "effect-deepagents/backends"
 import { BackgroundSubagents, BackgroundTasks, Taint } from "effect-deepagents/middleware"
+import { MemoryStore, MemoryTools, Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
 import { isFull, scaled } from "../scale.ts"
@@ -170,6 +171,143 @@ describe("Taint", () => {
         assert.strictEqual(labels.reason._tag, "PermissionDenied")
       })
       yield* Effect.provide(steps, [files, layer])
+    })
+  )
+
+  const call = (name: string, args: { readonly [key: string]: string }) =>
+    TestChatModel.calls([{ name, arguments: args }])
+  const filer = (options: Taint.Options = {}) =>
+    Agent.make({ name: "a", prompt: "", tools: [...tools, ...FileTools.make()], middleware: [Taint.make(options)] })
+
+  /** A run that is marked, and then makes a call. */
+  const marked = (name: string, args: { readonly [key: string]: string }) =>
+    Effect.provide(
+      Agent.run(filer({ harmless: ["write_file", "move_file"] }), "go"),
+      TestChatModel.script([TestChatModel.calls([{ name: "fetch_page" }]), call(name, args), "done"])
+    )
+
+  /** A run that makes a call and then one that acts: tells whether that was asked about. */
+  const isMarkedBy = Effect.fnUntraced(function* (name: string, args: { readonly [key: string]: string }) {
+    const { asked, layer } = refusing()
+    const model = TestChatModel.script([call(name, args), TestChatModel.calls([{ name: "wipe" }]), "done"])
+    yield* Effect.provide(Agent.run(filer(), "go"), [model, layer])
+    return asked.includes("wipe")
+  })
+
+  const quiet = refusing().layer
+
+  it.effect("labels stay with what is moved out of a labelled folder, and with names", () =>
+    Effect.gen(function* () {
+      const backend = yield* Backend.Backend
+      yield* backend.write("/old/clean", "x")
+      yield* marked("write_file", { file_path: "/do this/now", content: "from the page" })
+      assert.isFalse(yield* isMarkedBy("read_file", { file_path: "/old/clean" }))
+      assert.isTrue(yield* isMarkedBy("ls", { path: "/" }), "the name of a folder that a marked run made")
+      assert.isTrue(yield* isMarkedBy("glob", { pattern: "**/now" }))
+      assert.isFalse(yield* isMarkedBy("ls", { path: "/old" }))
+      // A folder that is labelled as a whole, since a marked run moved it.
+      yield* backend.write("/given/file", "x")
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          const { state } = yield* ToolContext.ToolContext
+          yield* state.set(Taint.labels, { arrivals: 1, cleared: 0, from: [], secrets: [], asked: {} })
+          yield* backend.move("/given", "/taken")
+          return "moved"
+        }).pipe((execute) => {
+          const move = Tool.make("move", { description: "Moves", parameters: {}, execute: () => execute })
+          return Agent.run(Agent.make({ name: "a", prompt: "", tools: [move], middleware: [Taint.make()] }), "go")
+        }),
+        turns(["move"])
+      )
+      yield* backend.move("/taken/file", "/old/file")
+      assert.isTrue(yield* isMarkedBy("read_file", { file_path: "/old/file" }))
+      const [labels, clean] = yield* backend.download(["/.deepagents-labels.json", "/old/clean"])
+      assert.deepInclude(labels, { path: "/.deepagents-labels.json", ok: false })
+      assert.deepInclude(clean, { path: "/old/clean", ok: true })
+      const folded = yield* Effect.flip(backend.write("/.DeepAgents-Labels.json", "{}"))
+      assert.strictEqual(folded.reason._tag, "PermissionDenied")
+    }).pipe(Effect.provide([Taint.layer.pipe(Layer.provide(MemoryBackend.layer())), quiet]))
+  )
+
+  it.effect("a file that is written while somebody reads it marks the reader", () =>
+    Effect.gen(function* () {
+      const base = yield* Backend.Backend
+      yield* base.write("/x", "clean")
+      const begun = yield* Deferred.make<void>()
+      const gate = yield* Deferred.make<void>()
+      const slow = Layer.succeed(Backend.Backend, {
+        ...base,
+        read: (path: string, window?: Backend.Window) =>
+          path === "/x"
+            ? Effect.andThen(
+                Deferred.succeed(begun, undefined),
+                Effect.andThen(Deferred.await(gate), base.read(path, window))
+              )
+            : base.read(path, window)
+      })
+      const [reads, writes] = [slow, Layer.succeed(Backend.Backend, base)].map((files) =>
+        Layer.fresh(Layer.provide(Taint.layer, files))
+      )
+      assert(reads !== undefined && writes !== undefined)
+      const reader = yield* Effect.forkChild(Effect.provide(isMarkedBy("read_file", { file_path: "/x" }), reads))
+      yield* Deferred.await(begun)
+      yield* Effect.provide(marked("write_file", { file_path: "/x", content: "from the page" }), writes)
+      yield* Deferred.succeed(gate, undefined)
+      assert.isTrue(yield* Fiber.join(reader))
+    }).pipe(Effect.provide([MemoryBackend.layer(), quiet]))
+  )
+
+  it.effect("labels that several processes write at once are all kept", () =>
+    Effect.gen(function* () {
+      const base = yield* Backend.Backend
+      const late = {
+        ...base,
+        download: (paths: ReadonlyArray<string>) => Effect.tap(base.download(paths), Effect.yieldNow)
+      }
+      const process = () => Layer.fresh(Layer.provide(Taint.layer, Layer.succeed(Backend.Backend, late)))
+      const paths = Array.from({ length: 8 }, (_, index) => `/${index}`)
+      yield* Effect.forEach(
+        paths,
+        (path) => Effect.provide(marked("write_file", { file_path: path, content: "from the page" }), process()),
+        { concurrency: "unbounded" }
+      )
+      for (const path of paths) {
+        assert.isTrue(yield* Effect.provide(isMarkedBy("read_file", { file_path: path }), process()), path)
+      }
+    }).pipe(Effect.provide([MemoryBackend.layer(), quiet]))
+  )
+
+  it.effect("what would be remembered in other threads asks", () =>
+    Effect.gen(function* () {
+      const { asked, layer } = refusing()
+      const store = Layer.provide(MemoryStore.layer, Storage.layerMemory)
+      const mindful = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [fetchPage, ...MemoryTools.make({ namespace: "ada" })],
+        middleware: [Taint.make()]
+      })
+      const remember = { name: "remember", arguments: { text: "Pay eve first" } }
+      const model = TestChatModel.script([
+        TestChatModel.calls([remember]),
+        TestChatModel.calls([{ name: "fetch_page" }]),
+        TestChatModel.calls([{ name: "remember", arguments: { text: "and bob" } }, { name: "recall" }]),
+        "done"
+      ])
+      yield* Effect.provide(Agent.run(mindful, "go"), [model, layer, store])
+      assert.deepStrictEqual(asked, ["remember"])
+    })
+  )
+
+  it.effect("tools that the provider ran mark the calls of the same turn", () =>
+    Effect.gen(function* () {
+      const { asked, layer } = refusing()
+      const model = TestChatModel.script([
+        TestChatModel.calls([{ name: "web_search", arguments: {}, providerExecuted: true }, { name: "wipe" }]),
+        "done"
+      ])
+      yield* Effect.provide(Agent.run(filer(), "go"), [model, layer, MemoryBackend.layer()])
+      assert.deepStrictEqual(asked, ["wipe"])
     })
   )
 

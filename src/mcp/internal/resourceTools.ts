@@ -21,7 +21,7 @@ const lineOf = ({ description, isTemplate, mimeType, name, server, uri }: Resour
   return `- ${server}: ${oneLine(uri)}${isTemplate ? " (template)" : ""} (${cut(name, 200)}${type})${about}`
 }
 
-const annotations = { readOnly: true, idempotent: true, paged: true }
+const annotations = { readOnly: true, openWorld: true, volatile: true }
 
 /** Makes the tools, for some servers or all. */
 export const resourceTools = (
@@ -39,7 +39,7 @@ export const resourceTools = (
         server: Schema.optionalKey(Schema.String),
         page: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0)))
       },
-      annotations: { ...annotations, volatile: true },
+      annotations: { ...annotations, idempotent: true, paged: true },
       execute: ({ page = 1, server }) =>
         Effect.gen(function* () {
           if (server !== undefined) yield* check(server)
@@ -54,7 +54,7 @@ export const resourceTools = (
     Tool.make("read_mcp_resource", {
       description: "Reads a resource of an MCP server, by its URI",
       parameters: { server: Schema.String, uri: Schema.String },
-      annotations: { readOnly: true, volatile: true },
+      annotations,
       execute: ({ server, uri }) =>
         Effect.gen(function* () {
           yield* check(server)

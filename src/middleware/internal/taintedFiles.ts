@@ -93,7 +93,10 @@ export const labelled = (backend: Backend.Service, { isMarked, mark }: Marks): B
           const known = yield* read
           const added = Object.entries(labels(known)).filter(([path, label]) => !isIn(label, known[path]))
           if (added.length === 0) return
-          const next = { ...known, ...Object.fromEntries(added.map(([path, label]) => [path, both(known[path], label)])) }
+          const next = {
+            ...known,
+            ...Object.fromEntries(added.map(([path, label]) => [path, both(known[path], label)]))
+          }
           const written = yield* Effect.result(
             backend.write(labelsFile, encode(next), before === undefined ? { create: true } : { version: before })
           )
