@@ -99,7 +99,7 @@ const storageOf = (body: string) => ({
  * @since 0.1.0
  */
 export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
-  const http = makeClient({ service: "Confluence", connection, show, baseUrl: `${baseUrl.replace(/\/+$/, "")}/wiki` })
+  const http = makeClient({ service: "Confluence", connection, show, baseUrl, root: "/wiki" })
   return {
     /** Pages by CQL. */
     search: (cql: string) =>

@@ -181,7 +181,7 @@ const rawOf = (draft: Draft): string => {
  * @since 0.1.0
  */
 export const make = <R = never>({ baseUrl = "https://gmail.googleapis.com", connection }: Options<R>) => {
-  const http = makeClient({ service: "Gmail", connection, refusal, baseUrl: `${baseUrl}/gmail/v1/users/me` })
+  const http = makeClient({ service: "Gmail", connection, refusal, baseUrl, root: "/gmail/v1/users/me" })
   const one = (id: string, query: { readonly format: string; readonly metadataHeaders?: ReadonlyArray<string> }) =>
     Effect.map(http.get("read a message", at`/messages/${id}`, Wire, query), messageOf)
   const written = (draft: Draft) => ({

@@ -82,7 +82,7 @@ const timeOf = (value: string) => (/^\d{4}-\d{2}-\d{2}$/.test(value) ? { date: v
  * @since 0.1.0
  */
 export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connection }: Options<R>) => {
-  const http = makeClient({ service: "Google Calendar", connection, refusal, baseUrl: `${baseUrl}/calendar/v3` })
+  const http = makeClient({ service: "Google Calendar", connection, refusal, baseUrl, root: "/calendar/v3" })
   return {
     /** Events in their order, single ones in the place of series. */
     events: (

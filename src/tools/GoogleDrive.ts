@@ -56,7 +56,7 @@ const exported: { readonly [mimeType: string]: string } = {
  */
 export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connection }: Options<R>) => {
   const service = "Google Drive"
-  const http = makeClient({ service, connection, refusal, baseUrl: `${baseUrl}/drive/v3` })
+  const http = makeClient({ service, connection, refusal, baseUrl, root: "/drive/v3" })
   return {
     /** Files by words of their name or their text; all without words, those that were changed last first. */
     search: (words: string) =>

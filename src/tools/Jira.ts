@@ -103,7 +103,7 @@ const fields = ["summary", "status", "issuetype", "priority", "assignee", "repor
  * @since 0.1.0
  */
 export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
-  const http = makeClient({ service: "Jira", connection, show, baseUrl: `${baseUrl.replace(/\/+$/, "")}/rest/api/3` })
+  const http = makeClient({ service: "Jira", connection, show, baseUrl, root: "/rest/api/3" })
   const change = (operation: string, method: "POST" | "PUT", path: string, body: object) =>
     Effect.asVoid(http.raw(operation, method, path, { body }))
   return {

@@ -107,7 +107,7 @@ const paragraphs = (body: string) =>
  */
 export const make = <R = never>({ baseUrl = "https://api.notion.com", connection }: Options<R>) => {
   const headers = { "notion-version": "2022-06-28" }
-  const http = makeClient({ service: "Notion", connection, baseUrl: `${baseUrl}/v1`, headers })
+  const http = makeClient({ service: "Notion", connection, baseUrl, root: "/v1", headers })
   return {
     /** Pages and databases by words of their title, those that were changed last first. */
     search: (query: string) =>

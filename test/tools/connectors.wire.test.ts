@@ -68,7 +68,7 @@ const cases: { readonly [service: string]: Case } = {
     words: "sufficient permissions"
   },
   Slack: {
-    tools: ({ baseUrl, ...options }) => Slack.tools({ ...options, baseUrl: `${baseUrl}/api` }),
+    tools: Slack.tools,
     call: "slack_list_channels",
     args: {},
     good: { ok: true, channels: [] },
@@ -141,9 +141,14 @@ const cases: { readonly [service: string]: Case } = {
 }
 
 describe.each(Object.entries(cases))("%s, over the wire", (service, { args, call, good, refused, tools, ...one }) => {
-  const run = Effect.fnUntraced(function* (answers: ReadonlyArray<() => Response>) {
+  const paths: Array<string> = []
+  const run = Effect.fnUntraced(function* (answers: ReadonlyArray<() => Response>, end = "") {
     let asked = 0
-    const baseUrl = yield* serve(() => answers[asked++]?.() ?? json(good))
+    const origin = yield* serve((request) => {
+      paths.push(new URL(request.url).pathname)
+      return answers[asked++]?.() ?? json(good)
+    })
+    const baseUrl = `${origin}${end}`
     const connection = Connection.fixed(service, Redacted.make("ada@x.test:t0ken"))
     const tool = (tools({ connection, baseUrl }) as ReadonlyArray<AnyTool>).find(({ name }) => name === call)
     if (tool === undefined) return expect.unreachable()
@@ -157,6 +162,16 @@ describe.each(Object.entries(cases))("%s, over the wire", (service, { args, call
       expect(yield* run([one.tooOften, one.tooOften])).toEqual({ asked: 3, failure: undefined })
       const later = () => new Response("{}", { status: 429, headers: { "retry-after": "7200" } })
       expect(yield* run([later])).toEqual({ asked: 1, failure: expect.stringContaining("7200 seconds") })
+    }).pipe(provided)
+  )
+
+  it.effect("takes an address with a slash at its end", () =>
+    Effect.gen(function* () {
+      paths.length = 0
+      yield* run([])
+      yield* run([], "/")
+      expect(paths).toEqual([paths[0], paths[0]])
+      expect(paths[0]).not.toContain("//")
     }).pipe(provided)
   )
 

@@ -64,12 +64,14 @@ export const makeClient = <R>(setting: {
   readonly service: string
   readonly connection: Connection<R>
   readonly baseUrl: string
+  /** Path of the API behind the address. */
+  readonly root?: string
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly show?: ((credential: Credential) => Shown) | undefined
   readonly refusal?: Call["refusal"]
 }) => {
-  const { baseUrl, connection, headers, refusal, service, show = bearer } = setting
-  const base = baseUrl.replace(/\/+$/, "")
+  const { baseUrl, connection, headers, refusal, root = "", service, show = bearer } = setting
+  const base = `${baseUrl.replace(/\/+$/, "")}${root}`
   const raw = (
     operation: string,
     method: HttpMethod,
