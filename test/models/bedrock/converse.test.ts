@@ -13,6 +13,7 @@ import {
   type ConverseBlock,
   converseFrame,
   exceptionFrame,
+  failures,
   frame,
   frames,
   serveConverse,
@@ -411,18 +412,7 @@ describe("a request", () => {
 })
 
 describe("a failure", () => {
-  it.live.each([
-    [429, "ThrottlingException", "Too many requests", "RateLimited"],
-    [403, "AccessDeniedException", "You don't have access", "Permission"],
-    [403, "ExpiredTokenException", "The security token is expired", "Authentication"],
-    [400, "ValidationException", "The provided model identifier is invalid.", "InvalidRequest"],
-    [400, "ValidationException", "Input is too long for requested model.", "ContextOverflow"],
-    [404, "ResourceNotFoundException", "no such model", "InvalidRequest"],
-    [500, "InternalServerException", "oops", "Overloaded"],
-    [503, "ServiceUnavailableException", "later", "Overloaded"],
-    [529, "OverloadedException", "busy", "Overloaded"],
-    [408, "ModelTimeoutException", "slow", "Timeout"]
-  ] as const)("%d %s: %s", ([status, type, words, reason]) =>
+  it.live.each(failures)("%d %s: %s", ([status, type, words, reason]) =>
     Effect.gen(function* () {
       const server = yield* serveConverse(awsError(status, type, `${words} ${secret}`, { "retry-after": "3" }))
       const failed = yield* failure(converse(server))

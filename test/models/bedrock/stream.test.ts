@@ -6,7 +6,16 @@ import fc from "fast-check"
 import { describe } from "vitest"
 import { done, failure, message, request, tool, turn } from "../anthropic/asking.ts"
 import { answer, type Server } from "../servers/anthropic.ts"
-import { awsError, eventFrame, exceptionFrame, frame, framed, frames, serveBedrock } from "../servers/bedrock.ts"
+import {
+  awsError,
+  eventFrame,
+  exceptionFrame,
+  failures,
+  frame,
+  framed,
+  frames,
+  serveBedrock
+} from "../servers/bedrock.ts"
 
 const secret = "bedrock-canary-0123456789"
 
@@ -150,20 +159,7 @@ describe("AWS's event stream", () => {
 })
 
 describe("an HTTP failure of Bedrock", () => {
-  it.live.each([
-    [429, "ThrottlingException", "Too many requests", "RateLimited"],
-    [403, "AccessDeniedException", "You don't have access", "Permission"],
-    [403, "ExpiredTokenException", "The security token is expired", "Authentication"],
-    [403, "UnrecognizedClientException", "The security token is invalid", "Authentication"],
-    [403, "InvalidSignatureException", "The signature does not match", "Authentication"],
-    [400, "ValidationException", "The provided model identifier is invalid.", "InvalidRequest"],
-    [400, "ValidationException", "Input is too long for requested model.", "ContextOverflow"],
-    [404, "ResourceNotFoundException", "no such model", "InvalidRequest"],
-    [424, "ModelErrorException", "the model failed", "InvalidRequest"],
-    [500, "InternalServerException", "oops", "Overloaded"],
-    [503, "ServiceUnavailableException", "later", "Overloaded"],
-    [408, "ModelTimeoutException", "slow", "Timeout"]
-  ] as const)("%d %s: %s", ([status, type, text, reason]) =>
+  it.live.each(failures)("%d %s: %s", ([status, type, text, reason]) =>
     Effect.gen(function* () {
       const server = yield* serveBedrock(awsError(status, type, `${text} ${secret}`, { "retry-after": "3" }))
       const failed = yield* failure(bedrock(server))

@@ -289,3 +289,20 @@ const converseViolations = ({ body, url }: Recorded): ReadonlyArray<string> => {
 }
 
 export const serveConverse = serveBy(converseViolations)
+
+/** Failures as Bedrock says them: status, type, words, and the reason that they are. */
+export const failures = [
+  [400, "ValidationException", "The provided model identifier is invalid.", "InvalidRequest"],
+  [400, "ValidationException", "Input is too long for requested model.", "ContextOverflow"],
+  [403, "AccessDeniedException", "You don't have access", "Permission"],
+  [403, "ExpiredTokenException", "The security token is expired", "Authentication"],
+  [403, "UnrecognizedClientException", "The security token is invalid", "Authentication"],
+  [403, "InvalidSignatureException", "The signature does not match", "Authentication"],
+  [404, "ResourceNotFoundException", "no such model", "InvalidRequest"],
+  [408, "ModelTimeoutException", "slow", "Timeout"],
+  [424, "ModelErrorException", "the model failed", "InvalidRequest"],
+  [429, "ThrottlingException", "Too many requests", "RateLimited"],
+  [500, "InternalServerException", "oops", "Overloaded"],
+  [503, "ServiceUnavailableException", "later", "Overloaded"],
+  [529, "OverloadedException", "busy", "Overloaded"]
+] as const
