@@ -21,12 +21,13 @@
 import * as Effect from "effect/Effect"
 import { FileSystem } from "effect/FileSystem"
 import type { HttpClient } from "effect/http/HttpClient"
+import { isObject } from "../core/Json.ts"
 import type * as Tool from "../core/Tool.ts"
 import { freeNames } from "../support/names.ts"
 import { cut } from "../support/text.ts"
 import { oneLine } from "../support/untrusted.ts"
 import { send, textOf } from "./internal/connectors/http.ts"
-import { type Document, listAt, objectAt, readDocument, textAt } from "./internal/openapi/document.ts"
+import { type Document, listAt, objectAt, readDocument, resolved, textAt } from "./internal/openapi/document.ts"
 import { type Found, operationsOf, serverOf, toolName } from "./internal/openapi/operations.ts"
 import { makeSchemas } from "./internal/openapi/schemas.ts"
 import { nearest } from "./internal/openapi/search.ts"
@@ -103,6 +104,13 @@ const unknownIds = (include: Options["include"], all: ReadonlyArray<Found>): Rea
     })
 }
 
+/** A reference of a path that leads to nothing in the document. */
+const pathElsewhere = (document: Document): string | undefined =>
+  Object.values(objectAt(document.root, "paths") ?? {})
+    .filter((item) => resolved(document, item) === undefined)
+    .map((item) => (isObject(item) ? textAt(item, "$ref") : undefined))
+    .find((ref) => ref !== undefined)
+
 const fromDocument = Effect.fnUntraced(function* <R>(
   document: Document,
   label: string,
@@ -115,6 +123,10 @@ const fromDocument = Effect.fnUntraced(function* <R>(
   const base = server === undefined ? null : URL.parse(server, from)
   if (base === null || !/^https?:$/.test(base.protocol)) {
     return yield* fail(`it does not say where the service is (${cut(server ?? "no servers", 100)}); give baseUrl`)
+  }
+  const variable = /\{[^{}]*\}/.exec(server ?? "")?.[0]
+  if (variable !== undefined) {
+    return yield* fail(`the address of its service has a part without a value, ${cut(variable, 60)}; give baseUrl`)
   }
   const trusted = new Set([base.origin])
   for (const origin of options.origins ?? []) {
@@ -150,7 +162,14 @@ const fromDocument = Effect.fnUntraced(function* <R>(
     if (!chosen(options.include, named, found)) return []
     return [makeTool(setting, found, { ...named, name: toolName(options.names?.(named) ?? id, free) })]
   })
-  if (made.length === 0) return yield* fail("no operation of it is included, so there is no tool")
+  if (made.length === 0) {
+    const elsewhere = all.length === 0 ? pathElsewhere(document) : undefined
+    return yield* fail(
+      elsewhere === undefined
+        ? "no operation of it is included, so there is no tool"
+        : `its paths are in other files (${cut(elsewhere, 100)}), which are not looked for; make one document of them first, with a bundler such as redocly bundle`
+    )
+  }
   const isPair = options.as === "search" || (options.as === undefined && made.length > mostAlone)
   const tools: ReadonlyArray<OperationTool<R>> = isPair
     ? pair(made, service, toolName(options.name ?? service, freeNames()).slice(0, 50), setting.outputLimit)

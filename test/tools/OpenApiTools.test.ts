@@ -345,6 +345,76 @@ describe("OpenApiTools", () => {
       })
   )
 
+  const list = ["a b", "c,d", "e|f"]
+  const object = { R: 100, "G h": "x y" }
+
+  it.effect.each([
+    ["form", true, list, "c=a+b&c=c%2Cd&c=e%7Cf"],
+    ["form", true, object, "R=100&G+h=x+y"],
+    ["form", false, list, "c=a+b%2Cc%2Cd%2Ce%7Cf"],
+    ["form", false, object, "c=R%2C100%2CG+h%2Cx+y"],
+    ["spaceDelimited", false, list, "c=a+b+c%2Cd+e%7Cf"],
+    ["spaceDelimited", false, object, "c=R+100+G+h+x+y"],
+    ["spaceDelimited", true, list, "c=a+b&c=c%2Cd&c=e%7Cf"],
+    ["pipeDelimited", false, list, "c=a+b%7Cc%2Cd%7Ce%7Cf"],
+    ["pipeDelimited", true, list, "c=a+b&c=c%2Cd&c=e%7Cf"],
+    ["deepObject", true, object, "c%5BR%5D=100&c%5BG+h%5D=x+y"],
+    ["deepObject", true, { a: { b: [1, { x: 2 }] } }, "c%5Ba%5D%5Bb%5D%5B0%5D=1&c%5Ba%5D%5Bb%5D%5B1%5D%5Bx%5D=2"],
+    ["form", true, "", "c="],
+    ["form", true, false, "c=false"],
+    ["form", true, null, ""],
+    ["form", false, [], ""],
+    ["form", false, {}, ""],
+    ["pipeDelimited", false, [null, "a"], "c=a"]
+  ] as const)("a query of style %s, explode %s, of %j is %s", ([style, explode, c, expected]) =>
+    Effect.gen(function* () {
+      const parameters = [{ name: "c", in: "query", style, explode, schema: {} }]
+      const { tools } = yield* OpenApiTools.make(
+        { openapi: "3.1.0", paths: { "/q": { get: { operationId: "q", parameters } } } },
+        { baseUrl: "https://q.test" }
+      )
+      const asked: Array<string> = []
+      const client = layer((request) => {
+        asked.push(request.url)
+        return json({})
+      })
+      yield* Effect.provide(Tool.run(named(tools, "q"), { c }), [client, nobody])
+      expect(asked).toEqual([`https://q.test/q${expected === "" ? "" : `?${expected}`}`])
+    })
+  )
+
+  it.effect.each([
+    ["simple", false, list, "a%20b,c%2Cd,e%7Cf"],
+    ["simple", true, object, "R=100,G%20h=x%20y"],
+    ["label", false, list, ".a%20b,c%2Cd,e%7Cf"],
+    ["label", true, object, ".R=100.G%20h=x%20y"],
+    ["matrix", false, list, ";c=a%20b,c%2Cd,e%7Cf"],
+    ["matrix", true, list, ";c=a%20b;c=c%2Cd;c=e%7Cf"],
+    ["matrix", true, object, ";R=100;G%20h=x%20y"],
+    ["simple", false, "a/../b?c#d", "a%2F..%2Fb%3Fc%23d"],
+    ["simple", false, [], undefined],
+    ["label", false, {}, undefined],
+    ["matrix", true, [null], undefined],
+    ["simple", false, null, undefined]
+  ] as const)("a path of style %s, explode %s, of %j is %s", ([style, explode, c, expected]) =>
+    Effect.gen(function* () {
+      const parameters = [{ name: "c", in: "path", required: true, style, explode, schema: {} }]
+      const { tools } = yield* OpenApiTools.make(
+        { openapi: "3.1.0", paths: { "/p/{c}/x": { get: { operationId: "p", parameters } } } },
+        { baseUrl: "https://p.test" }
+      )
+      const asked: Array<string> = []
+      const client = layer((request) => {
+        asked.push(request.url)
+        return json({})
+      })
+      const run = Effect.provide(Tool.run(named(tools, "p"), { c }), [client, nobody])
+      if (expected === undefined) expect((yield* Effect.flip(run)).message).toContain("can't be empty")
+      else yield* run
+      expect(asked).toEqual(expected === undefined ? [] : [`https://p.test/p/${expected}/x`])
+    })
+  )
+
   it.effect("no argument leads out of its path, nor begins another header", () =>
     Effect.gen(function* () {
       for (const id of ["..", ".", "%2e%2e", ""]) {
@@ -456,6 +526,84 @@ describe("OpenApiTools", () => {
       expect(token.outcome).toContain('{"pageToken":"abc"}')
       const last = yield* call("pages", {}, {}, () => json({ nextPageToken: "" }))
       expect(last.outcome).not.toContain("more")
+    })
+  )
+
+  it.effect.each([
+    ['<https://e.test/pages?ids=1,2&page=3>; rel="next", <https://e.test/pages?page=9>; rel="last"', '{"page":"3"}'],
+    ["<?page=4>; rel=next", '{"page":"4"}'],
+    ['<https://e.test/?page=5>; title="a, b"; rel="prev next"', '{"page":"5"}'],
+    ['<https://e.test/?page=5>; rel="nextish"', undefined],
+    ['<https://e.test/?admin=1>; rel="next"', undefined],
+    ['x; rel="next"', undefined],
+    ["<".repeat(8_000), undefined]
+  ] as const)("the next page of a link: %s", ([link, expected]) =>
+    Effect.gen(function* () {
+      const { outcome } = yield* call("pages", {}, {}, () => json([], { headers: { link } }))
+      expect(/There is more: .* and (.*)\.$/m.exec(outcome)?.[1]).toBe(expected)
+    })
+  )
+
+  it.effect.each([
+    [{ next: "https://e.test/pages?page=2" }, '{"page":"2"}'],
+    [{ links: { next: "/pages?page=2" } }, '{"page":"2"}'],
+    [{ _links: { next: { href: "/pages?page=2" } } }, '{"page":"2"}'],
+    [{ "@odata.nextLink": "https://e.test/pages?page=7" }, '{"page":"7"}'],
+    [{ next_page_url: "https://e.test/pages?page=3" }, '{"page":"3"}'],
+    [{ pagination: { next_page: 4 } }, '{"page":4}'],
+    [{ next: 5 }, '{"page":5}'],
+    [{ next: "/other" }, undefined],
+    [{ next: null }, undefined],
+    [{ next_page: 2, has_more: false }, undefined],
+    [{ next_page: 2, pageInfo: { hasNextPage: false } }, undefined]
+  ] as const)("the next page of an answer: %j", ([answer, expected]) =>
+    Effect.gen(function* () {
+      const { outcome } = yield* call("pages", {}, {}, () => json(answer))
+      expect(/There is more: .* and (.*)\.$/m.exec(outcome)?.[1]).toBe(expected)
+    })
+  )
+
+  it.effect("what can't be called yet is told with what to do", () =>
+    Effect.gen(function* () {
+      const paths = { "/p": { get: {} } }
+      const problem = (document: unknown, options: OpenApiTools.Options<never> = {}) =>
+        Effect.map(Effect.flip(OpenApiTools.make(document, options)), ({ message }) => message)
+      expect(
+        yield* problem({ openapi: "3.1.0", paths: { "/p": { $ref: "./p.yaml" } } }, { baseUrl: "https://a.test" })
+      ).toMatch(/in other files \(\.\/p\.yaml\).*bundle/)
+      expect(yield* problem({ openapi: "3.1.0", paths, servers: [{ url: "https://{tenant}.a.test" }] })).toMatch(
+        /\{tenant\}; give baseUrl/
+      )
+      for (const url of ["/v1", "file:///etc", "javascript:alert(1)", "v1"]) {
+        expect(yield* problem({ openapi: "3.1.0", paths, servers: [{ url }] })).toContain("give baseUrl")
+      }
+      expect(yield* problem({ openapi: "3.1.0", paths })).toContain("(no servers); give baseUrl")
+      for (const head of [{ swagger: "2.0" }, { openapi: "3.2.0" }, { openapi: "3.15.0" }, {}]) {
+        expect(yield* problem({ ...head, paths })).toContain("tools are made of OpenAPI 3.0 and 3.1")
+      }
+      const yaml = "openapi: 3.1\nservers: [{ url: https://a.test }]\npaths:\n  /p:\n    get: {}\n"
+      expect((yield* OpenApiTools.make(yaml)).operations.length).toBe(1)
+    })
+  )
+
+  it.effect("values that are circles, or nested without an end, are left out", () =>
+    Effect.gen(function* () {
+      const circle: Array<unknown> = []
+      circle.push({ circle })
+      let deep: unknown = "x"
+      for (let count = 0; count < 100_000; count++) deep = { deep }
+      for (const key of ["enum", "default", "const", "type", "pattern", "description", "required", "items", "anyOf"]) {
+        for (const value of [circle, deep, [deep], { circle }]) {
+          const parameters = [{ name: "q", in: "query", schema: { [key]: value } }]
+          const document = { openapi: "3.1.0", paths: { "/p": { get: { operationId: "p", parameters } } } }
+          const { tools } = yield* OpenApiTools.make(document, { baseUrl: "https://a.test" })
+          expect([key, JSON.stringify(named(tools, "p").parameters).length < 20_000]).toEqual([key, true])
+        }
+      }
+      const yaml =
+        "openapi: 3.1.0\npaths:\n  /p:\n    get:\n      operationId: p\n      parameters:\n        - name: q\n          in: query\n          schema: &s\n            enum: [*s]\n"
+      const { tools } = yield* OpenApiTools.make(yaml, { baseUrl: "https://a.test" })
+      expect(named(tools, "p").parameters["properties"]).toEqual({ q: {} })
     })
   )
 

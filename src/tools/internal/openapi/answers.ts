@@ -7,27 +7,59 @@ import { quote } from "../../../support/untrusted.ts"
 import { type Answer, jsonOf, textOf } from "../connectors/http.ts"
 import type { Target } from "./operations.ts"
 
-/** The address of the next page by RFC 8288. */
-const nextLink = (headers: Headers.Headers): URL | null => {
+/** The address of the next page by RFC 8288; an address may have commas in it. */
+const nextLink = (headers: Headers.Headers): string | undefined => {
   const link = Option.getOrElse(Headers.get(headers, "link"), () => "").slice(0, 8_000)
-  const next = link.split(",").find((part) => /;\s*rel="?next"?/i.test(part))
-  return URL.parse(next?.slice(next.indexOf("<") + 1, next.indexOf(">")) ?? "", "http://localhost")
+  for (const [, address, parameters = ""] of link.matchAll(/<([^<>]*)>([^<]*)/g)) {
+    const [, quoted, plain] = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,]+))/i.exec(parameters) ?? []
+    if ((quoted ?? plain)?.toLowerCase().split(/\s+/).includes("next") === true) return address
+  }
+  return undefined
 }
 
 const valueAt = (json: JsonObject, path: ReadonlyArray<string>): Json | undefined =>
   path.reduce<Json | undefined>((value, key) => (isObject(value) ? value[key] : undefined), json)
+
+/** Places where answers say the address of the next page. */
+const addresses: ReadonlyArray<ReadonlyArray<string>> = [
+  ["next"],
+  ["next_page_url"],
+  ["nextLink"],
+  ["@odata.nextLink"],
+  ["links", "next"],
+  ["links", "next", "href"],
+  ["_links", "next"],
+  ["_links", "next", "href"],
+  ["paging", "next"],
+  ["pagination", "next"]
+]
 
 /** Places where answers say how to go on, and the parameters that take it. */
 const cursors: ReadonlyArray<readonly [ReadonlyArray<string>, ReadonlyArray<string>]> = [
   [["nextPageToken"], ["pageToken", "page_token"]],
   [["next_page_token"], ["page_token", "pageToken"]],
   [["next_cursor"], ["start_cursor", "cursor", "next_cursor"]],
+  [["nextCursor"], ["cursor", "nextCursor", "after"]],
+  [["nextToken"], ["nextToken"]],
+  [["continuationToken"], ["continuationToken"]],
   [["response_metadata", "next_cursor"], ["cursor"]],
   [["meta", "next_cursor"], ["cursor"]],
+  [["meta", "pagination", "next_cursor"], ["cursor"]],
+  [["pagination", "next_cursor"], ["cursor"]],
   [["paging", "next", "after"], ["after"]],
+  [
+    ["pageInfo", "endCursor"],
+    ["after", "cursor"]
+  ],
   [["last_id"], ["after"]],
-  [["next_page"], ["page", "next_page"]]
+  [["next_page"], ["page", "next_page"]],
+  [["meta", "next_page"], ["page"]],
+  [["pagination", "next_page"], ["page"]],
+  [["next"], ["cursor", "page_token", "after", "page", "offset", "start"]]
 ]
+
+/** Places where answers say that there is no more. */
+const ends: ReadonlyArray<ReadonlyArray<string>> = [["has_more"], ["hasMore"], ["pageInfo", "hasNextPage"]]
 
 const lastId = (json: JsonObject): Json | undefined => {
   const { data } = json
@@ -40,20 +72,33 @@ const nextPage = (target: Target, answer: Answer, json: Json | undefined): JsonO
   const queries = new Map(
     target.parameters.filter(({ in: place }) => place === "query").map(({ argument, name }) => [name, argument])
   )
-  const link = nextLink(answer.headers)
-  const changed = [...(link?.searchParams ?? [])].flatMap(([name, value]) => {
-    const argument = queries.get(name)
-    return argument === undefined || !/page|cursor|after|before|offset|token|since/i.test(name)
-      ? []
-      : [[argument, cut(value, 1_000)] as const]
-  })
-  if (changed.length > 0) return Object.fromEntries(changed)
-  if (!isObject(json) || json["has_more"] === false) return undefined
+  const byAddress = (address: Json | undefined): JsonObject | undefined => {
+    if (typeof address !== "string" || !address.includes("?")) return undefined
+    const changed = [...(URL.parse(address.slice(0, 8_000), "http://localhost")?.searchParams ?? [])].flatMap(
+      ([name, value]) => {
+        const argument = queries.get(name)
+        return argument === undefined || !/page|cursor|after|before|offset|token|since|start|skip|marker/i.test(name)
+          ? []
+          : [[argument, cut(value, 1_000)] as const]
+      }
+    )
+    return changed.length === 0 ? undefined : Object.fromEntries(changed)
+  }
+  const linked = byAddress(nextLink(answer.headers))
+  if (linked !== undefined) return linked
+  if (!isObject(json) || ends.some((path) => valueAt(json, path) === false)) return undefined
+  for (const path of addresses) {
+    const found = byAddress(valueAt(json, path))
+    if (found !== undefined) return found
+  }
   for (const [path, names] of cursors) {
     const value = valueAt(json, path)
     const argument = names.map((name) => queries.get(name)).find((name) => name !== undefined)
     if (argument === undefined || value === undefined || value === null || value === "") continue
-    if (typeof value === "string" || typeof value === "number") return { [argument]: value }
+    // An address is no value of a parameter.
+    const isAddress = typeof value === "string" && /^(?:https?:|\/|\?)/.test(value)
+    if (isAddress || (typeof value !== "string" && typeof value !== "number")) continue
+    return { [argument]: value }
   }
   const after = queries.get("starting_after")
   const id = json["has_more"] === true ? lastId(json) : undefined

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { follow, pathOf } from "../../../support/jsonSchema.ts"
+import { cut } from "../../../support/text.ts"
 import { yaml } from "../../../support/yaml.ts"
 import { OpenApiError } from "../../OpenApiError.ts"
 
@@ -37,9 +38,11 @@ export const readDocument = Effect.fnUntraced(function* (given: unknown, name: s
   if (!isObject(value)) {
     return yield* fail("it is neither JSON nor YAML of an object; give the document itself, or use fromUrl or fromFile")
   }
-  const version = value["openapi"]
-  if (typeof version !== "string" || !/^3\.[01]\.?/.test(version)) {
-    const seen = JSON.stringify(version ?? value["swagger"] ?? null)?.slice(0, 40)
+  // YAML reads `openapi: 3.1` as a number.
+  const said = value["openapi"] ?? value["swagger"]
+  const version = typeof said === "number" ? said.toFixed(1) : said
+  if (typeof version !== "string" || !/^3\.[01](?:\.|$)/.test(version)) {
+    const seen = typeof version === "string" ? JSON.stringify(cut(version, 40)) : "null"
     return yield* fail(`it is of version ${seen}; tools are made of OpenAPI 3.0 and 3.1`)
   }
   if (!isObject(value["paths"])) return yield* fail("it has no paths, so there is nothing to call")

@@ -34,9 +34,22 @@ const brackets = (name: string, value: Json): Pairs => {
 
 const separators: { readonly [style: string]: string } = { spaceDelimited: " ", pipeDelimited: "|" }
 
-const queryOf = ({ explode, isJson, name, style }: Parameter, value: Json): Pairs => {
-  if (isJson) return [[name, stringify(value)]]
-  if (style === "deepObject") return brackets(name, value)
+/** Lists and objects without what is nothing, which these styles have no word for (RFC 6570, 2.3). */
+const withoutNull = (value: Json): Json =>
+  Array.isArray(value)
+    ? value.filter((one) => one !== null)
+    : isObject(value)
+      ? Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null))
+      : value
+
+const isNothing = (value: Json): boolean =>
+  value === null || (Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0)
+
+const queryOf = ({ explode, isJson, name, style }: Parameter, given: Json): Pairs => {
+  if (isJson) return [[name, stringify(given)]]
+  if (style === "deepObject") return brackets(name, given)
+  const value = withoutNull(given)
+  if (isNothing(value)) return []
   if (Array.isArray(value)) {
     if (explode) return value.map((one) => [name, plain(one)])
     return [[name, value.map(plain).join(separators[style] ?? ",")]]
@@ -68,8 +81,9 @@ const pathOf = (target: Target, args: JsonObject, fail: Fail): string | ServiceE
   const values = new Map<string, string>()
   for (const parameter of target.parameters) {
     if (parameter.in !== "path") continue
-    const value = Object.hasOwn(args, parameter.argument) ? args[parameter.argument] : undefined
-    if (value === undefined || value === null || value === "") {
+    const given = Object.hasOwn(args, parameter.argument) ? args[parameter.argument] : undefined
+    const value = given === undefined ? null : withoutNull(given)
+    if (value === "" || isNothing(value)) {
       return fail(`the argument ${parameter.argument} is part of the address, so it can't be empty`)
     }
     values.set(parameter.name, simple(parameter, value, encodeURIComponent))

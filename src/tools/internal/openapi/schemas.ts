@@ -132,7 +132,24 @@ const add = (work: Work, key: string, value: Json): readonly [string, Json] => {
   return [key, value]
 }
 
-const valueSize = (value: Json): number => (isObject(value) || Array.isArray(value) ? JSON.stringify(value).length : 8)
+/** The size of a value, about; `undefined` for one that is larger than can be kept, nested without an end, or a circle. */
+const valueSize = (value: Json): number | undefined => {
+  let size = 0
+  const todo: Array<readonly [Json, number]> = [[value, 0]]
+  for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
+    const [one, depth] = next
+    size += typeof one === "string" ? one.length + 3 : 6
+    if (size > mostCharacters || depth > 32) return undefined
+    if (Array.isArray(one)) for (const item of one.slice(0, mostCharacters)) todo.push([item, depth + 1])
+    else if (isObject(one)) {
+      for (const [key, item] of Object.entries(one).slice(0, mostCharacters)) {
+        size += key.length + 3
+        todo.push([item, depth + 1])
+      }
+    }
+  }
+  return size
+}
 
 const propertiesOf = (work: Work, value: JsonObject, depth: number): JsonObject => {
   const made: Array<readonly [string, JsonObject]> = []
@@ -195,10 +212,11 @@ const convert = (work: Work, schema: Json | undefined, depth: number): JsonObjec
   for (const key of Object.keys(schema)) {
     const value = schema[key]
     if (value === undefined) continue
-    if (plainKeywords.has(key)) out.push(add(work, key, value))
-    else if (valueKeywords.has(key)) {
-      work.size += valueSize(value)
-      out.push(add(work, key, value))
+    if (plainKeywords.has(key) || valueKeywords.has(key)) {
+      const size = valueSize(value)
+      if (size === undefined) continue
+      work.size += size
+      out.push([key, value])
     } else if (key === "properties" && isObject(value)) {
       out.push(add(work, key, propertiesOf(work, value, depth)))
     } else if (key === "items" || (key === "additionalProperties" && isObject(value))) {
