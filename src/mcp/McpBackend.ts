@@ -16,17 +16,16 @@ import * as CustomBackend from "../backends/CustomBackend.ts"
 import * as Backend from "../core/Backend.ts"
 import * as BackendError from "../core/BackendError.ts"
 import * as Taint from "../middleware/Taint.ts"
+import { decodePart } from "../support/percent.ts"
 import { sha256Sync } from "../support/sha256.ts"
 import { cut } from "../support/text.ts"
 import { McpServers, type Resource, type ResourceContent, type Service } from "./McpServers.ts"
 
 /** A part of a path: no separators, nothing that leads elsewhere. */
 const partOf = (text: string): string => {
-  const decoded = Result.getOrElse(
-    Result.try(() => decodeURIComponent(text)),
-    () => text
-  )
-  const plain = decoded.replaceAll(/[^\p{L}\p{N}._ @+-]/gu, "_").replaceAll(/^\.+$/gu, "_")
+  const plain = decodePart(text)
+    .replaceAll(/[^\p{L}\p{N}._ @+-]/gu, "_")
+    .replaceAll(/^\.+$/gu, "_")
   return cut(plain, 100, "")
 }
 

@@ -3,19 +3,13 @@
  * bounded.
  */
 import * as Predicate from "effect/Predicate"
-import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import { decodePart } from "./percent.ts"
 
 type Json = Schema.Json
 type JsonObject = Schema.JsonObject
 
 const isObject = (value: unknown): value is JsonObject => Predicate.isObject(value) && !Array.isArray(value)
-
-const decodeUri = (text: string): string =>
-  Result.getOrElse(
-    Result.try(() => decodeURIComponent(text)),
-    () => text
-  )
 
 /** The path of a reference within its own document; `undefined` for another document. */
 export const pathOf = (ref: Json | undefined): ReadonlyArray<string> | undefined => {
@@ -24,7 +18,7 @@ export const pathOf = (ref: Json | undefined): ReadonlyArray<string> | undefined
   return ref
     .slice(2)
     .split("/")
-    .map((part) => decodeUri(part).replaceAll("~1", "/").replaceAll("~0", "~"))
+    .map((part) => decodePart(part).replaceAll("~1", "/").replaceAll("~0", "~"))
 }
 
 /** The schema at a path. */

@@ -33,6 +33,7 @@ import * as Content from "../core/Content.ts"
 import { isObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ToolOutput } from "../core/ToolOutput.ts"
+import { encodePart } from "../support/percent.ts"
 import { cut } from "../support/text.ts"
 import { oneLine } from "../support/untrusted.ts"
 import * as Client from "./internal/lsp/client.ts"
@@ -107,7 +108,7 @@ const problemOf = ({ code, message, range, severity }: Client.Diagnostic): Probl
 const uriOf = (root: string, path: string): string =>
   `file://${[...root.split("/"), ...path.split("/")]
     .filter((part) => part !== "")
-    .map((part) => `/${encodeURIComponent(part)}`)
+    .map((part) => `/${encodePart(part)}`)
     .join("")}`
 
 /** Starts the server; what it writes to stderr is not read. */

@@ -423,6 +423,8 @@ describe("OpenApiTools", () => {
           id === "%2e%2e" ? [id, false, 1] : [id, true, 0]
         )
       }
+      const half = yield* call("items_get", { id: "\ud83d" })
+      expect(half.asked?.path).toBe("/items/%EF%BF%BD")
       const { outcome, seen } = yield* call("items_get", { id: "1", "X-Trace": "a\r\nx-admin: 1" })
       expect([outcome, seen]).toEqual([expect.stringContaining("X-Trace"), []])
     })

@@ -555,6 +555,20 @@ describe("connectors", () => {
     })
   )
 
+  it.effect("an id that is half a character is one that nothing has", () =>
+    Effect.gen(function* () {
+      const paths: Array<string> = []
+      const http = layer((request) => {
+        paths.push(decodeURIComponent(new URL(request.url).pathname))
+        return json({}, { status: 404 })
+      })
+      const jira = all(Jira.tools({ ...options("Jira"), baseUrl: "https://x.atlassian.net" }))
+      const failure = yield* Effect.flip(Effect.provide(call(jira, "jira_get_issue", { key: "\ud83d" }), http))
+      expect(String(failure)).toContain("there is no such thing")
+      expect(paths).toEqual(["/rest/api/3/issue/\ufffd"])
+    }).pipe(Effect.provide(nobody))
+  )
+
   it.effect("a list without an end is given up, after 20 empty pages in a row or after 1,000 pages", () =>
     Effect.gen(function* () {
       let asked = 0

@@ -6,6 +6,7 @@ import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type { Block, Source } from "../../../core/Content.ts"
 import { isObject, type Json } from "../../../core/Json.ts"
+import { encodePart } from "../../../support/percent.ts"
 
 type Content = typeof McpSchema.ContentBlock.Type
 
@@ -37,7 +38,7 @@ const blockOf = (block: Block): ReadonlyArray<Content> => {
         media(block.source, name, (data, mimeType) =>
           mimeType.startsWith("audio/")
             ? { type: "audio", data, mimeType }
-            : { type: "resource", resource: { uri: `attachment:///${encodeURIComponent(name)}`, mimeType, blob: data } }
+            : { type: "resource", resource: { uri: `attachment:///${encodePart(name)}`, mimeType, blob: data } }
         )
       ]
     }

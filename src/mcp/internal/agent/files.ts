@@ -7,12 +7,13 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { Backend, type Service } from "../../../core/Backend.ts"
 import * as Skills from "../../../middleware/Skills.ts"
+import { encodePart } from "../../../support/percent.ts"
 import { cut } from "../../../support/text.ts"
 
 const scheme = "backend://"
 const mostListed = 1000
 
-const uriOf = (path: string): string => scheme + path.split("/").map(encodeURIComponent).join("/")
+const uriOf = (path: string): string => scheme + path.split("/").map(encodePart).join("/")
 
 const pathOf = (uri: string): string | undefined =>
   uri.startsWith(`${scheme}/`) && !/%(?![0-9a-f]{2})/i.test(uri) ? decode(uri.slice(scheme.length)) : undefined

@@ -13,6 +13,7 @@ import * as Tool from "../../../core/Tool.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
 import type { Credential } from "../../../stores/CredentialStore.ts"
 import { defined } from "../../../support/defined.ts"
+import { encodePart } from "../../../support/percent.ts"
 import { cut } from "../../../support/text.ts"
 import { quote } from "../../../support/untrusted.ts"
 import type { Connection } from "../../Connection.ts"
@@ -39,7 +40,7 @@ export interface Ask {
 export const at = (parts: TemplateStringsArray, ...values: ReadonlyArray<string>): string =>
   parts.reduce((path, part, index) => {
     const value = values[index - 1] ?? ""
-    return `${path}${/^\.{1,2}$/.test(value) ? "%20" : encodeURIComponent(value)}${part}`
+    return `${path}${/^\.{1,2}$/.test(value) ? "%20" : encodePart(value)}${part}`
   })
 
 const pairsOf = (query: Ask["query"]): ReadonlyArray<readonly [string, string]> =>

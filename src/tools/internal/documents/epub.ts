@@ -1,8 +1,8 @@
 /** Books: their sections in the order in which they are read. */
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
+import { decodePart } from "../../../support/percent.ts"
 import { failing } from "./failure.ts"
 import * as Html from "./html.ts"
 import { resolve } from "./relations.ts"
@@ -30,8 +30,6 @@ const packageOf = (archive: Zip.Archive): Effect.Effect<string, DocumentError> =
   )
 }
 
-const decoded = (href: string): string => Option.getOrElse(Option.liftThrowable(decodeURIComponent)(href), () => href)
-
 /** The paths of the sections, in the order of the spine. */
 const sectionsOf = (archive: Zip.Archive, path: string): Effect.Effect<ReadonlyArray<string>, DocumentError> => {
   const items = new Map<string, string>()
@@ -40,7 +38,7 @@ const sectionsOf = (archive: Zip.Archive, path: string): Effect.Effect<ReadonlyA
     open: (name, attributes) => {
       if (name === "item") {
         const href = (attributes("href") ?? "").split("#", 1)[0] ?? ""
-        items.set(attributes("id") ?? "", resolve(path, decoded(href)))
+        items.set(attributes("id") ?? "", resolve(path, decodePart(href)))
       }
       if (name === "itemref") spine.push(attributes("idref") ?? "")
     },

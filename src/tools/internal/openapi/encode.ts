@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as HttpBody from "effect/http/HttpBody"
 import { Backend } from "../../../core/Backend.ts"
 import { isObject, type Json, type JsonObject, stringify } from "../../../core/Json.ts"
+import { encodePart } from "../../../support/percent.ts"
 import type { ServiceError } from "../../ServiceError.ts"
 import type { Call } from "../connectors/http.ts"
 import type { Body, Parameter, Target } from "./operations.ts"
@@ -86,7 +87,7 @@ const pathOf = (target: Target, args: JsonObject, fail: Fail): string | ServiceE
     if (value === "" || isNothing(value)) {
       return fail(`the argument ${parameter.argument} is part of the address, so it can't be empty`)
     }
-    values.set(parameter.name, simple(parameter, value, encodeURIComponent))
+    values.set(parameter.name, simple(parameter, value, encodePart))
   }
   const segments = target.path
     .split("/")

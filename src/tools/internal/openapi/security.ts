@@ -3,6 +3,7 @@ import * as Base64 from "effect/encoding/Base64"
 import * as Redacted from "effect/Redacted"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { Credential } from "../../../stores/CredentialStore.ts"
+import { encodePart } from "../../../support/percent.ts"
 import { type Connection, secretOf } from "../../Connection.ts"
 import { type Access, bearer, type Shown } from "../connectors/http.ts"
 import { type Document, objectAt, resolved, textAt } from "./document.ts"
@@ -35,7 +36,7 @@ const showAs =
     if (type !== "apiKey" || name === undefined) return bearer(credential)
     if (scheme?.["in"] === "query") return { query: { [name]: Redacted.make(secret) } }
     if (scheme?.["in"] === "cookie") {
-      return { headers: { cookie: Redacted.make(`${name}=${encodeURIComponent(secret)}`) } }
+      return { headers: { cookie: Redacted.make(`${name}=${encodePart(secret)}`) } }
     }
     return { headers: { [name.toLowerCase()]: Redacted.make(secret) } }
   }

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Base64 from "effect/encoding/Base64"
 import * as Base64Url from "effect/encoding/Base64Url"
 import * as Redacted from "effect/Redacted"
+import { encodePart } from "../../../support/percent.ts"
 import { Secrets } from "../../Secrets.ts"
 import * as addresses from "../network/addresses.ts"
 import { matchesHost } from "../network/rules.ts"
@@ -26,7 +27,7 @@ const entities: { readonly [character: string]: string } = { "&": "&amp;", "<": 
 
 /** The forms in which an answer may say a value. */
 const forms = (value: string): ReadonlyArray<string> => {
-  const percent = [encodeURIComponent(value), new URLSearchParams([["", value]]).toString().slice(1)]
+  const percent = [encodePart(value), new URLSearchParams([["", value]]).toString().slice(1)]
   return [
     value,
     ...percent,
