@@ -86,7 +86,7 @@ describe.skipIf(pty === undefined)("the program in a terminal", { timeout: 120_0
         yield* until(program, "Which model shall answer?")
         program.type("\u0003")
         assert.equal(yield* Effect.promise(() => program.ended), 130)
-        assert.include(program.text(), "Nothing was set up.")
+        yield* until(program, "Nothing was set up.")
       })
     )
   )

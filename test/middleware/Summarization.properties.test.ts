@@ -4,6 +4,7 @@ import { Agent, type AgentState, Content, Message } from "effect-deepagents"
 import { Summarization } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import fc from "fast-check"
+import { scaled } from "../scale.ts"
 import { asked, eventsOf, isSummary, textOf } from "./Summarization.fixtures.ts"
 
 /** Texts from nothing to some hundred tokens, in several scripts, with marks that a summary could stumble over. */
@@ -142,7 +143,7 @@ const turnOf = (one: Setting) =>
 
 const check = (
   property: (one: Setting, turn: Effect.Success<ReturnType<typeof turnOf>>) => Effect.Effect<void>,
-  numRuns = 60
+  numRuns = scaled(60)
 ) =>
   Effect.promise(() =>
     fc.assert(

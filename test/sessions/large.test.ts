@@ -41,8 +41,11 @@ const turnsOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     )
   })
 
-/** Appends so many entries of 12.5 MB: no more than a piece is written in one turn. */
-const appended = (least: number, count = 4) =>
+/** Entries of 12.5 MB each. */
+const count = isFull ? 4 : 2
+
+/** Appends large entries: no more than a piece is written in one turn. `least` is how many turns four of them take. */
+const appended = (least: number) =>
   Effect.gen(function* () {
     const store = yield* SessionStore.SessionStore
     yield* store.create({ threadId: "t" })
@@ -61,7 +64,7 @@ const appended = (least: number, count = 4) =>
 /** To measure them takes so many turns, to write them as many again. */
 const pass = 180
 
-describe("50 MB at once", () => {
+describe("many megabytes at once", () => {
   it.effect("in memory", () => Effect.provide(appended(pass), MemorySessions.layer), 60_000)
 
   it.live(
@@ -93,7 +96,7 @@ layer(Postgres.layer, { timeout: 60_000, excludeTestServices: true })("many mega
     "on Postgres",
     Effect.fnUntraced(function* () {
       const place = yield* Effect.orDie(aSchema)
-      yield* Effect.provide(appended(2 * pass, isFull ? 4 : 2), onPostgres(place))
+      yield* Effect.provide(appended(2 * pass), onPostgres(place))
     }, Effect.scoped),
     120_000
   )

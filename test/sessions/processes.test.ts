@@ -215,10 +215,12 @@ const told = <R>(place: Effect.Effect<Place, never, R>) =>
 
 const servers = { timeout: 60_000, excludeTestServices: true }
 
-layer(Postgres.layer, servers)("postgres and processes", (it) =>
-  hold("postgres", told(Effect.orDie(aSchema)), it.effect)
-)
+describe.runIf(isFull)("on Postgres", () => {
+  layer(Postgres.layer, servers)("postgres and processes", (it) =>
+    hold("postgres", told(Effect.orDie(aSchema)), it.effect)
+  )
+})
 
-describe.skipIf(!hasRedis || !isFull)("on Redis", () => {
+describe.runIf(hasRedis && isFull)("on Redis", () => {
   layer(RedisServer.layer, servers)("redis and processes", (it) => hold("redis", told(aPrefix), it.effect))
 })

@@ -12,6 +12,7 @@ import * as Folder from "../../../src/backends/internal/local/folder.ts"
 import * as Jail from "../../../src/backends/internal/local/jail.ts"
 import { translate } from "../../../src/backends/internal/local/regex.ts"
 import { argumentsFor } from "../../../src/backends/internal/local/ripgrep.ts"
+import { isFull, scaled } from "../../scale.ts"
 import { gone, isAlive, pidIn } from "../processes.ts"
 import { now, plant, rgPath, temporary } from "./temporary.ts"
 
@@ -258,7 +259,7 @@ describe("grep", () => {
                 })
               )
             ),
-            { numRuns: Number(process.env["RUNS"] ?? 60) }
+            { numRuns: Number(process.env["RUNS"] ?? (isFull ? 60 : 20)) }
           )
         )
         // It says something only if most of the queries go to ripgrep, and many find something: about one in seven.
@@ -547,7 +548,7 @@ describe("glob", () => {
                   })
                 )
             ),
-            { numRuns: 60 }
+            { numRuns: scaled(60) }
           )
         )
       }),

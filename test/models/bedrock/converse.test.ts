@@ -5,6 +5,7 @@ import { ChatModels } from "effect-deepagents/models"
 import * as BedrockConverseChatModel from "effect-deepagents/models/BedrockConverseChatModel"
 import fc from "fast-check"
 import { afterEach, describe, vi } from "vitest"
+import { scaled } from "../../scale.ts"
 import { done, failure, message, request, tool, turn } from "../anthropic/asking.ts"
 import type { Server } from "../servers/anthropic.ts"
 import {
@@ -175,7 +176,7 @@ describe("an answer", () => {
   it.live("split at every byte reads the same", () =>
     Effect.gen(function* () {
       const all = converseAnswer([thought({ text: "hm 🤔" }), text("é"), call("tooluse_a", '{"of":"日"}')], "tool_use")
-      const random = fc.sample(fc.array(fc.nat(1_500), { maxLength: 30 }), { numRuns: 10, seed: 3 })
+      const random = fc.sample(fc.array(fc.nat(1_500), { maxLength: 30 }), { numRuns: scaled(10), seed: 3 })
       const every = (length: number) => Array.from({ length }, (_, index) => index)
       const server = yield* serveConverse(
         frames(all),

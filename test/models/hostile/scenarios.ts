@@ -18,8 +18,8 @@ export interface Scenario {
   readonly says?: string
   /** How long the layer waits, in milliseconds. */
   readonly timeout?: number
-  /** Takes its time, and runs only where all is run. */
-  readonly isLong?: true
+  /** Takes its time: it runs only where all is run, or beside that for the first provider alone. */
+  readonly long?: "full" | "first"
   readonly only?: (wire: Wire) => boolean
   /** What must not have happened at the other server. */
   readonly elsewhere?: "untouched"
@@ -317,23 +317,26 @@ export const scenarios: ReadonlyArray<Scenario> = [
   {
     name: "a line without end",
     respond: then((response) => flood(response, mebibyte)),
-    ends: ["BadResponse"]
+    ends: ["BadResponse"],
+    long: "first"
   },
   {
     name: "an event without end",
     respond: then((response) => flood(response, Buffer.from(`data: ${"x".repeat(60_000)}\n`))),
-    ends: ["BadResponse"]
+    ends: ["BadResponse"],
+    long: "first"
   },
   {
     name: "comments without end",
     respond: then((response) => flood(response, Buffer.from(`: ${"x".repeat(60_000)}\n`))),
-    ends: ["BadResponse"]
+    ends: ["BadResponse"],
+    long: "first"
   },
   {
     name: "events without end",
     respond: then((response, wire) => flood(response, news(wire))),
     ends: ["BadResponse"],
-    isLong: true
+    long: "full"
   },
   {
     name: "a frame that says that it has 4 GB",
@@ -346,7 +349,8 @@ export const scenarios: ReadonlyArray<Scenario> = [
     respond: () => (response) => {
       response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": "gzip" }).end(bomb)
     },
-    ends: ["BadResponse"]
+    ends: ["BadResponse"],
+    long: "first"
   },
   {
     name: "an error without end",
