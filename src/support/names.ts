@@ -66,8 +66,7 @@ export const didYouMean = (name: string, names: Iterable<string>): string => {
   return found.length === 0 ? "" : ` Did you mean ${found.join(" or ")}?`
 }
 
-// oxlint-disable-next-line no-control-regex -- they are what is looked for
-const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/u
+const control = /[\p{Cc}\u2028\u2029]/u
 
 /** Says why a text of at most `most` characters can't be an id or a name; `undefined` if it can. */
 export const nameProblem = (name: string, most: number): string | undefined => {

@@ -7,6 +7,7 @@
  * WebSockets included; service workers are blocked, and WebRTC has no way around it. Of what is encrypted, the proxy sees
  * host and port.
  */
+import { stripVTControlCharacters } from "node:util"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -67,8 +68,7 @@ interface Opened {
 
 /** Playwright's words, without its log and colours. */
 const problemOf = (cause: unknown, hint: string): BrowserError => {
-  // oxlint-disable-next-line no-control-regex -- the colours of a terminal
-  const text = (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\u001b\[\d+m/g, "")
+  const text = stripVTControlCharacters(cause instanceof Error ? cause.message : String(cause))
   const line = text.split("\n").find((one) => one.trim() !== "") ?? ""
   return new BrowserError({ message: `${line.slice(0, 300)}${hint}` })
 }

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util"
 import { describe, expect, it } from "@effect/vitest"
 import { HashMap } from "effect"
 import { type AgentEvent, Usage } from "effect-deepagents"
@@ -197,8 +198,7 @@ describe("lines", () => {
   }
 
   it("of prose and of the live part are never wider than they may be, and steer nothing but colours", () => {
-    // oxlint-disable-next-line no-control-regex
-    const colours = /\u001b\[[0-9;]*m|\u001b\]8;;[^\u001b]*\u001b\\/g
+    const colours = /\p{Cc}(?:\[[0-9;]*m|\]8;;\P{Cc}*\p{Cc}\\)/gu
     const style = styleOf(true)
     fc.assert(
       fc.property(
@@ -245,6 +245,7 @@ describe("lines", () => {
           )
           for (const line of [...lines, ...prose]) {
             const bare = line.replaceAll(colours, "")
+            expect(bare).not.toMatch(/\p{Cc}/u)
             expect(stringWidth(bare)).toBeLessThanOrEqual(columns)
           }
         }
@@ -262,8 +263,7 @@ describe("lines", () => {
     const coloured = partLines(part, { columns: 40, style: styleOf(true), highlight })
       .slice(1, -1)
       .join("\n")
-    // oxlint-disable-next-line no-control-regex
-    expect(coloured.replaceAll(/\u001b\[\d+m/g, "")).toBe(code)
+    expect(stripVTControlCharacters(coloured)).toBe(code)
     expect(coloured).toContain("\u001b[35mconst\u001b[39m")
   })
 
@@ -276,8 +276,7 @@ describe("lines", () => {
       ""
     ]) {
       const coloured = highlight(code, "ts", styleOf(true))
-      // oxlint-disable-next-line no-control-regex
-      expect(coloured?.replaceAll(/\u001b\[\d+m/g, "")).toBe(code)
+      expect(stripVTControlCharacters(coloured ?? "")).toBe(code)
     }
   })
 

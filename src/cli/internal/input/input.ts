@@ -35,7 +35,6 @@ const theme = {
 
 const prompt = "› "
 
-// oxlint-disable-next-line no-control-regex
 const drawnCursor = /\u001b\[7m(.*?)\u001b\[0m/u
 
 export const makeInput = (options: {

@@ -86,9 +86,7 @@ export const wrap = (text: string, columns: number): ReadonlyArray<string> =>
   widthOf(text) <= columns ? [text] : wrapAnsi(text, Math.max(1, columns), { hard: true, trim: true }).split("\n")
 
 const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" })
-// oxlint-disable-next-line no-control-regex
 const ends = /^\u001b\[(?:2[2-9]|39|0)m$/
-// oxlint-disable-next-line no-control-regex
 const escapes = /(\u001b\[[0-9;]*m|\u001b\]8;;[^\u001b]*\u001b\\)/
 
 /** The beginning of a line that fits, with a mark if that is not all. Its colours end with it. */

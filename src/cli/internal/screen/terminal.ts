@@ -32,9 +32,7 @@ const off = "\u001b[>4;0m\u001b[<u\u001b[?1004l\u001b[?2004l\u001b[?25h"
 /** The older way to tell keys apart, of xterm and tmux. */
 const otherKeys = "\u001b[>4;2m"
 
-// oxlint-disable-next-line no-control-regex
 const knowsKeys = /^\u001b\[\?\d+u$/
-// oxlint-disable-next-line no-control-regex
 const isThere = /^\u001b\[\?[\d;]*c$/
 
 /** The terminal that the process was started in. */

@@ -3,7 +3,6 @@ import { visible } from "../../../support/untrusted.ts"
 
 /** Escape sequences as terminals read them: CSI, strings up to their end (on their line), and the short ones. */
 const sequences =
-  // oxlint-disable-next-line no-control-regex
   /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]?|(?:\u001b[\]PX^_]|[\u0090\u0098\u009d-\u009f])[^\u0007\u001b\u009c\n]*(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]*[0-~]?/g
 
 /** A text without escape sequences, control characters, and characters that hide or turn text. */

@@ -2,8 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as ToolError from "../../../core/ToolError.ts"
 
-// oxlint-disable-next-line no-control-regex -- they are what is looked for
-const control = /[\u0000-\u001f\u007f]/
+const control = /\p{Cc}/u
 
 const shown = (name: string): string => JSON.stringify(name.slice(0, 100))
 
