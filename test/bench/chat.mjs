@@ -7,11 +7,10 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { bundle, loadPty, makeFolder, start } from "../cli/program.ts"
+import { bundle, makeFolder, start } from "../cli/program.ts"
 
 const share = Number(process.argv[2] ?? 10) / 10
 const only = process.argv[3]
-const pty = await loadPty()
 const pause = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
 
 /** Processor time of a process so far, in seconds. */
@@ -50,7 +49,7 @@ const paste = Array.from({ length: 1_000 }, (_, index) => `line ${index} ${"x".r
 
 /** Fills in the rows, as far as the client gets. */
 const measure = async (args, rows) => {
-  const chat = start(pty, args, { rows: 40, columns: 100 })
+  const chat = start(args, { rows: 40, columns: 100 })
   const say = (name, value) => rows.push([name, value])
   const answer = async (said, meanwhile = () => {}) => {
     chat.type(`${said}\r`)

@@ -7,10 +7,9 @@ import { spawn } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
-import { loadPty } from "../cli/program.ts"
+import * as pty from "@lydell/node-pty"
 
 const rounds = Number(process.argv[2] ?? 20)
-const pty = await loadPty()
 const bin = resolve("dist/cli/program/deepagents.js")
 const folder = (name) => mkdtempSync(join(tmpdir(), `deepagents-${name}-`))
 const env = { PATH: process.env.PATH, HOME: folder("home"), TERM: "xterm-256color" }

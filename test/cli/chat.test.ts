@@ -3,17 +3,15 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { beforeAll, describe, expect, it } from "vitest"
-import { bundle, loadPty, makeFolder, opener, type Program, type start } from "./program.ts"
-
-const pty = await loadPty()
+import { bundle, makeFolder, opener, type Program, type start } from "./program.ts"
 
 let file = ""
 beforeAll(async () => {
   file = await bundle()
 }, 60_000)
 
-const opened = opener(pty)
-const open = (args: ReadonlyArray<string>, options?: Parameters<typeof start>[2]): Program =>
+const opened = opener()
+const open = (args: ReadonlyArray<string>, options?: Parameters<typeof start>[1]): Program =>
   opened([file, ...args], options)
 
 const ready = "/ commands"
@@ -30,7 +28,7 @@ const say = async (program: Program, line: string, ...wanted: Parameters<Program
 
 const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0
 
-describe.skipIf(pty === undefined)("the chat in a terminal", { timeout: 90_000 }, () => {
+describe("the chat in a terminal", { timeout: 90_000 }, () => {
   it("changes its colours, its provider and says what a run may cost", async () => {
     const program = open([makeFolder(), "a"])
     await say(program, "/theme blue", 'There is no theme "blue"; there are auto, bright, mono, none.')

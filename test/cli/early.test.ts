@@ -4,9 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { build } from "./built.ts"
-import { loadPty, opener, type Program } from "./program.ts"
-
-const pty = await loadPty()
+import { opener, type Program } from "./program.ts"
 
 let program: ReturnType<typeof build>
 beforeAll(() => {
@@ -14,7 +12,7 @@ beforeAll(() => {
 }, 60_000)
 afterAll(() => program.remove())
 
-const opened = opener(pty)
+const opened = opener()
 const open = (args: ReadonlyArray<string>): Program =>
   opened([program.bin, ...args, "--cwd", program.folder()], {
     env: { HOME: mkdtempSync(join(tmpdir(), "deepagents-home-")) }
@@ -22,7 +20,7 @@ const open = (args: ReadonlyArray<string>): Program =>
 
 const ready = "/ commands"
 
-describe.skipIf(pty === undefined)("the first prompt", { timeout: 60_000 }, () => {
+describe("the first prompt", { timeout: 60_000 }, () => {
   it("keeps keys and pastes until the chat is there, and is on the screen once", async () => {
     const chat = open(["--demo"])
     await chat.until(ready)

@@ -2,17 +2,10 @@
 import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type * as Pty from "@lydell/node-pty"
+import { spawn } from "@lydell/node-pty"
 import { build } from "esbuild"
 import { afterEach } from "vitest"
 import { makeTerminal } from "./xterm.ts"
-
-/** The module, where there is a binary of it for this machine. */
-export const loadPty = async (): Promise<typeof Pty | undefined> => {
-  const pty = await import("@lydell/node-pty").catch(() => undefined)
-  if (pty === undefined) console.log("There is no pseudo-terminal for this machine: nothing is tested in one.")
-  return pty
-}
 
 export const makeFolder = (): string => mkdtempSync(join(tmpdir(), "deepagents-chat-"))
 
@@ -53,7 +46,6 @@ export interface Program {
 const patience = Number(process.env["PATIENCE"] ?? 30_000)
 
 export const start = (
-  pty: typeof Pty,
   args: ReadonlyArray<string>,
   options: { readonly columns?: number; readonly rows?: number; readonly env?: Record<string, string> } = {}
 ): Program => {
@@ -65,7 +57,7 @@ export const start = (
     TERM: "xterm-256color",
     ...options.env
   }
-  const running = pty.spawn(process.execPath, [...args], {
+  const running = spawn(process.execPath, [...args], {
     cols: columns,
     rows,
     env,
@@ -130,7 +122,7 @@ export const start = (
 }
 
 /** Starts programs that are ended after the test. */
-export const opener = (pty: typeof Pty | undefined) => {
+export const opener = () => {
   const running: Array<Program> = []
   afterEach(async () => {
     for (const one of running.splice(0)) {
@@ -138,9 +130,8 @@ export const opener = (pty: typeof Pty | undefined) => {
       await one.ended
     }
   })
-  return (...given: Parameters<typeof start> extends [unknown, ...infer Rest] ? Rest : never): Program => {
-    if (pty === undefined) throw new Error("no pseudo-terminal")
-    const one = start(pty, ...given)
+  return (...given: Parameters<typeof start>): Program => {
+    const one = start(...given)
     running.push(one)
     return one
   }

@@ -5,9 +5,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { error, say, serve } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
-import { loadPty, type Program, start } from "./program.ts"
-
-const pty = await loadPty()
+import { type Program, start } from "./program.ts"
 
 let built: ReturnType<typeof build>
 
@@ -22,10 +20,9 @@ const opened = Effect.fnUntraced(function* (
   env: { readonly [name: string]: string } = {},
   cwd = built.folder()
 ) {
-  if (pty === undefined) return yield* Effect.die("no pseudo-terminal")
   const program = yield* Effect.acquireRelease(
     Effect.sync(() =>
-      start(pty, [built.bin, "-C", cwd, ...args], {
+      start([built.bin, "-C", cwd, ...args], {
         env: {
           HOME: cwd,
           XDG_CONFIG_HOME: join(cwd, "config"),
@@ -50,7 +47,7 @@ const until = (program: Program, wanted: string | ((text: string) => boolean)) =
 
 const ready = "/ commands"
 
-describe.skipIf(pty === undefined)("the program in a terminal", { timeout: 120_000 }, () => {
+describe("the program in a terminal", { timeout: 120_000 }, () => {
   it.live("asks for provider and key once, shows and keeps nothing of it in the clear; a wrong key is told", () =>
     Effect.scoped(
       Effect.gen(function* () {
