@@ -5,25 +5,16 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Context } from "./app.ts"
-import { json, off, type Shared, shared } from "./flags.ts"
+import { json, off } from "./flags.ts"
 import type { Verdict } from "./inbox.ts"
 import { mcpCommand } from "./mcpTree.ts"
+import { contextFor, load, looking, root, running } from "./root.ts"
 import { session, sessionsCommand } from "./sessionsTree.ts"
 
-const root = Command.make("deepagents").pipe(Command.withSharedFlags(shared))
-
-const load = <Module>(module: () => Promise<Module>) => Effect.promise(module)
-
-const contextFor = Effect.fnUntraced(function* (flags: Shared, asks: boolean) {
-  const { contextOf } = yield* load(() => import("./context.ts"))
-  return yield* contextOf(flags, asks)
-})
-
-const contextWith = (asks: boolean) => Effect.flatMap(root, (flags) => contextFor(flags, asks))
-
-/** The context of a command that runs an agent, and of one that runs none. */
-const running = contextWith(true)
-const looking = contextWith(false)
+const inInbox = looking(() => import("./inbox.ts"))
+const inSetup = looking(() => import("./setupCommands.ts"))
+const inConfig = looking(() => import("./configCommand.ts"))
+const inDoctor = looking(() => import("./doctor.ts"))
 
 const run = Command.make(
   "run",
@@ -81,12 +72,12 @@ const request = Argument.String("id").pipe(Argument.withDescription("Of the requ
 /** A decision on what waits, and the rest of its run. */
 const deciding = Effect.fnUntraced(function* (id: string, asJson: boolean, verdict: Verdict) {
   const flags = yield* root
-  const { places } = yield* looking
-  const Inbox = yield* load(() => import("./inbox.ts"))
-  return yield* Inbox.decide(places, id, verdict, {
-    json: asJson,
-    contextIn: (folder) => contextFor({ ...flags, cwd: folder }, true)
-  })
+  return yield* inInbox((Inbox, { places }) =>
+    Inbox.decide(places, id, verdict, {
+      json: asJson,
+      contextIn: (folder) => contextFor({ ...flags, cwd: folder }, true)
+    })
+  )
 })
 
 const events = Flag.Boolean("json").pipe(
@@ -129,87 +120,47 @@ const answer = Command.make(
   ])
 )
 
-const waiting = Command.make(
-  "show",
-  { request },
-  Effect.fnUntraced(function* (options) {
-    const { places } = yield* looking
-    const Inbox = yield* load(() => import("./inbox.ts"))
-    return yield* Inbox.show(places, options.request)
-  })
+const waiting = Command.make("show", { request }, (options) =>
+  inInbox((Inbox, { places }) => Inbox.show(places, options.request))
 ).pipe(Command.withDescription("Shows all of a request: its arguments, what may be decided, what an answer has"))
 
-const inbox = Command.make(
-  "inbox",
-  { json },
-  Effect.fnUntraced(function* (options) {
-    const { places } = yield* looking
-    const Inbox = yield* load(() => import("./inbox.ts"))
-    return yield* Inbox.list(places, options.json)
-  })
+const inbox = Command.make("inbox", { json }, (options) =>
+  inInbox((Inbox, { places }) => Inbox.list(places, options.json))
 ).pipe(
   Command.withDescription("What waits for a decision, over all sessions: show, approve, reject, answer"),
   Command.withSubcommands([waiting, approve, reject, answer])
 )
 
-const login = Command.make(
-  "login",
-  { provider: Argument.String("provider").pipe(Argument.optional) },
-  Effect.fnUntraced(function* ({ provider }) {
-    const context = yield* looking
-    const Setup = yield* load(() => import("./setupCommands.ts"))
-    return yield* Setup.login(context, Option.getOrUndefined(provider))
-  })
+const login = Command.make("login", { provider: Argument.String("provider").pipe(Argument.optional) }, ({ provider }) =>
+  inSetup((Setup, context) => Setup.login(context, Option.getOrUndefined(provider)))
 ).pipe(
   Command.withDescription(
     "Keeps the key of a provider: in the keychain, else sealed in a file. It is asked for, or piped in"
   )
 )
 
-const logout = Command.make(
-  "logout",
-  { provider: Argument.String("provider") },
-  Effect.fnUntraced(function* ({ provider }) {
-    const context = yield* looking
-    const Setup = yield* load(() => import("./setupCommands.ts"))
-    return yield* Setup.logout(context, provider)
-  })
+const logout = Command.make("logout", { provider: Argument.String("provider") }, ({ provider }) =>
+  inSetup((Setup, context) => Setup.logout(context, provider))
 ).pipe(Command.withDescription("Forgets the key of a provider"))
 
-const models = Command.make(
-  "models",
-  { json },
-  Effect.fnUntraced(function* (options) {
-    const context = yield* looking
-    const Setup = yield* load(() => import("./setupCommands.ts"))
-    return yield* Setup.models(context, options.json)
-  })
+const models = Command.make("models", { json }, (options) =>
+  inSetup((Setup, context) => Setup.models(context, options.json))
 ).pipe(
   Command.withDescription("Models that can be asked here, and their keys"),
   Command.withSubcommands([login, logout])
 )
 
-const agents = Command.make(
-  "agents",
-  { name: Argument.String("name").pipe(Argument.optional), json },
-  Effect.fnUntraced(function* (options) {
-    const context = yield* looking
-    const Setup = yield* load(() => import("./setupCommands.ts"))
-    return yield* Option.match(options.name, {
+const agents = Command.make("agents", { name: Argument.String("name").pipe(Argument.optional), json }, (options) =>
+  inSetup((Setup, context) =>
+    Option.match(options.name, {
       onNone: () => Setup.agents(context, options.json),
       onSome: (name) => Setup.agent(context, name)
     })
-  })
+  )
 ).pipe(Command.withDescription("Agents that there are, with their files; or all of one of them"))
 
-const skills = Command.make(
-  "skills",
-  { json },
-  Effect.fnUntraced(function* (options) {
-    const context = yield* looking
-    const Setup = yield* load(() => import("./setupCommands.ts"))
-    return yield* Setup.skills(context, options.json)
-  })
+const skills = Command.make("skills", { json }, (options) =>
+  inSetup((Setup, context) => Setup.skills(context, options.json))
 ).pipe(Command.withDescription("Skills that agents find here, and what is wrong with those that they don't"))
 
 const explain = Command.make(
@@ -221,11 +172,7 @@ const explain = Command.make(
       Argument.optional
     )
   },
-  Effect.fnUntraced(function* ({ call, name }) {
-    const context = yield* looking
-    const Config = yield* load(() => import("./configCommand.ts"))
-    return yield* Config.explain(context, name, Option.getOrUndefined(call))
-  })
+  ({ call, name }) => inConfig((Config, context) => Config.explain(context, name, Option.getOrUndefined(call)))
 ).pipe(
   Command.withDescription("Says which value, or which rule of which policy, decides"),
   Command.withExamples([
@@ -235,14 +182,8 @@ const explain = Command.make(
   ])
 )
 
-const config = Command.make(
-  "config",
-  { json },
-  Effect.fnUntraced(function* (options) {
-    const context = yield* looking
-    const Config = yield* load(() => import("./configCommand.ts"))
-    return yield* Config.config(context, options.json)
-  })
+const config = Command.make("config", { json }, (options) =>
+  inConfig((Config, context) => Config.config(context, options.json))
 ).pipe(
   Command.withDescription("All settings and rules of policies, and where each comes from"),
   Command.withSubcommands([explain])
@@ -286,11 +227,7 @@ const doctor = Command.make(
       Flag.withDefault("text")
     )
   },
-  Effect.fnUntraced(function* (options) {
-    const context = yield* looking
-    const Doctor = yield* load(() => import("./doctor.ts"))
-    return yield* Doctor.doctor(context, options)
-  })
+  (options) => inDoctor((Doctor, context) => Doctor.doctor(context, options))
 ).pipe(Command.withDescription("Checks the agent of this folder: model, key, tools, sessions, files, sandbox, servers"))
 
 const init = Command.make(
@@ -334,12 +271,12 @@ export const command = root.pipe(
     chat,
     run,
     resume,
-    sessionsCommand(looking),
+    sessionsCommand,
     inbox,
     models,
     agents,
     skills,
-    mcpCommand(looking),
+    mcpCommand,
     config,
     doctor,
     init
