@@ -2,10 +2,10 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
-import type * as JsonSchema from "effect/JsonSchema"
+import * as JsonSchema from "effect/JsonSchema"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import type * as Schema from "effect/Schema"
+import * as Schema from "effect/Schema"
 import * as SchemaRepresentation from "effect/SchemaRepresentation"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
@@ -43,12 +43,10 @@ const readSchema = Effect.fnUntraced(function* (file: string) {
   const schema = Result.try({
     try: () => {
       const document: JsonSchema.JsonSchema = JSON.parse(text)
-      const { $defs = {}, ...root } = document
-      // Whatever it decodes is JSON.
-      return SchemaRepresentation.fromJsonSchemaDocument(
-        { dialect: "draft-2020-12", schema: root, definitions: $defs as JsonSchema.Definitions },
-        { patterns: "apply" }
-      ) as Schema.Top & Schema.ConstraintCodec<unknown, unknown>
+      const { ast } = SchemaRepresentation.fromJsonSchemaDocument(JsonSchema.fromSchemaDraft2020_12(document), {
+        patterns: "apply"
+      })
+      return Schema.make<Schema.Codec<unknown>>(ast)
     },
     catch: (cause) => (cause instanceof Error ? cause.message : String(cause))
   })

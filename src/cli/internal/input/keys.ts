@@ -1,9 +1,10 @@
 /** Keys as the terminal sends them, by what they mean. */
-import { matchesKey, parseKey } from "@earendil-works/pi-tui/dist/keys.js"
-import { type Action, type Bindings, bindings } from "./bindings.ts"
+import { type KeyId, matchesKey, parseKey } from "@earendil-works/pi-tui/dist/keys.js"
+import { type Action, type Bindings, bindings, keyName } from "./bindings.ts"
 
-/** The names of keys are checked where they are read, so that a misspelt one is no key. */
-const isKey = (data: string, key: string): boolean => matchesKey(data, key as Parameters<typeof matchesKey>[1])
+const isName = (key: string): key is KeyId => keyName.test(key)
+
+const isKey = (data: string, key: string): boolean => isName(key) && matchesKey(data, key)
 
 /** The action that a key is bound to. */
 export const actionOf = (data: string, table: Bindings = bindings): Action | undefined =>

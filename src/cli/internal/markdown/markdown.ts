@@ -88,8 +88,10 @@ const list = (token: Tokens.Generic, surface: Surface): ReadonlyArray<string> =>
 const table = (token: Tokens.Generic, surface: Surface): ReadonlyArray<string> => {
   const { style } = surface
   const cell = (one: Tokens.TableCell): string => inline(one.tokens, surface).replaceAll("\n", " ")
-  const header: ReadonlyArray<string> = (token["header"] as ReadonlyArray<Tokens.TableCell>).map(cell)
-  const rows = (token["rows"] as ReadonlyArray<ReadonlyArray<Tokens.TableCell>>).map((row) => row.map(cell))
+  const named: ReadonlyArray<Tokens.TableCell> = token["header"]
+  const records: ReadonlyArray<ReadonlyArray<Tokens.TableCell>> = token["rows"]
+  const header = named.map(cell)
+  const rows = records.map((row) => row.map(cell))
   const widths = header.map((name, column) => Math.max(widthOf(name), ...rows.map((row) => widthOf(row[column] ?? ""))))
   const whole = widths.reduce((sum, width) => sum + width + 3, -3)
   if (whole > surface.columns) {
