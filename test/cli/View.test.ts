@@ -173,7 +173,7 @@ describe("a view", () => {
       const views = events.map((_, index) => all(events.slice(0, index)).view)
       expect(new Set(views.flatMap(({ subagents }) => subagents.map(({ runId }) => runId))).size).toBe(2)
       expect(new Set(views.flatMap(({ pending }) => pending.map(({ runId }) => runId))).size).toBe(2)
-      // What is stored shows the same words again.
+      // Stored messages show the same words again.
       const again = View.ofMessages(
         events.flatMap((event) => (event._tag === "MessageAppended" && event.path.length === 1 ? [event.message] : []))
       )

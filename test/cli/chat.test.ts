@@ -125,7 +125,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     const folder = makeFolder()
     const program = open([folder, "a"])
     await say(program, "write", "wants to call write_file")
-    // Whoever was typing goes on: none of it answers.
+    // Typing goes on: none of it answers.
     program.type("y\ry")
     await program.until("› yy")
     await armed()
@@ -167,7 +167,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     program.type("/cost\r")
     await program.until("tokens in")
     expect(program.text()).not.toContain("Paragraph 149 of")
-    // What was queued comes after the answer, and not after the command.
+    // The queue comes after the answer, and not after the command.
     await program.until((text) => /Paragraph 149 of[^]*You said: told/.test(text))
   })
 

@@ -1,4 +1,4 @@
-/** What waits over all sessions, decided on from the command line. */
+/** Requests that wait over all sessions, decided on from the command line. */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"

@@ -135,7 +135,7 @@ describe("policies of the program", { timeout: 60_000 }, () => {
           assert.notInclude(results, "the-secret")
           assert.match(results, /not among those that are allowed/)
           assert.notOk(existsSync(join(cwd, "a.txt")))
-          // What the program keeps for an agent is its own.
+          // Files that the program keeps for an agent are its own.
           assert.ok(existsSync(join(cwd, "data/deepagents/home/memo.md")))
           const [path, command, setting] = yield* Effect.all(
             [

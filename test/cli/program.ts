@@ -28,7 +28,7 @@ export const bundle = async (): Promise<string> => {
 
 export interface Program {
   readonly type: (keys: string) => void
-  /** Whether what the program writes is read. */
+  /** Reads what the program writes, or stops reading. */
   readonly read: (isRead: boolean) => void
   readonly resize: (columns: number, rows: number) => void
   readonly text: () => string

@@ -1,4 +1,4 @@
-/** What goes into `deepagents run`, and the codes that it ends with, against a model that is spoken to over HTTP. */
+/** Input of `deepagents run`, and the codes that it ends with, against a model that is spoken to over HTTP. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"

@@ -222,7 +222,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
         program.type("/agents\r")
         yield* until(program, "2. general-purpose")
         program.type("/agents 1\r")
-        // What is typed while another program has the terminal is that program's.
+        // Keys that are typed while another program has the terminal are that program's.
         yield* until(program, (text) => /› Which files are[^]*✓ glob[^]*\/ commands/.test(text))
         program.type("/agents 9\r")
         yield* until(program, "there are 1 to 2")

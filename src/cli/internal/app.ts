@@ -244,7 +244,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
           maxRounds: settings.maxTurns?.value,
           output,
           model: layerOf,
-          // Whoever is asked while it runs knows the mode, which may change meanwhile.
+          // The one who is asked while it runs knows the mode, which may change meanwhile.
           approvals: {
             mode,
             destructive: true,

@@ -128,7 +128,7 @@ const turn = ({ calls = [], reasoning, text = "" }: Said, request: ModelRequest)
 
 const answer = (request: ModelRequest): Said => {
   const { messages } = request
-  // Whoever has no tools has a text to be made short.
+  // A request without tools has a text to be made short.
   if (request.purpose === "summary" || request.tools.length === 0) return { text: "The folder was looked at." }
   if (!request.tools.some(({ name }) => name === "task")) return child(messages)
   const asked = messages.findLastIndex(({ role, source }) => role === "human" && source === undefined)

@@ -159,7 +159,7 @@ export const decide = <E, R>(
           : Approval.respond(request, yield* answered(request, verdict.text))
     let ended: Result.Result<void, Failure> | undefined
     const inbox = Inbox.layer({
-      // How the run ends is told by the exit code, not as a failure of the inbox.
+      // The exit code tells the end of the run, which is no failure of the inbox.
       deliver: (thread, decisions) =>
         Effect.map(
           Effect.result(proceed({ ...context, settings: chosen }, thread, decisions, options.json)),

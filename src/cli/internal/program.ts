@@ -46,7 +46,7 @@ const explained = (cause: Cause.Cause<unknown>) =>
   Effect.sync(() => {
     if (Cause.hasInterruptsOnly(cause)) return
     const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-    // What is wrong with the command line was said with the help of the command.
+    // Errors of the command line were said when it was read.
     if (CliError.isCliError(error)) return void process.stderr.write(meant(error))
     const text = error instanceof Failure ? error.message : Cause.pretty(cause)
     if (text !== "") process.stderr.write(`${text}\n`)

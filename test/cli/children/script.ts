@@ -1,4 +1,4 @@
-/** What the scripted model of the tested chat says: it depends on the last thing that a person said. */
+/** The answers of the scripted model of the tested chat: they depend on the last thing that a person said. */
 import { type ChatModel, Message } from "effect-deepagents"
 import { TestChatModel } from "effect-deepagents/testing"
 

@@ -75,7 +75,7 @@ export const makeAsking = (options: {
       leaveEditor()
       dialog = first === undefined ? undefined : Dialog.dialogOf(first)
     }
-    // What came a moment ago is answered by no key that was meant for something else.
+    // A request that came a moment ago is answered by no key that was meant for something else.
     if (dialog !== undefined && (!isSame || fresh.length > 0)) arm()
     options.onChange()
   }

@@ -317,7 +317,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     facts()
     if (next?._tag === "Show") ui.show(next.markdown)
     if (next?._tag === "Send") yield* say(next.input)
-    // What came when the run was over already.
+    // Words that came when the run was over already.
     else if (!isHeld && works.isIdle() && ui.queue().length > 0) yield* sendQueue
   })
 

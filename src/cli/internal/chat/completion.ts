@@ -102,7 +102,7 @@ export const makeCompletion = (options: {
         menu = undefined
         if (taken._tag === "Picked") {
           picked(from, taken.item, taken.isEnter)
-          // What was taken opens no menu again.
+          // An item that was taken opens no menu again.
           if (from.kind !== "pick") menu = undefined
         } else if (from.kind === "pick") options.onPick(undefined)
       }

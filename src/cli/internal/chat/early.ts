@@ -41,7 +41,7 @@ export const earlyPrompt = Effect.fnUntraced(function* (options: {
     onResize: () => chat?.onResize()
   })
   yield* Effect.acquireRelease(Effect.sync(draw), () => Effect.sync(() => (chat === undefined ? erase() : undefined)))
-  // What is loaded next holds up everything.
+  // Loading the rest holds up everything.
   yield* terminal.taken
   return {
     ...terminal,

@@ -97,7 +97,7 @@ export const fit = (line: string, columns: number): string => {
   let isOver = false
   for (const [index, piece] of line.split(escapes).entries()) {
     if (index % 2 === 1) {
-      // What was begun is ended.
+      // Codes that were begun are ended.
       if (!isOver || piece.endsWith(";;\u001b\\") || ends.test(piece)) out += piece
       continue
     }

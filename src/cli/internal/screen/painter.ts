@@ -1,5 +1,5 @@
 /**
- * When to paint: at once for a key, at most thirty times a second for what streams, and never while the terminal has not
+ * Times to paint: at once for a key, at most thirty times a second for what streams, and never while the terminal has not
  * taken the last frame. Nobody waits for it.
  */
 import type { Terminal } from "./terminal.ts"

@@ -102,7 +102,7 @@ export const processTerminal = (): Terminal => {
           stdin.setEncoding("utf8")
           stdin.on("data", feed)
           stdout.on("resize", onResize)
-          // Whatever ends the process, the shell gets its terminal back.
+          // The shell gets its terminal back, whatever ends the process.
           process.on("exit", crash)
           enter()
           return Effect.suspend(() => {

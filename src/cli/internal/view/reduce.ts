@@ -143,7 +143,7 @@ const toolDone = (view: View, event: Of<"ToolCompleted" | "ToolFailed">): Step =
   const key = keyOf(event)
   const call = callOf(view, key)
   const rest = withoutCall(view, key)
-  // What a tool calls by itself belongs to its own line.
+  // Calls of a tool itself belong to its own line.
   if (event.parent !== undefined) return just(rest)
   return [
     rest,
