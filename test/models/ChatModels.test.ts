@@ -84,6 +84,16 @@ describe("ChatModels.resolve", () => {
     })
   )
 
+  it.effect("an address that is none is told as one", () =>
+    Effect.gen(function* () {
+      for (const spec of ["anthropic:claude-x", "openai:gpt-x", "groq:x", "gemini:x"]) {
+        const options = { apiKey: Redacted.make("sk-test"), baseURL: "nonsense" }
+        const error = yield* Effect.flip(Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve(spec, options))))
+        assert.match(error.message, /the base URL is none; begin it with https:\/\//, spec)
+      }
+    })
+  )
+
   it.live("a variable moves OpenAI, and its key goes there", () =>
     Effect.gen(function* () {
       const server = yield* OpenAiServer.make

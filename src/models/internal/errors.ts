@@ -173,6 +173,11 @@ export const stumbled = (origin: Origin, cause: unknown): ModelError | undefined
       "a header, most likely the key's, has a character that can't be sent (such as … or a quotation mark); copy the key anew"
     return new ModelError({ provider, model, reason: { _tag: "Authentication" }, detail })
   }
+  if (cause instanceof TypeError && /invalid url/i.test(cause.message.slice(0, longest))) {
+    const { model, provider } = origin
+    const detail = "the base URL is none; begin it with https:// or http://"
+    return new ModelError({ provider, model, reason: { _tag: "InvalidRequest" }, detail })
+  }
   return cause instanceof TypeError && cause.cause === undefined
     ? badResponse(origin, "an event of the stream is not of the form of its protocol")
     : undefined
