@@ -115,6 +115,31 @@ describe("a view", () => {
     expect(View.withMarks("rm \u202E-rf \u200B/")).toBe("rm ‹U+202E›-rf ‹U+200B›/")
   })
 
+  it("ends calls that were cut off, in their order, with what they said so far", () => {
+    const call = { ...base, toolName: "execute" }
+    const { parts, view } = all([
+      begin,
+      ...["b", "a"].map((callId): AgentEvent.AgentEvent => ({
+        _tag: "ToolCalled",
+        ...call,
+        callId,
+        arguments: { command: callId }
+      })),
+      { _tag: "ToolProgress", ...call, callId: "b", progress: { output: "half" } },
+      end
+    ])
+    expect(parts.filter(({ kind }) => kind === "tool")).toMatchObject([
+      {
+        gist: "b",
+        isError: true,
+        summary: "It was interrupted. Whether it had an effect is not known.",
+        output: "half"
+      },
+      { gist: "a", isError: true, output: "" }
+    ])
+    expect(View.calls(view)).toEqual([])
+  })
+
   it("bounds what is open: a line of a million characters is shown by its end", () => {
     const { view } = all([begin, ...Array.from({ length: 1_000 }, () => delta("x".repeat(1_000)))])
     expect(View.openText(view).length).toBeLessThan(10_000)

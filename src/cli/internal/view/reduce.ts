@@ -113,6 +113,21 @@ const begin = (view: View, event: Of<"RunStarted">): View => ({
   usage: zero
 })
 
+/** Calls of the outermost run that had no answer when it ended, with what they said so far. */
+const cutOff = (view: View, event: Of<"RunFailed" | "RunInterrupted">): ReadonlyArray<Part> =>
+  HashMap.toValues(view.calls)
+    .filter(({ isWritten, runId }) => isWritten && runId === event.runId)
+    .toSorted((left, right) => left.order - right.order)
+    .map(({ gist, name, output, startedAt }) => ({
+      kind: "tool",
+      name,
+      gist,
+      isError: true,
+      ...told(output, undefined),
+      summary: "It was interrupted. Whether it had an effect is not known.",
+      millis: Math.max(0, event.at - startedAt)
+    }))
+
 /** The end of the outermost run: nothing of it is open any more. */
 const settle = (
   view: View,
@@ -135,7 +150,13 @@ const settle = (
       usage: event.usage,
       total: add(done.total, event.usage)
     },
-    [...parts, ...notes, ...sources, { kind: "turnEnd", stopReason, usage: event.usage, millis }]
+    [
+      ...parts,
+      ...(event._tag === "RunCompleted" ? [] : cutOff(done, event)),
+      ...notes,
+      ...sources,
+      { kind: "turnEnd", stopReason, usage: event.usage, millis }
+    ]
   ]
 }
 
