@@ -303,6 +303,19 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     expect(await dumb.ended).toBe(0)
   })
 
+  it("says how to go on when lines are interrupted, and what was cut off when they go on", async () => {
+    const folder = makeFolder()
+    const first = open([folder, "a", "--plain"])
+    await first.until("> ")
+    first.type("slow\r")
+    await first.until("This part was said")
+    first.type("\u0003")
+    expect(await first.ended).toBe(130)
+    expect(first.text()).toMatch(/\n\^C\ndeepagents resume a$/)
+    const again = open([folder, "a", "--plain", "--resume"])
+    await again.until("the answer was cut off here")
+  })
+
   it("completes commands and files of the agent", async () => {
     const program = open([makeFolder(), "a", "--mode=auto-edit"])
     await say(program, "write", "The tool said: Wrote")

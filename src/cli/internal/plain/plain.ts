@@ -17,6 +17,7 @@ import * as Message from "../../../core/Message.ts"
 import { SessionStore } from "../../../core/SessionStore.ts"
 import { loadThread, makeJournal } from "../../../sessions/SessionStore.ts"
 import { cut } from "../../../support/text.ts"
+import * as View from "../../View.ts"
 import { automatic } from "../approvals/desk.ts"
 import * as Dialog from "../approvals/dialog.ts"
 import { answerOf, type Field, fieldsOf, read } from "../approvals/form.ts"
@@ -127,6 +128,13 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     return Approval.respond(request, answerOf(fields, values))
   })
 
+  // Behind the "^C" of a terminal, too.
+  yield* Effect.addFinalizer((exit) =>
+    Effect.sync(() => {
+      const again = options.resumeCommand?.(options.threadId)
+      if (again !== undefined) say(`${Exit.isSuccess(exit) ? "" : "\n"}${again}`)
+    })
+  )
   const lock = yield* Semaphore.make(1)
   const decide = (request: Approval.Request): Effect.Effect<Approval.Decision> =>
     lock.withPermit(
@@ -183,7 +191,10 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
 
   if (options.resumes === true) {
     const { checkpoint, ended } = yield* loadThread(store, options.threadId)
-    say(`resumed: ${options.threadId}, messages: ${checkpoint?.messages.length ?? 0}`)
+    const messages = checkpoint?.messages ?? []
+    say(`resumed: ${options.threadId}, messages: ${messages.length}`)
+    const parts = View.ofMessages(messages)
+    printer.parts(parts.slice(parts.findLastIndex(({ kind }) => kind === "user") + 1))
     if (ended === undefined && checkpoint !== undefined) yield* turn(Checkpoint.resume(undefined))
   }
   if (options.first !== undefined) yield* told(options.first)
@@ -193,7 +204,5 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     if (line === undefined || line === "/quit" || line === "/exit") break
     if (line !== "") yield* heard(line)
   }
-  const again = options.resumeCommand?.(options.threadId)
-  if (again !== undefined) say(again)
   return { threadId: options.threadId } satisfies Left
 }, Effect.scoped)
