@@ -22,6 +22,8 @@ if (major < 22 || (major === 22 && minor < 19)) {
   process.stderr.write(`deepagents needs Node 22.19 or newer, and this is ${process.version}: https://nodejs.org\n`)
   process.exitCode = 1
 } else {
+  // Without it, the system says which folder is the user's; another one would have keys in the folder of a project.
+  if (!isAbsolute(process.env["HOME"] ?? "/")) delete process.env["HOME"]
   const cache = process.env["XDG_CACHE_HOME"] ?? ""
   // A global installation is often not writable, so it is the user's own folder.
   Module.enableCompileCache(join(isAbsolute(cache) ? cache : join(homedir(), ".cache"), "deepagents", "node"))

@@ -25,7 +25,11 @@ export const render = (keys: ReadonlyArray<PropertyKey>): string =>
 /** `Schema.Number` is a number or one of these words; for a reader it is a number. */
 const infinities = / \| "Infinity" \| "-Infinity" \| "NaN"/
 
-const expectedBy = (message: string): string => message.replace(/^Expected /, "").replace(infinities, "")
+const expectedBy = (message: string): string =>
+  message
+    .replace(/^Expected /, "")
+    .replace(infinities, "")
+    .replace("no excess property", "no such field")
 
 /** The problems of an issue itself, under the keys that lead to it. */
 const leaves = (issue: SchemaIssue.Issue, above: ReadonlyArray<PropertyKey>): ReadonlyArray<Problem> =>

@@ -39,6 +39,8 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
         ],
         { concurrency: 4 }
       )
+      assert.deepEqual([command.out, flag.out, shared.out], ["", "", ""])
+      assert.match(flag.err, /deepagents run --help/)
       assert.deepEqual([command.code, flag.code, shared.code, variable.code], [2, 2, 2, 2])
       assert.match(command.err, /sessions/)
       assert.match(flag.err, /--json/)
@@ -52,10 +54,29 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
       writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ maxTurns: "many" }))
       const value = yield* run(cwd, ["config"])
       assert.match(value.err, /config\.json: maxTurns is "many"; expected/)
+      writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ models: { "a:b": { window: 9 } } }))
+      const inside = yield* run(cwd, ["config"])
+      assert.match(inside.err, /models\.a:b\.window is 9; expected no such field \(.*contextWindowTokens/)
       writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ approvals: "yolo" }))
       const yolo = yield* run(cwd, ["config"])
       assert.equal(yolo.code, 2)
       assert.match(yolo.err, /--yolo/)
+    })
+  )
+
+  it.effect("takes the user's folder from the system where HOME is none, and words for no command", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      mkdirSync(join(cwd, ".config/deepagents"), { recursive: true })
+      writeFileSync(join(cwd, ".config/deepagents/config.json"), JSON.stringify({ model: "of:a-project" }))
+      for (const home of ["", "relative"]) {
+        const { code, out } = yield* run(cwd, ["config"], { HOME: home })
+        assert.equal(code, 0)
+        assert.notInclude(out, "of:a-project")
+      }
+      const prompt = yield* run(cwd, ["Why does the test fail?"])
+      assert.deepEqual([prompt.code, prompt.out], [2, ""])
+      assert.match(prompt.err, /deepagents run "Why does the test fail\?"/)
     })
   )
 
@@ -248,7 +269,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
           assert.equal(requests.length, 1)
           const bad = yield* run(cwd, ["run", "hi"], env)
           assert.equal(bad.code, 3)
-          assert.match(bad.err, /check the key/)
+          assert.match(bad.err, /check the key[^]*deepagents models says where/)
           assert.notInclude(bad.err + bad.out, "sk-ant-kept")
         })
       )

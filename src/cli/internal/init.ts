@@ -149,7 +149,10 @@ export const initTemplate = Effect.fnUntraced(function* (given: string, template
     )
   }
   yield* orFail("failed")(fs.makeDirectory(folder, { recursive: true }))
-  yield* orFail("failed")(fs.copy(join(Assets.templates, template), folder, { overwrite: true }))
+  yield* orFail(
+    "failed",
+    `${folder} can't be written: `
+  )(fs.copy(join(Assets.templates, template), folder, { overwrite: true }))
   yield* write(folder, around(basename(folder), template))
   return yield* print(
     `${folder} has ${templates[template].says}.`,

@@ -2,6 +2,7 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cause from "effect/Cause"
 import * as CliError from "effect/cli/CliError"
+import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -10,6 +11,7 @@ import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import manifest from "../../../package.json" with { type: "json" }
 import { didYouMean } from "../../support/names.ts"
+import { visible } from "../../support/untrusted.ts"
 import { command } from "./commands.ts"
 import { exits, Failure } from "./failure.ts"
 import { sharedNames } from "./flags.ts"
@@ -18,7 +20,8 @@ import { sharedNames } from "./flags.ts"
 const closed = Effect.callback<never, Failure>((resume) => {
   const onError = (error: NodeJS.ErrnoException) => {
     const isClosed = error.code === "EPIPE" || error.code === "ERR_STREAM_DESTROYED"
-    resume(Effect.fail(new Failure({ exit: isClosed ? "closed" : "failed", message: isClosed ? "" : error.message })))
+    const message = isClosed ? "" : `The output can't be written: ${error.message}`
+    resume(Effect.fail(new Failure({ exit: isClosed ? "closed" : "failed", message })))
   }
   process.stdout.on("error", onError)
 })
@@ -33,21 +36,33 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return CliError.isCliError(error) ? exits.usage : exits.failed
 }
 
-/** The flags that all commands share and that may have been meant: the parser knows those of the command alone. */
-const meant = (error: CliError.CliError): string =>
-  (error._tag === "ShowHelp" ? error.errors : [])
-    .flatMap((one) => (one._tag === "UnrecognizedOption" && one.suggestions.length === 0 ? [one.option] : []))
-    .map((option) => didYouMean(option, sharedNames))
-    .filter((text) => text !== "")
-    .map((text) => `\n ${text}\n`)
-    .join("")
+/** A guess at what was meant where the parser has none: it knows the flags of the command alone. */
+const meant = (error: CliError.CliError): string => {
+  if (error._tag === "UnrecognizedOption" && error.suggestions.length === 0)
+    return didYouMean(error.option, sharedNames)
+  // Words for the agent were taken for a command.
+  return error._tag === "UnknownSubcommand" && error.suggestions.length === 0
+    ? ` To ask the agent: deepagents run ${JSON.stringify(error.subcommand)}`
+    : ""
+}
+
+/** Says what is wrong with a command line without its help, which would be on the standard output: that is for answers. */
+const presenter = CliOutput.layerPresenter({
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? Effect.sync(() => {
+          const problems = event.errors.map((error) => visible(`${error.message}\n\n ${meant(error)}`).trimEnd())
+          process.stderr.write(`${problems.join("\n")}\n\nAll flags: ${event.commandPath.join(" ")} --help\n`)
+        })
+      : CliOutput.defaultPresenter.present(event)
+})
 
 const explained = (cause: Cause.Cause<unknown>) =>
   Effect.sync(() => {
     if (Cause.hasInterruptsOnly(cause)) return
     const error = Option.getOrUndefined(Cause.findErrorOption(cause))
     // Errors of the command line were said when it was read.
-    if (CliError.isCliError(error)) return void process.stderr.write(meant(error))
+    if (CliError.isCliError(error)) return
     const text = error instanceof Failure ? error.message : Cause.pretty(cause)
     if (text !== "") process.stderr.write(`${text}\n`)
   })
@@ -62,6 +77,7 @@ export const run = (services: Layer.Layer<Command.Environment>): void => {
     Effect.tapCause(explained),
     // The standard output is for answers.
     Effect.provideService(Logger.LogToStderr, true),
+    Effect.provide(presenter),
     Effect.provide(services)
   )
   NodeRuntime.runMain(program, {

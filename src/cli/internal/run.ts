@@ -96,7 +96,8 @@ const shape = (error: { readonly message: string }): Failure => {
         : error instanceof AgentError && (error.reason._tag === "InvalidAgent" || error.reason._tag === "InvalidInput")
           ? "usage"
           : "failed"
-  return new Failure({ exit, message: error.message })
+  const keys = "deepagents models says where the key comes from; deepagents models login keeps another one."
+  return new Failure({ exit, message: exit === "noModel" ? `${error.message}\n${keys}` : error.message })
 }
 
 const why: { readonly [E in Exit]?: string } = {

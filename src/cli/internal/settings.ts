@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { brief, problems } from "../../support/issues.ts"
+import { at, brief, problems } from "../../support/issues.ts"
 import { fail, type Failure, wordsOf } from "./failure.ts"
 import { actions, keyName } from "./input/bindings.ts"
 import { suggestion } from "./near.ts"
@@ -57,7 +57,7 @@ export const says: { readonly [K in Key]: string } = {
   budget: "US dollars that a run may cost",
   tokens: "tokens that a run may use, read and written",
   skills: "further folders of skills",
-  models: "facts of models that no table knows, by provider:model",
+  models: `facts of models that no table knows, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
   plain: "lines instead of a screen",
   theme: `the colours of the chat: ${themes.join(" | ")}`,
@@ -126,9 +126,9 @@ const decoded = (
     }
     const found = decoders[name](value)
     if (Result.isFailure(found)) {
-      const [first] = problems(found.failure.issue)
-      const at = first === undefined || first.path === "" ? place(name) : `${place(name)}.${first.path}`
-      return fail("usage", `${at} is ${brief(value)}; expected ${first?.expected ?? "another value"} (${says[name]})`)
+      const { expected = "another value", keys: inside = [], path = "" } = problems(found.failure.issue)[0] ?? {}
+      const where = path === "" ? place(name) : `${place(name)}.${path}`
+      return fail("usage", `${where} is ${brief(at(value, inside))}; expected ${expected} (${says[name]})`)
     }
     read[name] = found.success
   }
