@@ -2,6 +2,7 @@
 import { join } from "node:path"
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Stdio from "effect/Stdio"
 import * as Agent from "../../core/Agent.ts"
@@ -120,6 +121,7 @@ export const talk = Effect.fnUntraced(
     const fixed = [...(yield* setupInChat(context)), ...commands]
     const ofServers = yield* mcpInChat(context)
     const all = yield* keyed(places)
+    const refused = new Set<string>()
     yield* chat({
       terminal: options.terminal,
       threadId,
@@ -142,7 +144,11 @@ export const talk = Effect.fnUntraced(
       // Until the end of the turn, not of the chat, whose scope is among the services.
       hold: (id) =>
         Effect.flatMap(Effect.scope, (scope) =>
-          hold(places, id).pipe(Effect.provideService(Scope.Scope, scope), Effect.provideContext(node))
+          hold(places, id, refused.has(id)).pipe(
+            Effect.onExit((exit) => Effect.sync(() => (Exit.isFailure(exit) ? refused.add(id) : refused.delete(id)))),
+            Effect.provideService(Scope.Scope, scope),
+            Effect.provideContext(node)
+          )
         ),
       resumeCommand: (id) => `deepagents resume ${id}`
     }).pipe(Effect.provide(app.files(threadId)), orFail("failed"))
