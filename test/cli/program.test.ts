@@ -352,7 +352,8 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
         )
         assert.equal(refused.code, 1)
         assert.match(refused.err, /^Another process is at work on session .*deepagents sessions fork/)
-        assert.match(chat.out, /Another process is at work/)
+        assert.match(chat.out, /failed: Another process is at work[^]*failed: The other process is still at work on it/)
+        assert.equal(chat.out.split("Another process").length, 2)
         // However it ends, the session is free again.
         second.child.kill("SIGKILL")
         yield* Effect.promise(() => second.ended)
@@ -361,6 +362,41 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
         const shown = (yield* run(cwd, ["sessions", "show", id], env)).out
         for (const said of ["hi", "more", "and now"]) assert.include(shown, `> ${said}`)
         assert.notInclude(shown, "me, t")
+      })
+    )
+  )
+
+  it.live("ends a command of the agent with itself, however it is told to end, and says how to go on", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const call = { call: "execute", id: "toolu_1", input: { command: "echo $$ > pid; exec sleep 60" } }
+        yield* Effect.forEach(
+          [
+            ["SIGINT", 130],
+            ["SIGHUP", 129],
+            ["SIGTERM", 143]
+          ] as const,
+          Effect.fnUntraced(function* ([signal, code]) {
+            const cwd = folder()
+            const { requests, url } = yield* serve(stream(answer([call])), say("Gone on."))
+            const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
+            const { child, ended } = start(cwd, ["run", "Sleep", "--yolo"], env)
+            const pid = () => Number(existsSync(join(cwd, "pid")) ? readFileSync(join(cwd, "pid"), "utf8") : 0)
+            while (pid() === 0) yield* Effect.sleep("20 millis")
+            assert.ok(process.kill(pid(), 0))
+            // A terminal that is closed says so twice.
+            child.kill(signal)
+            child.kill(signal)
+            const { code: given, err } = yield* Effect.promise(() => ended)
+            assert.equal(given, code, err)
+            assert.throws(() => process.kill(pid(), 0), /ESRCH/)
+            const thread = /deepagents resume (\S+)/.exec(err)?.[1] ?? err
+            const more = yield* run(cwd, ["run", "Go on", "--session", thread, "--yolo"], env)
+            assert.equal(more.out, "Gone on.\n", more.err)
+            assert.include(JSON.stringify(requests[1]), "This call was interrupted. Whether it had an effect")
+          }),
+          { concurrency: "unbounded" }
+        )
       })
     )
   )

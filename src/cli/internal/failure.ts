@@ -18,7 +18,7 @@ import { problemOf } from "../../support/disk.ts"
  * - `refused`: the model, its provider's filter or a guardrail refused
  * - `cut`: the answer was cut by the model's output limit
  * - `output`: the answer does not fit `--output-schema`
- * - `interrupted`, `terminated`: Ctrl-C; SIGTERM
+ * - `hungUp`, `interrupted`, `terminated`: the terminal was closed; Ctrl-C; SIGTERM
  * - `closed`: nobody reads the output any more
  */
 export const exits = {
@@ -32,6 +32,7 @@ export const exits = {
   refused: 7,
   cut: 8,
   output: 9,
+  hungUp: 129,
   interrupted: 130,
   closed: 141,
   terminated: 143
@@ -50,6 +51,7 @@ const names = [
   "refused",
   "cut",
   "output",
+  "hungUp",
   "interrupted",
   "closed",
   "terminated"

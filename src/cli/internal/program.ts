@@ -26,6 +26,14 @@ const closed = Effect.callback<never, Failure>((resume) => {
   process.stdout.on("error", onError)
 })
 
+/**
+ * Ends when the terminal is closed, which is told more than once: what is running is interrupted, so that no command of
+ * it runs on.
+ */
+const hungUp = Effect.callback<never, Failure>((resume) => {
+  process.on("SIGHUP", () => resume(Effect.fail(new Failure({ exit: "hungUp", message: "" }))))
+})
+
 let signalled: "interrupted" | "terminated" = "interrupted"
 
 const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
@@ -74,6 +82,7 @@ export const run = (services: Layer.Layer<Command.Environment>): void => {
   })
   const program = Command.run(command, { version: manifest.version }).pipe(
     Effect.raceFirst(closed),
+    Effect.raceFirst(hungUp),
     Effect.tapCause(explained),
     // The standard output is for answers.
     Effect.provideService(Logger.LogToStderr, true),
