@@ -73,7 +73,7 @@ const around = (name: string, template: TemplateName): { readonly [path: string]
     "# Copy it to .env",
     "ANTHROPIC_API_KEY=",
     "# MODEL=anthropic:claude-sonnet-5-5",
-    ...(template === "worker" ? ["DATABASE_URL=postgres://localhost/agents"] : []),
+    ...(template === "worker" ? ["DATABASE_URL=postgres://postgres@localhost/agents"] : []),
     ""
   ].join("\n"),
   ".gitignore": ["node_modules", ".env", "*.db", "*.db-*", ""].join("\n"),

@@ -1,7 +1,7 @@
 /** Serves the agent on PORT (3000). */
 import { createServer } from "node:http"
 import { NodeHttpServer, NodeRuntime } from "@effect/platform-node"
-import { Config, Effect, Layer } from "effect"
+import { Config, Console, Effect, Layer } from "effect"
 import { ChatModels } from "effect-deepagents/models"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { app } from "./app.ts"
@@ -18,6 +18,8 @@ const server = Layer.unwrap(
   )
 )
 
-NodeRuntime.runMain(
-  Layer.launch(app.pipe(Layer.provide([model, SqliteSessions.layer({ file: "threads.db" }), server])))
-)
+const program = Layer.launch(
+  app.pipe(Layer.provide([model, SqliteSessions.layer({ file: "threads.db" }), server]))
+).pipe(Effect.tapError((error) => Console.error(error._tag === "ServeError" ? String(error.cause) : error.message)))
+
+NodeRuntime.runMain(program, { disableErrorReporting: true })

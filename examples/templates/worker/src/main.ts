@@ -1,7 +1,7 @@
-import { NodeRuntime } from "@effect/platform-node"
 /** A worker on the database of DATABASE_URL. Add a job by: INSERT INTO jobs (input) VALUES ('…') */
+import { NodeRuntime } from "@effect/platform-node"
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { Config, Effect, Layer } from "effect"
+import { Config, Console, Effect, Layer } from "effect"
 import { ChatModels } from "effect-deepagents/models"
 import { SessionStore } from "effect-deepagents/sessions"
 import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
@@ -16,4 +16,9 @@ const model = Layer.unwrap(
 const database = PgClient.layerConfig({ url: Config.Redacted("DATABASE_URL") })
 const sessions = SessionStore.journal.pipe(Layer.provideMerge(SqlSessions.layer))
 
-NodeRuntime.runMain(Effect.provide(work, Layer.mergeAll(sessions, model).pipe(Layer.provideMerge(database))))
+const program = work.pipe(
+  Effect.provide(Layer.mergeAll(sessions, model).pipe(Layer.provideMerge(database))),
+  Effect.tapError((error) => Console.error(error.message))
+)
+
+NodeRuntime.runMain(program, { disableErrorReporting: true })
