@@ -335,8 +335,8 @@ export const replace = (content: Content.Input): ResultVerdict => ({
 })
 
 /**
- * The model reads a result with everything that a pattern finds in its texts replaced by `mask`; it passes if nothing is
- * found. Blocks other than text stay as they are.
+ * The model reads a result with everything that a pattern finds in its texts replaced by `mask`, also across texts that
+ * follow each other; it passes if nothing is found. Blocks other than text stay as they are.
  *
  * @category constructors
  * @since 0.1.0

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Agent, Message, Tool, ToolError } from "effect-deepagents"
+import { Agent, Content, Message, Tool, ToolError, ToolOutput } from "effect-deepagents"
 import { Guardrail } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { failureOf } from "./run.ts"
@@ -56,6 +56,43 @@ describe("Guardrail.toolResults", () => {
       const failing = Agent.make({ name: "a", prompt: "", tools: [read], middleware: [strict] })
       const exit = yield* Effect.exit(Effect.provide(Agent.run(failing, "go"), script("read")))
       assert.deepInclude(failureOf(exit), { _tag: "GuardrailTripped", stage: "toolResult", guardrail: "keys" })
+    })
+  )
+
+  it("finds what is cut in two, with any pattern, and leaves the rest as it is", () => {
+    const redact = (pattern: RegExp, ...content: ReadonlyArray<Content.Block>) => {
+      const verdict = Guardrail.redact({ output: ToolOutput.make(content) }, pattern)
+      return verdict._tag === "Replace" ? verdict.content : verdict._tag
+    }
+    const texts = (...parts: ReadonlyArray<string>) => parts.map((part) => Content.text(part))
+    const image = Content.image({ base64: "AAEC", mimeType: "image/png" })
+    assert.deepStrictEqual(redact(/sk-\d+/, ...texts("a s", "k-1", "23 b")), texts("a [redacted] b"))
+    assert.deepStrictEqual(redact(/sk-\d+/, ...texts("a", "b")), "Pass")
+    assert.deepStrictEqual(redact(/^b$/, ...texts("a", "b"), image), [...texts("a", "[redacted]"), image])
+    assert.deepStrictEqual(redact(/ab/, ...texts("a"), image, ...texts("b")), "Pass")
+    // A pattern of many finds has a memory of its own.
+    const global = /sk-\d/g
+    for (let round = 0; round < 3; round++) {
+      assert.deepStrictEqual(redact(global, ...texts("sk-1 sk-2")), texts("[redacted] [redacted]"))
+    }
+    const long = "sk-1 ".repeat(200_000)
+    assert.deepStrictEqual(redact(/sk-\d/, ...texts(long)), texts("[redacted] ".repeat(200_000)))
+    assert.deepStrictEqual(redact(/\$&/, ...texts("$&")), texts("[redacted]"))
+  })
+
+  it.effect("a tool that dies tells the model nothing of why, and its details go with what is replaced", () =>
+    Effect.gen(function* () {
+      const dying = Tool.make("dying", { description: "", parameters: {}, execute: () => Effect.die(new Error(key)) })
+      const detailed = Tool.make("detailed", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.succeed(ToolOutput.make(key, { details: { key } }))
+      })
+      for (const one of [dying, detailed]) {
+        const agent = Agent.make({ name: "a", prompt: "", tools: [one], middleware: [keys] })
+        const { messages } = yield* Effect.provide(Agent.run(agent, "go"), script(one.name))
+        assert.notInclude(JSON.stringify(messages), "sk-")
+      }
     })
   )
 

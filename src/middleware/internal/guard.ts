@@ -132,6 +132,17 @@ export const hold = <E, R, E2>(turn: Turn, check: Check<E, R>, onTrip: OnTrip<E2
     })
   )
 
+/** Texts that stand next to each other: a model reads them as one. */
+const runs = (content: ReadonlyArray<Block>): ReadonlyArray<ReadonlyArray<Block>> => {
+  const groups: Array<Array<Block>> = []
+  for (const block of content) {
+    const last = groups.at(-1)
+    if (block.type === "text" && last?.at(-1)?.type === "text") last.push(block)
+    else groups.push([block])
+  }
+  return groups
+}
+
 /** Content with all that a pattern finds in its texts replaced; nothing if there is nothing to replace. */
 export const redacted = (
   content: ReadonlyArray<Block>,
@@ -140,12 +151,18 @@ export const redacted = (
 ): ReadonlyArray<Block> | undefined => {
   const every = pattern.global ? pattern : new RegExp(pattern, `${pattern.flags}g`)
   let found = false
-  const blocks = content.map((block): Block => {
-    if (block.type !== "text") return block
-    const text = block.text.replaceAll(every, () => mask)
-    if (text === block.text) return block
-    found = true
-    return { ...block, text }
+  const clean = (text: string): string => {
+    const cleaned = text.replaceAll(every, () => mask)
+    if (cleaned !== text) found = true
+    return cleaned
+  }
+  const blocks = runs(content).flatMap((group): ReadonlyArray<Block> => {
+    const each = group.map((block) => (block.type === "text" ? { ...block, text: clean(block.text) } : block))
+    const [first] = each
+    if (first?.type !== "text" || each.length === 1) return each
+    const whole = each.map((block) => (block.type === "text" ? block.text : "")).join("")
+    const cleaned = clean(whole)
+    return cleaned === whole ? each : [{ ...first, text: cleaned }]
   })
   return found ? blocks : undefined
 }
