@@ -17,6 +17,7 @@ import * as Approval from "../core/Approval.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore, type Thread } from "../core/SessionStore.ts"
 import { defined } from "../support/defined.ts"
+import { cut } from "../support/text.ts"
 import { bookId } from "./internal/book.ts"
 
 /**
@@ -44,6 +45,10 @@ const Line = Schema.fromJsonString(
   })
 )
 const decodeLine = Schema.decodeUnknownResult(Line)
+/** The part of a line that says whether it is meant to be a request or a decision. */
+const decodeTag = Schema.decodeUnknownResult(
+  Schema.fromJsonString(Schema.Struct({ entry: Schema.Struct({ _tag: Schema.Literals(["Request", "Decision"]) }) }))
+)
 const encode = Schema.encodeSync(Schema.fromJsonString(Record))
 
 const recordOf = (threadId: string, request: Approval.Request, decision: Approval.Decision | undefined): Record => ({
@@ -61,17 +66,25 @@ const ofThread = (threadId: string): Stream.Stream<Record, SessionError, Session
     SessionStore.useSync((store) => {
       const requests = new Map<string, Approval.Request>()
       const decisions = new Map<string, Approval.Decision>()
-      const read = (line: string): void => {
+      const read = (line: string): Effect.Effect<void> => {
         // Most lines are messages, and long.
-        if (!line.includes('"_tag":"Request"') && !line.includes('"_tag":"Decision"')) return
+        if (!line.includes('"_tag":"Request"') && !line.includes('"_tag":"Decision"')) return Effect.void
         const decoded = decodeLine(line)
-        if (Result.isFailure(decoded)) return
+        if (Result.isFailure(decoded)) {
+          return Result.isFailure(decodeTag(line))
+            ? Effect.void
+            : Effect.logWarning(
+                `The audit leaves out a request or a decision of the thread ${JSON.stringify(threadId)}, which can't be read: ${cut(decoded.failure.message, 500)}`
+              )
+        }
         const { entry } = decoded.success
-        if (entry._tag === "Request") requests.set(entry.request.id, entry.request)
-        else decisions.set(entry.decision.id, entry.decision)
+        return Effect.sync(() => {
+          if (entry._tag === "Request") requests.set(entry.request.id, entry.request)
+          else decisions.set(entry.decision.id, entry.decision)
+        })
       }
       return Stream.concat(
-        Stream.drain(Stream.map(store.export(threadId), read)),
+        Stream.drain(Stream.mapEffect(store.export(threadId), read)),
         Stream.suspend(() =>
           Stream.fromIterable(
             [...requests.values()].map((request) => recordOf(threadId, request, decisions.get(request.id)))
@@ -105,7 +118,8 @@ export interface Options {
 }
 
 /**
- * Reads the requests of threads and what was decided on them, thread by thread. A thread that was forked has what it
+ * Reads the requests of threads and what was decided on them, thread by thread. What is there and can't be read is logged
+ * as a warning. A thread that was forked has what it
  * shares with the other one, too: the `id` of the request is the same.
  *
  * @category running
@@ -113,13 +127,22 @@ export interface Options {
  */
 export const records = (options: Options = {}): Stream.Stream<Record, SessionError, SessionStore> => {
   const { since = 0, threadId } = options
-  const all =
-    threadId === undefined
-      ? Stream.concat(threads(false), threads(true)).pipe(
-          Stream.filter((thread) => thread.threadId !== bookId && thread.updatedAt >= since),
-          Stream.flatMap((thread) => ofThread(thread.threadId))
+  const every = Stream.suspend(() => {
+    // One that is archived meanwhile is in both lists, and one that is deleted in neither of them any more.
+    const seen = new Set([bookId])
+    const isNew = (id: string): boolean => !seen.has(id) && seen.add(id).has(id)
+    return Stream.concat(threads(false), threads(true)).pipe(
+      Stream.filter((thread) => thread.updatedAt >= since && isNew(thread.threadId)),
+      Stream.flatMap((thread) =>
+        Stream.catchIf(
+          ofThread(thread.threadId),
+          ({ reason }) => reason._tag === "NotFound",
+          () => Stream.empty
         )
-      : ofThread(threadId)
+      )
+    )
+  })
+  const all = threadId === undefined ? every : ofThread(threadId)
   return Stream.filter(all, ({ at, decision }) => Math.max(at, decision?.at ?? 0) >= since)
 }
 
