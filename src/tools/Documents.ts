@@ -28,15 +28,18 @@ import * as Csv from "./internal/documents/csv.ts"
 import * as Docx from "./internal/documents/docx.ts"
 import * as Eml from "./internal/documents/eml.ts"
 import * as Epub from "./internal/documents/epub.ts"
+import { failing } from "./internal/documents/failure.ts"
 import * as Html from "./internal/documents/html.ts"
 import * as Ipynb from "./internal/documents/ipynb.ts"
 import * as Odt from "./internal/documents/odt.ts"
 import * as Pdf from "./internal/documents/pdf.ts"
 import * as Pptx from "./internal/documents/pptx.ts"
 import * as Xlsx from "./internal/documents/xlsx.ts"
-import { entries, isArchive } from "./internal/documents/zip.ts"
+import { entries, isArchive, oldOffice } from "./internal/documents/zip.ts"
 
 /** An archive that has one of these entries. */
+const fail = failing("document")
+
 const holds =
   (...paths: ReadonlyArray<string>) =>
   (bytes: Uint8Array): boolean => {
@@ -216,11 +219,8 @@ export const read = (input: Document.Input): Stream.Stream<Document.Piece, Docum
     const format = detect(input)
     return format === undefined
       ? Stream.fail(
-          new Document.DocumentError({
-            reason: "Unsupported",
-            format: "document",
-            message: `it is none of these: ${formats.map(({ name }) => name).join(", ")}`
-          })
+          oldOffice(input.bytes, fail) ??
+            fail("Unsupported", `it is none of these: ${formats.map(({ name }) => name).join(", ")}`)
         )
       : Document.read(format, input)
   })

@@ -250,6 +250,78 @@ describe("what is no document that can be read", () => {
     })
   )
 
+  it.effect("an Office file of an old form, or with a password, is told what to do with", () =>
+    Effect.gen(function* () {
+      const old = (text: string) =>
+        Uint8Array.from([
+          ...[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1],
+          ...new Uint8Array(3_000),
+          ...Buffer.from(text, "utf16le")
+        ])
+      const told = (bytes: Uint8Array, name: string) =>
+        Effect.map(Effect.flip(textOf(bytes, { name })), ({ message, reason }) => `${reason}: ${message}`)
+      expect(yield* told(old("EncryptedPackage"), "a.docx")).toMatch(/^Encrypted: .*password; save it without one/)
+      expect(yield* told(old("WordDocument"), "a.docx")).toMatch(/^Unsupported: .*old form.*save it as \.docx/)
+      expect(yield* told(old("WordDocument"), "a.doc")).toMatch(/^Unsupported: .*old form/)
+    })
+  )
+
+  it.effect("parts that are missing are told in their place, those that lead in a circle are read once", () =>
+    Effect.gen(function* () {
+      const relations = (...targets: ReadonlyArray<string>) =>
+        `<Relationships>${targets.map((target, index) => `<Relationship Id="r${index}" Type="http://x/${target.includes("slide") ? "slide" : "worksheet"}" Target="${target}"/>`).join("")}</Relationships>`
+      const book = yield* make.archive({
+        "xl/workbook.xml":
+          '<workbook xmlns:r="r"><sheets><sheet name="A" r:id="r0"/><sheet name="B" r:id="r1"/><sheet name="C" r:id="r9"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": relations("a.xml", "../../../etc/passwd"),
+        "xl/a.xml":
+          '<worksheet><sheetData><row r="1"><c t="s"><v>99999999</v></c><c t="s"><v>-1</v></c><c><v>7</v></c></row></sheetData></worksheet>'
+      })
+      const missing = "[this sheet is missing in the file]"
+      const shown = yield* textOf(book)
+      expect(shown).toMatch(/^--- sheet "A" ---\n.*7\n--- sheet "B" ---/)
+      expect(shown.split("\n").slice(-4)).toEqual(['--- sheet "B" ---', missing, '--- sheet "C" ---', missing])
+      const slides = yield* make.archive({
+        "ppt/presentation.xml":
+          '<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst><p:sldId r:id="r0"/><p:sldId r:id="r1"/><p:sldId r:id="r0"/></p:sldIdLst></p:presentation>',
+        "ppt/_rels/presentation.xml.rels": relations("slide1.xml", "slide2.xml"),
+        "ppt/slide1.xml": '<p:sld xmlns:p="p" xmlns:a="a"><a:p><a:r><a:t>One</a:t></a:r></a:p></p:sld>',
+        "ppt/_rels/slide1.xml.rels": relations("presentation.xml")
+      })
+      expect(yield* textOf(slides)).toBe(
+        "--- slide 1 ---\nOne\n--- slide 2 ---\n[this slide is missing in the file]"
+      )
+      const odd = yield* make.word("<w:p><w:r><w:t>Read</w:t></w:r></w:p>", {
+        "word/_rels/document.xml.rels":
+          '<Relationships><Relationship Id="r" Type="http://x/footnotes" Target="document.xml"/><Relationship Id="q" Type="http://x/comments" Target="gone.xml"/></Relationships>'
+      })
+      expect(yield* textOf(odd)).toContain("Read")
+    })
+  )
+
+  it.effect("a PDF whose parts lead in a circle, or count what is not there, is read as far as it goes", () =>
+    Effect.gen(function* () {
+      const page = "3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj"
+      const form = "/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Length 11/Resources<</XObject<</X 5 0 R>>>>"
+      for (const body of [
+        "2 0 obj<</Type/Pages/Kids[2 0 R 2 0 R]/Count 1000000>>endobj",
+        `2 0 obj<</Type/Pages/Kids[3 0 R]/Count 2000000000>>endobj ${page}`,
+        "2 0 obj<</Type/Pages/Kids[]/Count -5>>endobj",
+        `2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj ${page} xref\n0 1\n0000000000 65535 f \ntrailer<</Root 1 0 R/Prev 150/Size 4>>\nstartxref\n150\n%%EOF`,
+        `2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj 3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R/Resources<</XObject<</X 5 0 R>>>>>>endobj 4 0 obj<</Length 4>>stream\n/X Do\nendstream endobj 5 0 obj<<${form}>>stream\n/X Do /X Do\nendstream endobj`,
+        `2 0 obj 3 0 R endobj 3 0 obj 2 0 R endobj`,
+        `2 0 obj<</Kids ${"[".repeat(100_000)}`
+      ]) {
+        const bytes = bytesOf(`%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj ${body}\ntrailer<</Root 1 0 R>>\n`)
+        const result = yield* Effect.result(textOf(bytes))
+        expect([body.slice(0, 60), result._tag === "Success" ? "" : result.failure.reason]).toEqual([
+          body.slice(0, 60),
+          expect.stringMatching(/^(|Damaged)$/)
+        ])
+      }
+    })
+  )
+
   it.effect("an entity, in whichever form, is refused", () =>
     Effect.gen(function* () {
       const bytes = yield* make.archive({

@@ -88,7 +88,7 @@ export const read = ({ bytes, from = 1 }: Input): Stream.Stream<Piece, DocumentE
       const main = yield* mainPart(archive, fail, "ppt/presentation.xml")
       const relations = yield* relationsOf(archive, main, fail)
       // No slide is shown twice: a file that says so would have it read any number of times.
-      const slides = [...new Set((yield* slidesOf(archive, main)).flatMap((id) => relations.get(id)?.path ?? []))]
+      const slides = [...new Set((yield* slidesOf(archive, main)).map((id) => relations.get(id)?.path ?? id))]
       const writer = makeWriter("slide 1")
       const part = (path: string) => pieces(archive, path, fail, writer, handlerOf(writer))
       const slide = (path: string, index: number) =>
@@ -96,6 +96,11 @@ export const read = ({ bytes, from = 1 }: Input): Stream.Stream<Piece, DocumentE
           Effect.gen(function* () {
             if (index > 0) writer.part(`slide ${index + 1}`)
             if (index + 1 < from) return Stream.empty
+            if (!archive.has(path)) {
+              writer.text("[this slide is missing in the file]")
+              writer.paragraph()
+              return Stream.empty
+            }
             const notes = [...(yield* relationsOf(archive, path, fail)).values()].find(
               ({ type }) => type === "notesSlide"
             )

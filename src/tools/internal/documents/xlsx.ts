@@ -180,9 +180,13 @@ export const read = ({ bytes, from = 1 }: Input): Stream.Stream<Piece, DocumentE
         Stream.suspend(() => {
           if (index > 0) writer.part(label(name))
           const path = relations.get(id)?.path ?? ""
-          return index + 1 < from
-            ? Stream.empty
-            : pieces(archive, path, fail, writer, handlerOf(writer, { texts, dates, from1904 }))
+          if (index + 1 < from) return Stream.empty
+          if (!archive.has(path)) {
+            writer.text("[this sheet is missing in the file]")
+            writer.paragraph()
+            return Stream.empty
+          }
+          return pieces(archive, path, fail, writer, handlerOf(writer, { texts, dates, from1904 }))
         })
       return Stream.fromIterable(sheets).pipe(
         Stream.rechunk(1),

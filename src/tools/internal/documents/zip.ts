@@ -107,12 +107,26 @@ const slices = function* (bytes: Uint8Array): Generator<Uint8Array> {
   yield endOfArchive
 }
 
+/** The beginning of a file of the programs before Word 2007, and of one that they lock since. */
+const old = [0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1]
+
+const utf16 = (text: string): string => [...text].map((letter) => `${letter}\0`).join("")
+
+/** The failure of a file that is none of these archives, but an Office file all the same; `undefined` for another one. */
+export const oldOffice = (bytes: Uint8Array, fail: Fail): DocumentError | undefined => {
+  if (!old.every((byte, index) => bytes[index] === byte)) return undefined
+  // The names of its parts are in its directory, wherever that is.
+  return new TextDecoder("latin1").decode(bytes).includes(utf16("EncryptedPackage"))
+    ? fail("Encrypted", "it is locked by a password; save it without one")
+    : fail("Unsupported", "it is of an old form of Office (.doc, .xls, .ppt); save it as .docx, .xlsx, .pptx or PDF")
+}
+
 /** Opens an archive. Whatever is read of it by `bytes` counts to what it may unpack to. */
 export const open = (bytes: Uint8Array, fail: Fail): Effect.Effect<Archive, DocumentError> =>
   Effect.suspend(() => {
     const found = isArchive(bytes) ? entries(bytes) : undefined
     if (found === undefined || found.size === 0) {
-      return Effect.fail(fail("Damaged", "it is no whole archive: it was cut off, or is something else"))
+      return Effect.fail(oldOffice(bytes, fail) ?? fail("Damaged", "it is no whole archive: it was cut off, or is something else"))
     }
     const starts = [...new Set(found.values())].toSorted((left, right) => left - right)
     /** An entry ends where the next begins at the latest. */
