@@ -288,9 +288,7 @@ describe("what is no document that can be read", () => {
         "ppt/slide1.xml": '<p:sld xmlns:p="p" xmlns:a="a"><a:p><a:r><a:t>One</a:t></a:r></a:p></p:sld>',
         "ppt/_rels/slide1.xml.rels": relations("presentation.xml")
       })
-      expect(yield* textOf(slides)).toBe(
-        "--- slide 1 ---\nOne\n--- slide 2 ---\n[this slide is missing in the file]"
-      )
+      expect(yield* textOf(slides)).toBe("--- slide 1 ---\nOne\n--- slide 2 ---\n[this slide is missing in the file]")
       const odd = yield* make.word("<w:p><w:r><w:t>Read</w:t></w:r></w:p>", {
         "word/_rels/document.xml.rels":
           '<Relationships><Relationship Id="r" Type="http://x/footnotes" Target="document.xml"/><Relationship Id="q" Type="http://x/comments" Target="gone.xml"/></Relationships>'

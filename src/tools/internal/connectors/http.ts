@@ -21,6 +21,7 @@ import { visible } from "../../../support/untrusted.ts"
 import { type Connection, secretOf } from "../../Connection.ts"
 import { type Reason, ServiceError } from "../../ServiceError.ts"
 import { beginning } from "../network/body.ts"
+import { mask } from "../web/fill.ts"
 
 /** Headers and parameters of the query by which a credential is shown. */
 export interface Shown {
@@ -91,10 +92,12 @@ export const failure = (
     ...defined({ status: options?.status })
   })
 
+const isText = ({ headers }: Answer): boolean =>
+  /json|text|xml|problem|^$/.test(Option.getOrElse(Headers.get(headers, "content-type"), () => ""))
+
 /** The part of a failing answer that is told: its text, cut; nothing of what is no text. */
 const told = (answer: Answer): string => {
-  const type = Option.getOrElse(Headers.get(answer.headers, "content-type"), () => "")
-  if (!/json|text|xml|problem|^$/.test(type)) return ""
+  if (!isText(answer)) return ""
   const text = visible(textOf(answer)).trim()
   return text === "" ? "" : ` It said: ${JSON.stringify(cut(text, shownOfFailure))}`
 }
@@ -209,6 +212,21 @@ const attempt = (call: Call, shown: Shown): Effect.Effect<Answer, ServiceError, 
     })
   )
 
+/** The shortest secret that is looked for in answers: a shorter one could be any word of them. */
+const leastOfSecret = 6
+
+/** An answer without the credential, which some services say again, above all when they refuse it. */
+const withoutSecrets = (answer: Answer, credential: Credential, shown: Shown): Answer => {
+  if (!isText(answer)) return answer
+  const sent = [...Object.values(shown.headers ?? {}), ...Object.values(shown.query ?? {})].map(Redacted.value)
+  const secrets = [Redacted.value(secretOf(credential)), ...sent.map((value) => value.slice(value.indexOf(" ") + 1))]
+  const text = textOf(answer)
+  const masked = secrets
+    .filter((secret) => secret.length >= leastOfSecret)
+    .reduce((rest, secret) => mask(rest, new Map([["credential", secret]])), text)
+  return masked === text ? answer : { ...answer, bytes: new TextEncoder().encode(masked) }
+}
+
 /** An answer of failure, in words. */
 export const judged = (answer: Answer): string => {
   const hint = hints[answer.status] ?? (answer.status < 400 ? "it redirects, which is not followed" : "it failed")
@@ -246,7 +264,7 @@ export const send = Effect.fnUntraced(function* <R>(call: Call, access: Access<R
       repeats++
       continue
     }
-    const answer = outcome.success
+    const answer = credential === undefined ? outcome.success : withoutSecrets(outcome.success, credential, shown)
     const refusal = judge(call, answer)
     if (refusal === undefined) return answer
     if (refusal.isUnauthorised === true && access !== undefined && credential !== undefined) {

@@ -126,7 +126,9 @@ export const open = (bytes: Uint8Array, fail: Fail): Effect.Effect<Archive, Docu
   Effect.suspend(() => {
     const found = isArchive(bytes) ? entries(bytes) : undefined
     if (found === undefined || found.size === 0) {
-      return Effect.fail(oldOffice(bytes, fail) ?? fail("Damaged", "it is no whole archive: it was cut off, or is something else"))
+      return Effect.fail(
+        oldOffice(bytes, fail) ?? fail("Damaged", "it is no whole archive: it was cut off, or is something else")
+      )
     }
     const starts = [...new Set(found.values())].toSorted((left, right) => left - right)
     /** An entry ends where the next begins at the latest. */
