@@ -20,6 +20,7 @@ import type { Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import * as Attached from "../support/attached.ts"
 import { handlers } from "./internal/asking.ts"
 import { resourceTools } from "./internal/resourceTools.ts"
 import { McpError } from "./McpError.ts"
@@ -113,7 +114,7 @@ const warn = (run: Run, told: Map<string, string>, { name: server, ...status }: 
 
 const parts = ({ resources = true, servers: wanted }: Options) => {
   const known = new WeakMap<Service, Made>()
-  const told = new WeakMap<Run, Map<string, string>>()
+  const told = Attached.make<Run, Map<string, string>>()
   return {
     name,
     tools: (run: Run): Effect.Effect<ReadonlyArray<Tool.Tool<Needs>>, McpError, McpServers> =>

@@ -43,6 +43,7 @@ import * as Sandboxes from "../core/Sandbox.ts"
 import type { Annotations } from "../core/Tool.ts"
 import { describeArguments } from "../core/ToolCall.ts"
 import * as Budget from "../middleware/Budget.ts"
+import * as Attached from "../support/attached.ts"
 import { at, brief, problems } from "../support/issues.ts"
 import { didYouMean } from "../support/names.ts"
 import { parseYaml } from "../support/yaml.ts"
@@ -206,16 +207,16 @@ const gateOf = (run: Run, call: Middleware.PreparedCall, word: Word, now: number
 }
 
 const gates = (policies: ReadonlyArray<Policy>) => {
-  const warned = new WeakMap<Run, Set<string>>()
-  const warn = (run: Run, text: string, near: ReadonlyArray<string>): Effect.Effect<void> => {
+  const warned = Attached.make<Run, Set<string>>()
+  const warn = (run: Run, text: string): Effect.Effect<void> => {
     const known = warned.get(run) ?? new Set<string>()
     warned.set(run, known)
     if (known.has(text)) return Effect.void
     known.add(text)
-    return run.warn("policy", near.length === 0 ? text : `${text} Did you mean ${near.join(" or ")}?`)
+    return run.warn("policy", text)
   }
-  const ofArgument = ({ argument, rule }: Misspelt): string =>
-    `${rule} has a pattern for the argument "${argument}", which the tool does not have, so it holds for all calls if it restricts, and for none if it allows.`
+  const ofArgument = ({ argument, hint, rule }: Misspelt): string =>
+    `${rule} has a pattern for the argument "${argument}", which the tool does not have, so it holds for all calls if it restricts, and for none if it allows.${hint}`
   const hasServers = policies.some(({ servers }) => servers !== undefined)
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const always = yield* run.state.get(Approval.always)
@@ -226,10 +227,10 @@ const gates = (policies: ReadonlyArray<Policy>) => {
       const [word] = decide(policies, call, offered?.parameters, (one) => found.push(one))
       return word === undefined ? Middleware.allow : gateOf(run, call, word, now, always)
     })
-    for (const one of found) yield* warn(run, ofArgument(one), one.near)
+    for (const one of found) yield* warn(run, ofArgument(one))
     if (hasServers) {
-      for (const { near, place } of strangers(policies, run.offered)) {
-        yield* warn(run, `${place} is for nothing that is here, so its rules hold for no call.`, near)
+      for (const { hint, place } of strangers(policies, run.offered)) {
+        yield* warn(run, `${place} is for nothing that is here, so its rules hold for no call.${hint}`)
       }
     }
     return answers

@@ -376,7 +376,7 @@ describe("policies at work", () => {
         Effect.provide([model, approvals])
       )
       assert.deepStrictEqual([asked, ran], [["wipe"], []])
-      assert.isTrue(events.some((event) => event._tag === "Warning" && event.message.includes("Did you mean n?")))
+      assert.isTrue(events.some((event) => event._tag === "Warning" && event.message.includes('Did you mean "n"?')))
     })
   )
 

@@ -4,7 +4,7 @@
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { names } from "../../core/Middleware.ts"
 import type { Annotations } from "../../core/Tool.ts"
-import { near } from "../../support/names.ts"
+import { didYouMean } from "../../support/names.ts"
 import { annotated, isStrict, type Mode, type Policy, type Rule, type Rules } from "./model.ts"
 import { isWild, matchesArguments, matchesName } from "./patterns.ts"
 
@@ -47,7 +47,7 @@ const misspelt = (rule: Rule, known: ReadonlyArray<string> | undefined): Readonl
 export interface Misspelt {
   readonly rule: string
   readonly argument: string
-  readonly near: ReadonlyArray<string>
+  readonly hint: string
 }
 
 interface Context {
@@ -75,7 +75,7 @@ const firstOf = (
     const { arguments: patterns, mode, ...terms } = one
     const wrong = misspelt(one, parameters)
     for (const argument of wrong)
-      onMisspelt({ rule: `${policy}: ${where}`, argument, near: near(argument, parameters ?? []) })
+      onMisspelt({ rule: `${policy}: ${where}`, argument, hint: didYouMean(argument, parameters ?? []) })
     // A restriction that can't be read restricts everything; a permission that can't be read allows nothing.
     const fits =
       wrong.length > 0 ? mode !== "allow" : matchesArguments(patterns ?? {}, call.arguments, mode === "allow")
@@ -140,7 +140,7 @@ const wordOf = (context: Context, policy: Policy, named: string): Word | undefin
 /** A name of a server, or of one of its tools, that no tool has that is offered, but one has a name that is near. */
 export interface Stranger {
   readonly place: string
-  readonly near: ReadonlyArray<string>
+  readonly hint: string
 }
 
 const strangersIn = (
@@ -150,8 +150,8 @@ const strangersIn = (
 ): ReadonlyArray<Stranger> =>
   named.flatMap((one) => {
     if (there.has(one)) return []
-    const found = near(one, there)
-    return found.length === 0 ? [] : [{ place: `${place}.${one}`, near: found }]
+    const hint = didYouMean(one, there)
+    return hint === "" ? [] : [{ place: `${place}.${one}`, hint }]
   })
 
 /** The names of servers and their tools that seem misspelt: servers come and go, so one that is not here may be right. */
