@@ -12,7 +12,7 @@ import type { HttpMethod } from "effect/http/HttpMethod"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { type Json, maxDepth } from "../../../core/Json.ts"
+import { isTooDeep, Json, maxDepth } from "../../../core/Json.ts"
 import type { Credential } from "../../../stores/CredentialStore.ts"
 import { defined } from "../../../support/defined.ts"
 import { problems } from "../../../support/issues.ts"
@@ -296,27 +296,13 @@ export const send = Effect.fnUntraced(function* <R>(call: Call, access: Access<R
   }
 })
 
-/** Tells whether more arrays and objects lie in each other than a stack takes. */
-const isTooDeep = (bytes: Uint8Array): boolean => {
-  let depth = 0
-  let isText = false
-  for (let at = 0; at < bytes.length; at++) {
-    const one = bytes[at]
-    if (isText && one === 0x5c) at++
-    else if (one === 0x22) isText = !isText
-    else if (isText) continue
-    else if (one === 0x5b || one === 0x7b) depth++
-    else if (one === 0x5d || one === 0x7d) depth--
-    if (depth > maxDepth) return true
-  }
-  return false
-}
+const decodeJson = Schema.decodeOption(Schema.fromJsonString(Json))
 
 /** The JSON of an answer; `undefined` for what is none, or lies too deep. An empty one is `{}`. */
 export const jsonOf = ({ bytes }: Pick<Answer, "bytes">): Json | undefined =>
-  bytes.length === 0 ? {} : isTooDeep(bytes) ? undefined : Option.getOrUndefined(decodeJson(textOf({ bytes })))
-
-const decodeJson = Schema.decodeOption(Schema.fromJsonString(Schema.Json))
+  bytes.length === 0
+    ? {}
+    : Option.getOrUndefined(Option.filter(decodeJson(textOf({ bytes })), (json) => !isTooDeep(json)))
 
 /** An answer as its schema has it. */
 export const decode = <A>(
