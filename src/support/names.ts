@@ -49,7 +49,7 @@ const distance = (left: string, right: string, most: number): number => {
 }
 
 /** The names, three at most and the nearest first, that somebody may have meant by one that is none of them. */
-export const near = (name: string, names: Iterable<string>): ReadonlyArray<string> => {
+const near = (name: string, names: Iterable<string>): ReadonlyArray<string> => {
   const key = normaliseName(name).slice(0, 128)
   const most = Math.max(1, Math.floor(key.length / 3))
   return [...names]
