@@ -170,6 +170,41 @@ describe("the tables of an SQLite file", () => {
       )
     })
   )
+
+  it.live(
+    "look for an id among many thousands as among few",
+    Effect.fnUntraced(function* () {
+      /** The median of milliseconds that an append takes whose id is before others. */
+      const cost = Effect.fnUntraced(function* (count: number) {
+        const file = join(yield* folder, "sessions.db")
+        return yield* SessionStore.SessionStore.use(
+          Effect.fnUntraced(function* (store) {
+            yield* store.create({ threadId: "t" })
+            let leaf: string | null = null
+            const append = (ids: ReadonlyArray<string>) => {
+              const appended = store.append("t", { leaf, entries: ids.map((id) => message(id)) })
+              leaf = ids.at(-1) ?? null
+              return appended
+            }
+            for (let n = 0; n < count; n += 1_000) {
+              yield* append(Array.from({ length: 1_000 }, (_, at) => `z${n + at}`))
+            }
+            const spent: Array<number> = []
+            for (let n = 0; n < 60; n++) {
+              const began = performance.now()
+              yield* append([`a${n}`])
+              spent.push(performance.now() - began)
+            }
+            return spent.toSorted((left, right) => left - right)[30] ?? 0
+          })
+        ).pipe(Effect.provide(SqliteSessions.layer({ file })))
+      })
+      const few = yield* cost(1_000)
+      const many = yield* cost(40_000)
+      assert.isBelow(many / few, 6, `${few} ms among 1,000, ${many} ms among 40,000`)
+    }),
+    60_000
+  )
 })
 
 interface OldEntry {

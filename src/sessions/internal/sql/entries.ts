@@ -40,9 +40,14 @@ export const makeEntries = (sql: SqlClient) => {
     SELECT t.origin, t.origin_last FROM line JOIN session_threads t ON t.key = line.thread WHERE t.origin IS NOT NULL
   )`
 
-  /** The entries `e` of a thread. */
-  const within = (thread: number) =>
-    isPostgres ? sql`e.thread = ${thread}` : sql`e.pk > ${thread * room} AND e.pk < ${(thread + 1) * room}`
+  /**
+   * The entries `e` of a thread behind one, and up to another one. There is one bound at each end: of two, SQLite may
+   * take the one that is further away.
+   */
+  const within = (thread: number, after = 0, last = Number.MAX_SAFE_INTEGER) =>
+    isPostgres
+      ? sql`e.thread = ${thread} AND e.pk > ${after} AND e.pk <= ${last}`
+      : sql`e.pk > ${Math.max(thread * room, after)} AND e.pk <= ${Math.min((thread + 1) * room - 1, last)}`
 
   const named = (threadId: string) => (text: string) => rows(sql.unsafe<Row>(text, [key(threadId)]))
 
@@ -86,7 +91,7 @@ export const makeEntries = (sql: SqlClient) => {
     before: (pk, limit) =>
       Effect.map(
         rows(sql`SELECT e.pk, e.id, e.parent, e.at, e.body FROM session_entries e
-          WHERE ${within(Math.floor(pk / room))} AND e.pk <= ${pk} ORDER BY e.pk DESC LIMIT ${limit}`),
+          WHERE ${within(Math.floor(pk / room), 0, pk)} ORDER BY e.pk DESC LIMIT ${limit}`),
         (found) =>
           found.map((row) => [
             number(row, "pk"),
@@ -120,7 +125,7 @@ export const makeEntries = (sql: SqlClient) => {
       const left = limit + 1 - found.length
       if (left <= 0) break
       const more = yield* rows(sql`SELECT ${columns} FROM session_entries e
-        WHERE ${within(number(part, "thread"))} AND e.pk > ${cursor} AND e.pk <= ${number(part, "last")}
+        WHERE ${within(number(part, "thread"), cursor, number(part, "last"))}
         ORDER BY e.pk LIMIT ${left}`)
       found.push(...more)
     }

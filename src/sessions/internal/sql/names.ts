@@ -27,20 +27,22 @@ const line = (column: By): string => `WITH RECURSIVE line (thread, last, named) 
     FROM line JOIN session_threads t ON t.key = line.thread JOIN session_threads o ON o.key = t.origin
   )`
 
-const isOf = (thread: string): string => `e.pk > ${thread} << 24 AND e.pk < (${thread} + 1) << 24`
-const isUnnamed = `${isOf("line.thread")} AND e.pk > line.named`
-const end = (thread: string): string => `(SELECT max(e.pk) FROM session_entries e WHERE ${isOf(thread)})`
+// One bound at each end: of two, SQLite may take the one that is further away.
+const isUnnamed = "e.pk > max(line.named, line.thread << 24) AND e.pk < (line.thread + 1) << 24"
+const end = (thread: string): string =>
+  `(SELECT max(e.pk) FROM session_entries e WHERE e.pk > ${thread} << 24 AND e.pk < (${thread} + 1) << 24)`
 
 /**
  * The number of an entry (`seen`) that a thread sees: `?1` is the thread's id, or its key, and `?2` the entry's. Mostly
- * the leaf is asked for. Entries that the index does not have yet are looked through.
+ * the leaf is asked for. Entries that the index does not have yet are looked through, those of the thread and no others:
+ * without the `+`, SQLite makes an index of the whole table for that.
  */
 export const seenBy = (column: By): string => `${line(column)}, seen (pk) AS (
     SELECT leaf FROM session_threads WHERE ${column} = ?1 AND leaf_id = ?2
     UNION ALL
     SELECT i.pk FROM line CROSS JOIN session_ids i WHERE i.thread = line.thread AND i.id = ?2 AND i.pk <= line.last
     UNION ALL
-    SELECT e.pk FROM line CROSS JOIN session_entries e WHERE ${isUnnamed} AND e.pk <= line.last AND e.id = ?2
+    SELECT e.pk FROM line CROSS JOIN session_entries e WHERE ${isUnnamed} AND e.pk <= line.last AND +e.id = ?2
   )`
 
 /** A row, if there are too many entries to look through. */

@@ -27,7 +27,7 @@ export const searchSqlite = (sql: SqlClient, { within }: Pick<Entries, "within">
   /** Puts the next messages of a thread into the index, and gives the number of entries that were looked at. */
   const index = Effect.fnUntraced(function* (thread: number, upto: number, limit: number) {
     const found = yield* rows(sql`SELECT ${columns}, e.type FROM session_entries e
-      WHERE ${within(thread)} AND e.pk > ${upto} ORDER BY e.pk LIMIT ${limit}`)
+      WHERE ${within(thread, upto)} ORDER BY e.pk LIMIT ${limit}`)
     const texts = found.flatMap((row) => {
       const known = row["type"] === "Message" ? wordsOf(row) : undefined
       return known === undefined ? [] : [{ rowid: number(row, "pk"), words: known.join(" ") }]
