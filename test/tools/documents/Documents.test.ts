@@ -253,11 +253,9 @@ describe("what is no document that can be read", () => {
   it.effect("an Office file of an old form, or with a password, is told what to do with", () =>
     Effect.gen(function* () {
       const old = (text: string) =>
-        Uint8Array.from([
-          ...[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1],
-          ...new Uint8Array(3_000),
-          ...Buffer.from(text, "utf16le")
-        ])
+        new Uint8Array(
+          Buffer.concat([Buffer.from("d0cf11e0a1b11ae1", "hex"), Buffer.alloc(3_000), Buffer.from(text, "utf16le")])
+        )
       const told = (bytes: Uint8Array, name: string) =>
         Effect.map(Effect.flip(textOf(bytes, { name })), ({ message, reason }) => `${reason}: ${message}`)
       expect(yield* told(old("EncryptedPackage"), "a.docx")).toMatch(/^Encrypted: .*password; save it without one/)
