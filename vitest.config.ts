@@ -26,6 +26,11 @@ const slow = [
   "sessions/conformance",
   "stores/processes",
   "models/llama/LlamaChatModel",
+  "tools/web/Browser",
+  "cli/chat",
+  "cli/program",
+  "sessions/servers",
+  "sessions/large",
   "backends/CustomSandbox.remote",
   "backends/local/search",
   "backends/local/LocalShell"

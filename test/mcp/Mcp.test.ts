@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Ref from "effect/Ref"
+import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { Agent, Approval } from "../../src/index.ts"
 import { Mcp, McpServers } from "../../src/mcp/index.ts"
@@ -180,12 +181,11 @@ describe("Mcp", () => {
           )
         )
         assert.include(offered[0] ?? [], "h__rename")
-        yield* Effect.sleep(200)
-        const tools = yield* McpServers.McpServers.use(({ tools: now }) => now)
-        assert.include(
-          tools.map(({ name }) => name),
-          "h__renamed"
-        )
+        const tools = McpServers.McpServers.use(({ tools: now }) => now)
+        yield* Effect.repeat(tools, {
+          until: (all) => all.some(({ name }) => name === "h__renamed"),
+          schedule: Schedule.spaced("10 millis")
+        })
       }).pipe(Effect.provide(layer({ h: hostile() }))),
     30_000
   )
