@@ -276,6 +276,19 @@ describe("a view", () => {
     ])
   })
 
+  it("shows the calls of a thread that have no answer", () => {
+    const calls = ["a", "b"].map((id) => ({ id, name: "execute", arguments: { command: `run ${id}` } }))
+    const parts = View.ofMessages([
+      Message.human("Go"),
+      Message.ai("", { toolCalls: calls }),
+      Message.tool("done", { toolCallId: "a", toolName: "execute" })
+    ])
+    expect(parts.slice(1)).toMatchObject([
+      { kind: "tool", gist: "run a" },
+      { kind: "note", text: "→ execute run b" }
+    ])
+  })
+
   it("shows a partial answer of a thread as one", () => {
     const parts = View.ofMessages([Message.human("Go"), Message.ai("So far", { stopReason: "interrupted" })])
     expect(parts.map(({ kind }) => kind)).toEqual(["user", "text", "note"])

@@ -24,12 +24,14 @@ const ofText = (text: string): ReadonlyArray<Part> => {
 
 export const partsOf = (messages: Iterable<Message.Message>): ReadonlyArray<Part> => {
   const parts: Array<Part> = []
-  const gists = new Map<string, string>()
+  const calls = new Map<string, { readonly name: string; readonly gist: string }>()
   for (const message of messages) {
     if (message.role === "human" && message.source === undefined) parts.push(userPart(message))
     if (message.role === "ai") {
       for (const part of ofText(Message.text(message))) parts.push(part)
-      for (const call of message.toolCalls) gists.set(call.id, gist(call.arguments))
+      for (const call of message.toolCalls) {
+        calls.set(call.id, { name: cleanLine(call.name), gist: gist(call.arguments) })
+      }
       if (Message.isPartial(message)) {
         parts.push({ kind: "note", level: "warning", text: "the answer was cut off here" })
       }
@@ -38,12 +40,15 @@ export const partsOf = (messages: Iterable<Message.Message>): ReadonlyArray<Part
       parts.push({
         kind: "tool",
         name: cleanLine(message.toolName),
-        gist: gists.get(message.toolCallId) ?? "",
+        gist: calls.get(message.toolCallId)?.gist ?? "",
         isError: message.isError,
         ...told(Message.text(message), undefined),
         millis: 0
       })
+      calls.delete(message.toolCallId)
     }
   }
+  // Calls without an answer: the run was cut off, or waits for a decision.
+  for (const { gist, name } of calls.values()) parts.push({ kind: "note", level: "info", text: `→ ${name} ${gist}` })
   return parts
 }
