@@ -104,7 +104,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
       mkdirSync(join(config, "deepagents/config.json"), { recursive: true })
       const login = ["models", "login", "anthropic"]
       const cases: ReadonlyArray<readonly [ReturnType<typeof run>, RegExp]> = [
-        [demo(cwd, "--file", "config"), /^config can't be read: config: it is a folder \(EISDIR\)\n$/],
+        [demo(cwd, "--file", "config"), /^config: it is a folder \(EISDIR\)\n$/],
         [demo(cwd, "--output-schema", "none.json"), /^--output-schema: none\.json: it is not there \(ENOENT\)\n$/],
         [demo(cwd, "--cwd", "nowhere"), /^--cwd: .*nowhere: it is not there \(ENOENT\)\n$/],
         [demo(cwd, "--cwd", program.bin), /^--cwd: .* is no folder\n$/],
@@ -153,7 +153,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
       writeFileSync(join(cwd, "data"), "")
       const noFolder = yield* run(cwd, ["run", "hi", "--json", "--demo"], { XDG_DATA_HOME: join(cwd, "data") })
       assert.deepInclude(lastOf(noFolder), { _tag: "Result", exitCode: 1 })
-      assert.match(noFolder.err, /data\/deepagents can't be made.*set XDG_DATA_HOME/)
+      assert.match(noFolder.err, /No folder can be made there: .*data.*set XDG_DATA_HOME/)
       writeFileSync(join(cwd, ".deepagents/config.json"), "{")
       const noSettings = yield* run(cwd, ["run", "hi", "--json", "--trust"])
       assert.deepInclude(lastOf(noSettings), { _tag: "Result", exitCode: 2 })
@@ -240,7 +240,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
       assert.match(doctor.out, /✗ +model: opened +no provider has a key[^]*✓ +sessions: writable/)
       assert.match(none.err, /ANTHROPIC_API_KEY[^]*--demo/)
       assert.match(unknown.err, /Did you mean "anthropic"/)
-      assert.match(missing.err, /There is no file no\.txt/)
+      assert.match(missing.err, /^no\.txt: it is not there/)
       assert.match(empty.err, /There is no prompt/)
     })
   )

@@ -3,7 +3,7 @@ import { homedir } from "node:os"
 import { isAbsolute, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
-import { Failure, wordsOf } from "./failure.ts"
+import { Failure, orFail, wordsOf } from "./failure.ts"
 
 /** A folder of the environment; one that is not absolute counts as not set, as the specification says. */
 const xdg = (variable: string, otherwise: string): string => {
@@ -34,6 +34,18 @@ export const userServers = ({ config }: Places): string => join(config, "mcp.jso
 export const sessionsFile = ({ data }: Places): string => join(data, "sessions.db")
 export const trustFile = ({ config }: Places): string => join(config, "trusted.json")
 
+/** The text of a file of settings, `undefined` where there is none. */
+export const textOf = (file: string): Effect.Effect<string | undefined, Failure, FileSystem.FileSystem> =>
+  FileSystem.FileSystem.use((fs) =>
+    fs.readFileString(file).pipe(
+      Effect.catchIf(
+        ({ reason }) => reason._tag === "NotFound",
+        () => Effect.undefined
+      ),
+      orFail("usage")
+    )
+  )
+
 /** Makes a folder of the program's own, which nobody but its user reads, with those above it. */
 export const makeFolder = (path: string): Effect.Effect<string, Failure, FileSystem.FileSystem> =>
   FileSystem.FileSystem.use((fs) =>
@@ -42,7 +54,7 @@ export const makeFolder = (path: string): Effect.Effect<string, Failure, FileSys
       (error) =>
         new Failure({
           exit: "failed",
-          message: `The folder ${path} can't be made (${wordsOf(error)}). Make room for it, or set XDG_DATA_HOME (sessions, keys) and XDG_CONFIG_HOME (settings) to folders that you may write to.`
+          message: `No folder can be made there: ${wordsOf(error)}. Make room for it, or set XDG_DATA_HOME (sessions, keys) and XDG_CONFIG_HOME (settings) to folders that you may write to.`
         })
     )
   )

@@ -1,12 +1,12 @@
 /** Policies as files: an organisation's, the user's, a trusted project's. The stricter of all holds. */
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
+import type * as FileSystem from "effect/FileSystem"
 import * as AgentHome from "../../backends/AgentHome.ts"
 import type * as Policy from "../../policy/Policy.ts"
 import type * as Network from "../../tools/Network.ts"
-import { fail, type Failure, orFail, wordsOf } from "./failure.ts"
-import type { Places } from "./places.ts"
+import { fail, type Failure, orFail } from "./failure.ts"
+import { type Places, textOf } from "./places.ts"
 
 type PolicyFrom = "organisation" | "user" | "project"
 
@@ -30,12 +30,7 @@ export const policyFiles = ({ config, project }: Places, isTrusted: boolean): Re
 ]
 
 const readOne = Effect.fnUntraced(function* ({ file, from }: PolicyFile) {
-  const fs = yield* FileSystem.FileSystem
-  const text = yield* Effect.catch(fs.readFileString(file), (error) =>
-    error.reason._tag === "NotFound"
-      ? Effect.succeed(undefined)
-      : fail("usage", `${file} can't be read: ${wordsOf(error)}`)
-  )
+  const text = yield* textOf(file)
   if (text === undefined) return []
   // Most have no policy, and do not wait until this is loaded.
   const { fromYaml } = yield* Effect.promise(() => import("../../policy/Policy.ts"))

@@ -8,7 +8,7 @@ import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import * as Content from "../../core/Content.ts"
 import * as Message from "../../core/Message.ts"
-import { fail, orFail, wordsOf } from "./failure.ts"
+import { fail, orFail } from "./failure.ts"
 
 const images: { readonly [extension: string]: string } = {
   ".png": "image/png",
@@ -24,15 +24,11 @@ const mostBytes = 20 * 1024 * 1024
 
 const bytesOf = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
-  const [info, bytes] = yield* Effect.catch(Effect.zip(fs.stat(path), fs.readFile(path)), (error) =>
-    fail(
-      "usage",
-      error.reason._tag === "NotFound" ? `There is no file ${path}.` : `${path} can't be read: ${wordsOf(error)}`
-    )
-  )
-  return info.size > mostBytes
-    ? yield* fail("usage", `${path} has ${info.size} bytes; at most ${mostBytes} can be sent. Name it in the prompt.`)
-    : bytes
+  const { size } = yield* orFail("usage")(fs.stat(path))
+  if (size > mostBytes) {
+    return yield* fail("usage", `${path} has ${size} bytes; at most ${mostBytes} can be sent. Name it in the prompt.`)
+  }
+  return yield* orFail("usage")(fs.readFile(path))
 })
 
 const text = (name: string, value: string): Content.Block =>

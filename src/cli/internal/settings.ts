@@ -1,13 +1,13 @@
 /** Settings: defaults < user < project < environment < flags, each value with where it comes from. */
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
+import type * as FileSystem from "effect/FileSystem"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { at, brief, problems } from "../../support/issues.ts"
-import { fail, type Failure, wordsOf } from "./failure.ts"
+import { fail, type Failure } from "./failure.ts"
 import { actions, keyName } from "./input/bindings.ts"
 import { suggestion } from "./near.ts"
-import { type Places, projectSettings, userSettings } from "./places.ts"
+import { type Places, projectSettings, textOf, userSettings } from "./places.ts"
 import { themes } from "./render/themes.ts"
 
 const positive = Schema.Finite.check(Schema.isGreaterThan(0))
@@ -140,11 +140,8 @@ const isRecord = (value: unknown): value is { readonly [name: string]: unknown }
 
 /** The record in a JSON file, empty where there is no file. */
 export const readRecord = Effect.fnUntraced(function* (file: string) {
-  const fs = yield* FileSystem.FileSystem
-  const text = yield* Effect.catch(fs.readFileString(file), (error) =>
-    error.reason._tag === "NotFound" ? Effect.succeed("{}") : fail("usage", `${file} can't be read: ${wordsOf(error)}`)
-  )
-  const json = Result.try((): unknown => JSON.parse(text === "" ? "{}" : text))
+  const text = yield* textOf(file)
+  const json = Result.try((): unknown => JSON.parse(text === undefined || text === "" ? "{}" : text))
   if (Result.isFailure(json)) {
     const why = json.failure instanceof Error ? json.failure.message : "it is no JSON"
     return yield* fail("usage", `${file} is no JSON: ${why}`)
