@@ -19,6 +19,7 @@ import * as Scope from "effect/Scope"
 import type * as Semaphore from "effect/Semaphore"
 import type { FetchLike } from "../../support/fetchLike.ts"
 import { observed } from "../../support/observed.ts"
+import { cut } from "../../support/text.ts"
 import type { Authorize } from "../McpAuthorization.ts"
 import type { HttpServer, Server, StdioServer } from "../McpConfig.ts"
 import type { McpError } from "../McpError.ts"
@@ -173,7 +174,9 @@ const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surround
   Effect.gen(function* () {
     const url = URL.parse(config.url)
     if (url === null || !/^https?:$/u.test(url.protocol)) {
-      const shown = JSON.stringify(config.url.split("?")[0])
+      // A password, or a token behind `?`, may stand in it whatever it begins with.
+      const place = (config.url.split(/[?#]/u)[0] ?? "").replace(/^.*@/su, "…@")
+      const shown = JSON.stringify(cut(place, 200))
       return yield* Errors.unavailable(target.name, `${shown} is not an address of http or https`, undefined)
     }
     if (url.username !== "" || url.password !== "") {
