@@ -569,6 +569,26 @@ describe("connectors", () => {
     }).pipe(Effect.provide(nobody))
   )
 
+  it.effect("an address that nothing can be asked at is told as such, without what may be secret", () =>
+    Effect.gen(function* () {
+      const problemAt = (baseUrl: string) =>
+        Effect.map(Effect.flip(Jira.make({ ...options("Jira"), baseUrl }).issue("ENG-1")), ({ message, reason }) => {
+          expect(message).not.toContain("hunter2")
+          return [reason, message]
+        })
+      const none = layer(() => expect.unreachable())
+      for (const [baseUrl, words] of [
+        ["https://ada:hunter2@x.atlassian.net", "a password stands in the address"],
+        ["htps://ada:hunter2@x.atlassian.net", "no http or https URL"],
+        ["ada:hunter2@x.atlassian.net", "no http or https URL"],
+        ["x.atlassian.net?hunter2", "no http or https URL"]
+      ] as const) {
+        const problem = yield* Effect.provide(problemAt(baseUrl), none)
+        expect(problem).toEqual(["InvalidRequest", expect.stringContaining(words)])
+      }
+    })
+  )
+
   it.effect("a list without an end is given up, after 20 empty pages in a row or after 1,000 pages", () =>
     Effect.gen(function* () {
       let asked = 0

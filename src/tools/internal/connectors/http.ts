@@ -141,6 +141,13 @@ const once = Effect.fnUntraced(function* (call: Call, shown: Shown) {
   if (home === null || !/^https?:$/.test(home.protocol)) {
     return yield* failure(call, "InvalidRequest", "the address of the service is no http or https URL")
   }
+  if (home.username !== "" || home.password !== "") {
+    return yield* failure(
+      call,
+      "InvalidRequest",
+      "a password stands in the address of the service; give it by a connection"
+    )
+  }
   for (const [name, value] of call.query ?? []) home.searchParams.append(name, value)
   let url = home
   let isHome = true
