@@ -3,8 +3,9 @@
  * input.
  *
  * Four tools: `start_process`, `read_output` (from an offset, so that nothing is read twice and nothing is lost),
- * `send_input`, `kill_process`. A process belongs to the run: what still runs when the run ends is ended. All of its
- * output is in a file of the sandbox, which stays. With `pty` it has a terminal, where the sandbox has `script`.
+ * `send_input`, `kill_process`. A process belongs to the run: what still runs when the run ends is ended, on this machine
+ * also when the program is killed. All of its output is in a file of the sandbox, which stays. With `pty` it has a
+ * terminal, where the sandbox has `script`.
  *
  * The sandbox needs a POSIX shell with `mkfifo`; one that has none says so.
  *
@@ -169,7 +170,8 @@ const start = ({ most = 8, output = 64 * 1024 * 1024, time = "4 hours" }: Option
         const end = yield* Deferred.make<End>()
         // A folder that git and searches leave alone.
         yield* Effect.mapError(sandbox.write("/.processes/.gitignore", "*\n"), failed)
-        const work = sandbox.executeStream(Script.run(command, { folder, pty, limit: output }), { timeout: time }).pipe(
+        const options = { folder, pty, limit: output, endsWithParent: sandbox.onHost === true }
+        const work = sandbox.executeStream(Script.run(command, options), { timeout: time }).pipe(
           Stream.runFold(
             (): End => ({ problem: "it did not begin" }),
             (before, event) => (event._tag === "Exited" ? { exitCode: event.exitCode } : before)

@@ -1,13 +1,16 @@
 /** Background processes, in a real shell. */
+import { spawn } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Agent, type Backend, type Json, type Sandbox, Tool, type ToolContext, ToolOutput } from "effect-deepagents"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { TestChatModel } from "effect-deepagents/testing"
 import { Processes } from "effect-deepagents/tools"
 import * as Effect from "effect/Effect"
+import { gone, pidIn } from "../../backends/processes.ts"
 
 const named = (name: string, options?: Processes.Options) => {
   const tool = Processes.make(options).find((one) => one.name === name)
@@ -110,6 +113,26 @@ describe("a process", () => {
       Effect.ensuring(Effect.sync(() => rmSync(marks, { recursive: true, force: true })))
     )
   })
+
+  it.live("is ended with the program that started it, when that is killed", () =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "crash-"))),
+      (root) =>
+        Effect.gen(function* () {
+          const path = fileURLToPath(new URL("crash.child.mjs", import.meta.url))
+          const signal = yield* Effect.callback<string | null>((resume) => {
+            const program = spawn(process.execPath, ["--conditions=@effect-deepagents/source", path, root], {
+              stdio: ["ignore", "ignore", "inherit"]
+            })
+            program.on("close", (_, signal) => resume(Effect.succeed(signal)))
+          })
+          assert.strictEqual(signal, "SIGKILL")
+          const pid = yield* pidIn(join(root, "pid"))
+          assert.isTrue(yield* gone(pid, 20_000))
+        }),
+      (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true }))
+    )
+  )
 
   it.live("has a terminal if it asks for one", () =>
     inRun(() =>

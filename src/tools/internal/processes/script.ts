@@ -13,13 +13,16 @@ export const files = { input: "in", output: "out", exit: "exit", pid: "pid", she
 
 /**
  * Runs a command with its files in the current folder. The pipe is held open, so that the command sees the end of its
- * input when that is wanted (SIGUSR1), and not between two writers. Output over the limit ends it.
+ * input when that is wanted (SIGUSR1), and not between two writers. Output over the limit ends it; so does the end of the
+ * program that started the shell, where that is on the same machine (`endsWithParent`).
  */
 export const run = (
   command: string,
-  options: { readonly folder: string; readonly pty: boolean; readonly limit: number }
+  options: { readonly folder: string; readonly pty: boolean; readonly limit: number; readonly endsWithParent: boolean }
 ): string => {
-  const { folder, limit, pty } = options
+  const { endsWithParent, folder, limit, pty } = options
+  // Whoever would end it may be gone without a word: the group of this shell is ended then.
+  const orphaned = `if ! kill -0 "$PPID" 2>/dev/null; then trap "" TERM; kill -s TERM -- "-$$"; sleep 2; kill -s KILL -- "-$$"; fi; `
   const inner = pty ? `script -qefc ${word(command)} /dev/null` : `exec sh -c ${word(command)}`
   return [
     `d=${word(folder)}`,
@@ -30,7 +33,7 @@ export const run = (
     // The writers of the past may be gone before the process reads: from now on this shell is one.
     "trap 'exec 3<&-' USR1",
     'echo "$$" >"$d/shell"',
-    `( exec 3<&-; while kill -0 "$p" 2>/dev/null; do if [ "$(wc -c <"$d/out")" -gt ${limit} ]; then kill "$p"; echo "[ended: more output than is kept]" >>"$d/out"; break; fi; sleep 2; done ) </dev/null >/dev/null 2>&1 & w=$!`,
+    `( exec 3<&-; while kill -0 "$p" 2>/dev/null; do if [ "$(wc -c <"$d/out")" -gt ${limit} ]; then kill "$p"; echo "[ended: more output than is kept]" >>"$d/out"; break; fi; ${endsWithParent ? orphaned : ""}sleep 2; done ) </dev/null >/dev/null 2>&1 & w=$!`,
     'c=0; wait "$p"; c=$?',
     // A signal to this shell ends the wait, not the process.
     'while kill -0 "$p" 2>/dev/null; do wait "$p"; c=$?; done',
