@@ -277,6 +277,96 @@ describe("Taint", () => {
     }).pipe(Effect.provide([MemoryBackend.layer(), quiet]))
   )
 
+  it.live(
+    "no order of writing, moving and deleting by several runs leaves dirty text, or a dirty name, unmarked",
+    () => {
+      interface Change {
+        readonly what: string
+        readonly at: string
+        readonly to: string
+        readonly isMarked: boolean
+      }
+      // Names that only marked runs give say so.
+      const path = fc.constantFrom("/a", "/a/x", "/a/b", "/a/b/x", "/b/x", "/evil", "/evil/x", "/a/evil", "/b/evil/x")
+      const change: fc.Arbitrary<Change> = fc.record({
+        what: fc.constantFrom("write", "write", "upload", "edit", "move", "move", "delete"),
+        at: path,
+        to: path,
+        isMarked: fc.boolean()
+      })
+      const folders = ["/", "/a", "/a/b", "/b", "/evil", "/a/evil", "/b/evil"]
+      const worker = (execute: Effect.Effect<string, never, ToolContext.ToolContext>) =>
+        Effect.provide(
+          Agent.run(
+            Agent.make({
+              name: "a",
+              prompt: "",
+              tools: [Tool.make("work", { description: "", parameters: {}, execute: () => execute })],
+              middleware: [Taint.make()]
+            }),
+            "go"
+          ),
+          turns(["work"])
+        )
+      const holds = Effect.fnUntraced(function* (changes: ReadonlyArray<Change>) {
+        const backend = yield* Backend.Backend
+        const exists = (one: string) =>
+          Effect.map(Effect.exit(Effect.all([backend.ls(one), backend.read(one)], { mode: "result" })), (exit) =>
+            exit._tag === "Success" ? exit.value.some(({ _tag }) => _tag === "Success") : false
+          )
+        for (const { at, isMarked, to, what } of changes) {
+          const name = what === "move" ? to : at
+          const folder = name.slice(0, name.indexOf("evil") + 4)
+          if (!isMarked && name.includes("evil") && !(yield* exists(folder))) continue
+          const text = isMarked ? "DIRTY" : "clean"
+          const works: { readonly [name: string]: Effect.Effect<unknown, unknown> } = {
+            write: backend.write(at, text),
+            upload: backend.upload([{ path: at, content: new TextEncoder().encode(text) }]),
+            edit: backend.edit(at, [{ old: "clean", new: text }]),
+            move: backend.move(at, to),
+            delete: backend.delete(at, { recursive: true })
+          }
+          const work = Effect.as(Effect.ignore(works[what] ?? Effect.void), "done")
+          yield* worker(isMarked ? Effect.andThen(Taint.bringIn("page"), work) : work)
+        }
+        const { entries } = yield* backend.glob({ pattern: "**/*" })
+        const looks = [
+          ...entries.map(({ path: one }) => Effect.map(backend.read(one), (file) => ("text" in file ? file.text : ""))),
+          ...entries.map(({ path: one }) =>
+            Effect.map(backend.download([one]), ([file]) =>
+              file?.ok === true ? new TextDecoder().decode(file.value) : ""
+            )
+          ),
+          ...folders.map((one) =>
+            Effect.map(backend.ls(one), (found) => found.entries.map((each) => each.path.slice(one.length)).join())
+          ),
+          Effect.map(backend.glob({ pattern: "**/*" }), (found) => found.entries.map((each) => each.path).join()),
+          Effect.map(backend.grep({ pattern: "DIRTY" }), ({ files }) => (files.length > 0 ? "DIRTY" : ""))
+        ]
+        for (const [index, look] of looks.entries()) {
+          const seen: Array<boolean> = []
+          const read = Effect.gen(function* () {
+            const text = yield* Effect.orElseSucceed(look, () => "")
+            const { state } = yield* ToolContext.ToolContext
+            const { arrivals } = yield* state.get(Taint.labels)
+          if (/DIRTY|evil/.test(text)) seen.push(arrivals > 0)
+            return "done"
+          })
+          yield* worker(read)
+          assert.isTrue(
+            seen.every((is) => is),
+            `${index}: ${JSON.stringify(changes)}`
+          )
+        }
+      })
+      const files = () => Taint.layer.pipe(Layer.provide(Layer.fresh(MemoryBackend.layer())))
+      const property = fc.asyncProperty(fc.array(change, { minLength: 3, maxLength: 10 }), (changes) =>
+        Effect.runPromise(Effect.provide(holds(changes), [files(), quiet]))
+      )
+      return Effect.promise(() => fc.assert(property, { numRuns: scaled(400) }))
+    }
+  )
+
   it.effect("what would be remembered in other threads asks", () =>
     Effect.gen(function* () {
       const { asked, layer } = refusing()
