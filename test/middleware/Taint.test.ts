@@ -1,14 +1,17 @@
-import { readFileSync } from "node:fs"
+import { mkdirSync, readFileSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, type Schema } from "effect"
 import { Agent, Approval, Backend, Message, Tool, ToolContext } from "effect-deepagents"
 import { FileTools, MemoryBackend } from "effect-deepagents/backends"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import { BackgroundSubagents, BackgroundTasks, Taint } from "effect-deepagents/middleware"
 import { MemoryStore, MemoryTools, Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
 import { isFull, scaled } from "../scale.ts"
+import { folder } from "../sessions/places.ts"
 
 const ran: Array<string> = []
 const tool = (name: string, annotations: Tool.Annotations = {}) =>
@@ -257,6 +260,27 @@ describe("Taint", () => {
     }).pipe(Effect.provide([MemoryBackend.layer(), quiet]))
   )
 
+  it.effect("labels are of files, by whatever link they are reached", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      mkdirSync(join(root, "real"))
+      symlinkSync("real", join(root, "link"))
+      const files = Taint.layer.pipe(
+        Layer.provide(FilesystemBackend.layer({ root })),
+        Layer.provide(NodeServices.layer)
+      )
+      yield* Effect.gen(function* () {
+        yield* marked("write_file", { file_path: "/link/a", content: "from the page" })
+        yield* marked("write_file", { file_path: "/real/b", content: "from the page" })
+        assert.isTrue(yield* isMarkedBy("read_file", { file_path: "/real/a" }))
+        assert.isTrue(yield* isMarkedBy("read_file", { file_path: "/link/b" }))
+        const backend = yield* Backend.Backend
+        yield* backend.move("/link/b", "/moved")
+        assert.isTrue(yield* isMarkedBy("read_file", { file_path: "/moved" }))
+      }).pipe(Effect.provide([files, quiet]))
+    })
+  )
+
   it.effect("labels that several processes write at once are all kept", () =>
     Effect.gen(function* () {
       const base = yield* Backend.Backend
@@ -316,8 +340,8 @@ describe("Taint", () => {
           )
         for (const { at, isMarked, to, what } of changes) {
           const name = what === "move" ? to : at
-          const folder = name.slice(0, name.indexOf("evil") + 4)
-          if (!isMarked && name.includes("evil") && !(yield* exists(folder))) continue
+          const named = name.slice(0, name.indexOf("evil") + 4)
+          if (!isMarked && name.includes("evil") && !(yield* exists(named))) continue
           const text = isMarked ? "DIRTY" : "clean"
           const works: { readonly [name: string]: Effect.Effect<unknown, unknown> } = {
             write: backend.write(at, text),
@@ -349,7 +373,7 @@ describe("Taint", () => {
             const text = yield* Effect.orElseSucceed(look, () => "")
             const { state } = yield* ToolContext.ToolContext
             const { arrivals } = yield* state.get(Taint.labels)
-          if (/DIRTY|evil/.test(text)) seen.push(arrivals > 0)
+            if (/DIRTY|evil/.test(text)) seen.push(arrivals > 0)
             return "done"
           })
           yield* worker(read)
