@@ -5,7 +5,7 @@ import { gemma } from "../../../../../src/models/internal/llama/codecs/gemma.ts"
 import { hermes } from "../../../../../src/models/internal/llama/codecs/hermes.ts"
 import { lfm2 } from "../../../../../src/models/internal/llama/codecs/lfm2.ts"
 import { qwenXml } from "../../../../../src/models/internal/llama/codecs/qwenXml.ts"
-import { scaled } from "../../../../scale.ts"
+import { sampled, scaled } from "../../../../scale.ts"
 import { answered, cut, decode, deltas, joined, tool, written } from "./decode.ts"
 
 const codecs: ReadonlyArray<Codec> = [lfm2, hermes, qwenXml, gemma]
@@ -195,7 +195,7 @@ describe("every codec", () => {
     })
     patterns.push(`<|tool_call_start|>[f(a='${"\\".repeat(size)}`, `<tool_call>{"name": "${'\\"'.repeat(size / 2)}`)
     // Something quadratic would take minutes for each of them.
-    for (const codec of codecs) for (const text of patterns) deltas(codec, cut(text, [7, 100, size]))
+    for (const codec of codecs) for (const text of sampled(patterns)) deltas(codec, cut(text, [7, 100, size]))
   }, 60_000)
 
   it("does not run out of stack on deep nesting, and says that it is too deep", () => {
