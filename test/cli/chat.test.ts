@@ -303,6 +303,14 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     expect(await dumb.ended).toBe(0)
   })
 
+  it("shows the end of a turn that it is left in", async () => {
+    const program = open([makeFolder(), "a"])
+    await say(program, "slow", "And this")
+    program.type("/quit\r")
+    expect(await program.ended).toBe(0)
+    expect(program.text()).toMatch(/And this\s+interrupted; what was said is kept\n[^]*\ndeepagents resume a$/)
+  })
+
   it("says how to go on when lines are interrupted, and what was cut off when they go on", async () => {
     const folder = makeFolder()
     const first = open([folder, "a", "--plain"])

@@ -221,13 +221,14 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     yield* works.begin(known.work, Effect.as(Effect.map(Slash.run(room, known.name, argument), facts), undefined))
   })
 
-  const leave = Effect.sync(() => {
-    leaving = true
-  })
-
   const interrupt = Effect.suspend((): Effect.Effect<unknown> => {
     isHeld = true
     return handle?.interrupt ?? works.interrupt
+  })
+
+  const leave = Effect.suspend(() => {
+    leaving = true
+    return interrupt
   })
 
   const told = Effect.fnUntraced(function* (text: string, kind: "steer" | "followUp") {
@@ -271,7 +272,6 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
       case "interrupt":
         return yield* interrupt
       case "leave":
-        yield* interrupt
         return yield* leave
       case "rewind":
         return yield* command("/rewind")
@@ -368,7 +368,8 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     }
   }
   if (options.first !== undefined) yield* say(options.first)
-  while (!leaving) yield* on(yield* Queue.take(intents))
+  // The end of a turn that is left is shown, too.
+  while (!leaving || isTurning) yield* on(yield* Queue.take(intents))
   yield* Effect.timeoutOption(works.interrupt, "3 seconds")
   return { threadId: at.threadId } satisfies Left
 }, Effect.scoped)
