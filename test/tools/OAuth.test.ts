@@ -274,6 +274,37 @@ it.live("renews once for all that ask at once, and the winner's token lives", ()
   }).pipe(Effect.provide(services()))
 )
 
+it.live("renews once for three processes that ask at once", () => {
+  const shared = Layer.mergeAll(Storage.layerMemory, CredentialKey.layerRandom, FetchHttpClient.layer)
+  const redirect = LoopbackRedirect.redirect
+  return Effect.gen(function* () {
+    const { issuer, requests } = yield* server
+    const provider = providerAt(issuer, {
+      scopes: ["openid", "offline_access", "read"],
+      parameters: { prompt: "consent" }
+    })
+    const processes = yield* Effect.forEach([0, 1, 2], () =>
+      Layer.build(Layer.fresh(Layer.provideMerge(OAuth.layer({ redirect }), Layer.fresh(CredentialStore.layer))))
+    )
+    const [first] = processes
+    if (first === undefined) return assert.fail("there are none")
+    yield* Effect.provide(connected(provider), first)
+    const refused = yield* Effect.provide(OAuth.accessToken(provider, ada), first)
+    const before = requests.filter((one) => one === "POST /token").length
+    const tokens = yield* Effect.forEach(
+      processes,
+      (process) => Effect.provide(OAuth.accessToken(provider, ada, { refused }), process),
+      { concurrency: 3 }
+    )
+    assert.lengthOf(
+      requests.filter((one) => one === "POST /token"),
+      before + 1
+    )
+    assert.lengthOf(new Set(tokens.map(Redacted.value)), 1)
+    assert.isTrue(yield* works(issuer, tokens[0] ?? refused))
+  }).pipe(Effect.provide(shared))
+})
+
 it.live("shares one sign-in between calls that begin at once", () =>
   Effect.gen(function* () {
     const { issuer } = yield* server
