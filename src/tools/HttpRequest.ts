@@ -66,6 +66,20 @@ const fail = (message: string, isRetryable = false) => ToolError.make(message, {
 /** The headers of an answer that say something to a model. */
 const told = ["content-type", "location", "retry-after", "link", "etag", "x-ratelimit-remaining", "www-authenticate"]
 
+/** Headers of the connection, which the client writes itself. */
+const ofConnection = new Set("connection content-length expect host keep-alive te trailer transfer-encoding".split(" "))
+
+/** Tells what keeps headers from being sent; their values may be secret. */
+const unfit = (headers: ReadonlyArray<readonly [string, string]>): string | undefined => {
+  for (const [name, value] of headers) {
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return `${JSON.stringify(name.slice(0, 100))} is no name of a header`
+    if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
+      return `the header ${name} has a line break, or another character that a header can't have; encode it`
+    }
+  }
+  return undefined
+}
+
 const isWriting = (method: string | undefined) => method !== undefined && method !== "GET" && method !== "HEAD"
 
 /**
@@ -113,10 +127,12 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
           name.toLowerCase(),
           filled(value)
         ])
+        const problem = unfit(own)
+        if (problem !== undefined) return yield* Effect.fail(fail(problem))
         const type = own.find(([name]) => name === "content-type")?.[1]
         const bare = HttpClientRequest.setHeaders(
           HttpClientRequest.make(method)(url),
-          own.filter(([name]) => name !== "content-length" && name !== "host")
+          own.filter(([name]) => !ofConnection.has(name))
         )
         const request =
           text === undefined

@@ -66,6 +66,63 @@ describe("http_request", () => {
     })
   )
 
+  it.effect("says which header can't be sent, and leaves those of the connection to the client", () =>
+    Effect.gen(function* () {
+      const server = yield* echo
+      const run = (headers: Record<string, string>) =>
+        Effect.provide(Tool.run(tool, { url: server.url, method: "POST", headers, body: "hello" }), webFor("none.test"))
+      for (const [name, given] of [
+        ["x-a", "a\r\nx-evil: 1"],
+        ["x-a", "日本"],
+        ["x a", "1"],
+        ["", "1"]
+      ] as const) {
+        const { message } = yield* Effect.flip(run({ [name]: given }))
+        assert.match(message, /the header x-a has|is no name of a header/)
+        assert.notInclude(message, "evil")
+      }
+      assert.lengthOf(server.seen, 0)
+      yield* run({ "Transfer-Encoding": "chunked", "content-length": "3", expect: "100-continue", Host: "evil.test" })
+      const [sent] = server.seen
+      assert.strictEqual(sent?.body, "hello")
+      assert.deepInclude(sent?.headers, { "content-length": "5", host: `127.0.0.1:${server.port}` })
+    })
+  )
+
+  it.effect("a redirect takes no secret, cookie or body along to another origin", () =>
+    Effect.gen(function* () {
+      const other = yield* echo
+      const server = yield* serve((request, response) => {
+        const status = Number(request.url?.slice(1, 4))
+        response.writeHead(status, { location: `http://localhost:${other.port}/there`, "set-cookie": "sid=1" }).end()
+      })
+      const web = Layer.mergeAll(
+        approvals,
+        NodeNetwork.layer({ allowPrivate: ["127.0.0.1", "localhost"] }),
+        Secrets.layer({ KEY: { value: Redacted.make(value), hosts: [`127.0.0.1:${server.port}`] } })
+      )
+      for (const status of [301, 302, 303, 307, 308]) {
+        for (const method of ["GET", "POST"] as const) {
+          yield* Tool.run(tool, {
+            url: `${server.url}/${status}`,
+            method,
+            headers: { "x-key": "{{secret:KEY}}", cookie: "a=b", authorization: "Bearer {{secret:KEY}}" },
+            params: { key: "{{secret:KEY}}" },
+            ...(method === "POST" ? { body: { key: "{{secret:KEY}}" } } : {})
+          }).pipe(Effect.exit, Effect.provide(web))
+        }
+      }
+      assert.isAtLeast(other.seen.length, 5)
+      assert.deepStrictEqual(
+        [...new Set(other.seen.map(({ body, method, url }) => `${method} ${url} ${body}`))],
+        ["GET /there "]
+      )
+      for (const { headers } of other.seen) {
+        for (const name of ["x-key", "cookie", "authorization"]) assert.notProperty(headers, name)
+      }
+    })
+  )
+
   it.effect("fills secrets in on the way out, and takes them out of what comes back", () =>
     Effect.gen(function* () {
       const server = yield* echo
