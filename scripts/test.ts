@@ -1,6 +1,7 @@
 /**
- * Runs everything that CI checks: steps that need nothing of one another beside each other, two at a time. What a step
- * of several prints is shown if it fails, once its stage is over; later stages don't begin then.
+ * Runs everything that CI checks: steps that need nothing of one another beside each other, two at a time. What the unit
+ * tests print is shown as it comes; what another step prints, if it fails, once its stage is over. Later stages don't
+ * begin then.
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -17,11 +18,11 @@ const stages = [
 const seconds = (from: number) => `${Math.round((performance.now() - from) / 1000)} s`
 
 /** Runs a script, and gives what it printed if it failed. */
-const run = async (script: string, isAlone: boolean): Promise<string | undefined> => {
+const run = async (script: string): Promise<string | undefined> => {
   const from = performance.now()
   console.log(`begins ${script}`)
   const child = spawn(process.execPath, ["--run", script], {
-    stdio: isAlone ? "inherit" : ["ignore", "pipe", "pipe"]
+    stdio: script === "test:unit" ? "inherit" : ["ignore", "pipe", "pipe"]
   })
   const printed = [child.stdout, child.stderr].map((stream) => (stream === null ? "" : text(stream)))
   const [[code, signal], out, err] = await Promise.all([once(child, "close"), ...printed])
@@ -36,7 +37,7 @@ for (const stage of stages) {
   await Promise.all(
     Array.from({ length: 2 }, async () => {
       for (const script of left) {
-        const failure = await run(script, stage.length === 1)
+        const failure = await run(script)
         if (failure !== undefined) failures.push(failure)
       }
     })
