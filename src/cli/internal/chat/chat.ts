@@ -228,7 +228,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
 
   const leave = Effect.suspend(() => {
     leaving = true
-    return interrupt
+    return Effect.asVoid(interrupt)
   })
 
   const told = Effect.fnUntraced(function* (text: string, kind: "steer" | "followUp") {
