@@ -241,6 +241,9 @@ describe("ApplyPatch", () => {
         assert.strictEqual(yield* becomes("a\nb", "@@", " b", "+c"), "a\nb\nc")
         assert.strictEqual(yield* becomes("a\nb", "@@", "-b"), "a")
         assert.strictEqual(yield* becomes("a", "@@", "-a"), "")
+        const remark = "\\ No newline at end of file"
+        assert.strictEqual(yield* becomes("a\nb", "@@", " a", "-b", remark, "+c", remark), "a\nc")
+        assert.strictEqual(yield* becomes("a\nb\n", "@@", "-b", "+c", remark), "a\nc\n")
       })
     )
 

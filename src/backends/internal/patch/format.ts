@@ -44,6 +44,9 @@ const header = (line: string): string => {
   return text.endsWith("@@") ? text.slice(0, -2).trimEnd() : text
 }
 
+/** A remark of other diffs on the line before it; whether a file ends with a newline stays as it is. */
+const remark = "\\ No newline at end of file"
+
 const kinds: { readonly [mark: string]: HunkLine["kind"] } = { " ": "keep", "+": "add", "-": "remove" }
 
 /** Reads a hunk; `undefined` for blank lines between the parts of a patch, which belong to none. */
@@ -66,6 +69,7 @@ const parseHunk = (cursor: Cursor): Result.Result<Hunk | undefined, InvalidPatch
       if (endOfFile) cursor.at++
       break
     }
+    if (text.trimEnd() === remark) continue
     // An empty line is an empty line of the file, whose leading space was lost.
     const kind = text === "" ? "keep" : kinds[text.charAt(0)]
     if (kind === undefined) return fail(cursor, "a line that begins with ' ', '+' or '-', or \"@@\", or a line of ***")
@@ -107,6 +111,7 @@ const parseAdd = (cursor: Cursor, path: string): Result.Result<Change, InvalidPa
   for (; cursor.at < cursor.lines.length; cursor.at++) {
     const text = cursor.lines[cursor.at] ?? ""
     if (text.startsWith("*** ")) break
+    if (text.trimEnd() === remark) continue
     if (text === "") {
       blank++
       continue

@@ -80,10 +80,10 @@ interface State {
   touched: boolean
 }
 
-const twice = (section: Section): InvalidPatch =>
+const twice = (section: Section, path = section.path): InvalidPatch =>
   new InvalidPatch({
     line: section.change.line,
-    found: `another one for ${section.path}`,
+    found: `another one for ${path}`,
     expected: "one section a file (several @@ go into one section)"
   })
 
@@ -156,12 +156,11 @@ export const plan = Effect.fnUntraced(function* (
       before === undefined ||
       (before === "Update" && section.change._tag === "Update" && state.to === undefined) ||
       (before === "Delete" && section.change._tag === "Add")
-    if (!goesOn || targets.has(section.path) || (section.to !== undefined && last.has(section.to))) {
-      return yield* twice(section)
-    }
+    if (!goesOn || targets.has(section.path)) return yield* twice(section)
+    if (section.to !== undefined && last.has(section.to)) return yield* twice(section, section.to)
     last.set(section.path, section)
     if (section.to !== undefined) {
-      if (targets.has(section.to)) return yield* twice(section)
+      if (targets.has(section.to)) return yield* twice(section, section.to)
       targets.add(section.to)
       if (states.get(section.to)?.before !== undefined) return yield* refuse(section.to, { _tag: "AlreadyExists" })
     }
