@@ -1,11 +1,12 @@
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { FileTools } from "../../src/backends/index.ts"
+import { CompositeBackend, FileTools, MemoryBackend } from "../../src/backends/index.ts"
 import { Agent, Backend, type Json, Tool } from "../../src/index.ts"
 import { Mcp, McpBackend, McpServers } from "../../src/mcp/index.ts"
-import { Taint } from "../../src/middleware/index.ts"
+import { Skills, Taint } from "../../src/middleware/index.ts"
 import { TestChatModel } from "../../src/testing/index.ts"
+import { plain, scripted } from "./scripted.ts"
 import { everything, layer } from "./servers.ts"
 
 it.live(
@@ -73,3 +74,46 @@ it.live(
     }).pipe(Effect.provide(Layer.provideMerge(McpBackend.layer, layer({ everything })))),
   30_000
 )
+
+it.live("skills of a server are skills of an agent, and text from outside", () => {
+  const uri = "skill://greet/SKILL.md"
+  const text = "---\nname: greet\ndescription: Greets people\n---\n\nSay hello."
+  const { layer: server } = scripted(
+    plain(
+      false,
+      () => [],
+      ({ id, method }, { reply, say }) => {
+        if (method === "resources/list") reply({ resources: [{ uri, name: "greet" }] })
+        else if (method === "resources/read") reply({ contents: [{ uri, text }] })
+        else if (id !== undefined) say({ id, error: { code: -32601, message: "no" } })
+      }
+    )
+  )
+  const wipe = Tool.make("wipe", {
+    description: "Wipes",
+    parameters: {},
+    annotations: { destructive: true },
+    execute: () => Effect.succeed("wiped")
+  })
+  const agent = Agent.make({
+    name: "a",
+    prompt: "",
+    tools: [wipe],
+    middleware: [Taint.suspending(), Skills.make({ sources: ["/mcp/s/skill"] })]
+  })
+  const files = CompositeBackend.layer({ default: MemoryBackend.layer(), routes: { "/mcp/": McpBackend.layer } })
+  const model = TestChatModel.script([
+    TestChatModel.calls([{ name: "use_skill", arguments: { name: "greet" } }]),
+    TestChatModel.calls([{ name: "wipe" }])
+  ])
+  return Effect.gen(function* () {
+    const { messages, pending } = yield* Agent.run(agent, "Greet")
+    assert.include(JSON.stringify(messages), "Say hello.")
+    assert.deepStrictEqual(
+      pending.map(({ toolName }) => toolName),
+      ["wipe"]
+    )
+    const [first] = yield* TestChatModel.requests
+    assert.include(JSON.stringify(first), "Greets people")
+  }).pipe(Effect.provide([files.pipe(Layer.provide(server)), model]))
+})
