@@ -32,7 +32,7 @@ export const start = (program: URL, maxMemory: number): Effect.Effect<Worker, Tr
     try: () => {
       const worker = new Worker(program, {
         execArgv: [],
-        resourceLimits: { maxOldGenerationSizeMb: maxMemory + margin, maxYoungGenerationSizeMb: 16 }
+        resourceLimits: { maxOldGenerationSizeMb: maxMemory + margin }
       })
       // Nobody listens to it between two questions.
       return worker.on("error", () => undefined)

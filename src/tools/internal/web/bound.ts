@@ -26,10 +26,12 @@ const lessThan = "\uFDD0"
 const ampersand = "\uFDD1"
 
 const hideText = (text: string) =>
-  text
-    .replaceAll(/[\uFDD0\uFDD1]/g, "")
-    .replaceAll("<", lessThan)
-    .replaceAll("&", ampersand)
+  /[<&\uFDD0\uFDD1]/.test(text)
+    ? text
+        .replaceAll(/[\uFDD0\uFDD1]/g, "")
+        .replaceAll("<", lessThan)
+        .replaceAll("&", ampersand)
+    : text
 
 /** A text of the page that was cut down, as the page has it. */
 export const shown = (text: string): string => text.replaceAll(lessThan, "<").replaceAll(ampersand, "&")
