@@ -3,13 +3,13 @@
  */
 import * as Array from "effect/Array"
 import * as Cause from "effect/Cause"
-import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type * as Pull from "effect/Pull"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
+import { fromPull } from "../../support/pulled.ts"
 
 const ahead = 256
 
@@ -42,34 +42,32 @@ export const fromAsyncIterable = <A, E>(
   make: (signal: AbortSignal) => AsyncIterable<A>,
   onError: (cause: unknown) => E
 ): Stream.Stream<A, E> =>
-  Stream.fromChannel(
-    Channel.fromTransform((_, scope) =>
-      Effect.withFiber((fiber) => {
-        // One is dear to make, and a source that takes none has no use for it.
-        const controller = make.length === 0 ? unused : new AbortController()
-        const source: Source<A, E> = {
-          fiber,
-          iterator: undefined,
-          items: [],
-          end: undefined,
-          hasLeft: false,
-          resume: undefined,
-          wake: undefined
-        }
-        pump(source, make, controller.signal).then(undefined, (cause: unknown) => {
-          if (source.hasLeft) return
-          const error = Result.try(() => onError(cause))
-          finish(source, Result.isSuccess(error) ? Effect.fail(error.success) : Effect.die(error.failure))
-        })
-        return Effect.as(
-          Scope.addFinalizer(
-            scope,
-            Effect.sync(() => leave(source, controller))
-          ),
-          pullOf(source)
-        )
+  fromPull((scope) =>
+    Effect.withFiber((fiber) => {
+      // One is dear to make, and a source that takes none has no use for it.
+      const controller = make.length === 0 ? unused : new AbortController()
+      const source: Source<A, E> = {
+        fiber,
+        iterator: undefined,
+        items: [],
+        end: undefined,
+        hasLeft: false,
+        resume: undefined,
+        wake: undefined
+      }
+      pump(source, make, controller.signal).then(undefined, (cause: unknown) => {
+        if (source.hasLeft) return
+        const error = Result.try(() => onError(cause))
+        finish(source, Result.isSuccess(error) ? Effect.fail(error.success) : Effect.die(error.failure))
       })
-    )
+      return Effect.as(
+        Scope.addFinalizer(
+          scope,
+          Effect.sync(() => leave(source, controller))
+        ),
+        pullOf(source)
+      )
+    })
   )
 
 const pump = async <A, E>(

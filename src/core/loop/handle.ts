@@ -1,12 +1,12 @@
 /**
  * The three ways into the interpreter: `run`, `stream` and `start`.
  */
-import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { fromPull } from "../../support/pulled.ts"
 import { RunEnded } from "../AgentError.ts"
 import type { Handle, Input, RunOptions } from "../AgentRun.ts"
 import type * as Content from "../Content.ts"
@@ -25,30 +25,26 @@ export const run = (compiled: Compiled, input: Input, options: RunOptions) =>
 
 /** Runs as a stream: one reader, there from the start, and gone with the run. */
 export const stream = (compiled: Compiled, input: Input, options: RunOptions) =>
-  Stream.fromChannel(
-    Channel.fromTransform((_, scope) =>
-      Effect.flatMap(IdGenerator, (makeId) => {
-        const hub = Hub.make()
-        const { pull } = Hub.subscribe(hub)
-        const place = { runId: makeId(), hub, control: undefined, parent: undefined }
-        const work = Effect.onExitPrimitive(interpret(compiled, input, options, place), (exit) => {
-          Hub.end(hub, exit)
-          return undefined
-        })
-        return Effect.as(Effect.forkIn(work, scope, { startImmediately: true }), pull)
+  fromPull((scope) =>
+    Effect.flatMap(IdGenerator, (makeId) => {
+      const hub = Hub.make()
+      const { pull } = Hub.subscribe(hub)
+      const place = { runId: makeId(), hub, control: undefined, parent: undefined }
+      const work = Effect.onExitPrimitive(interpret(compiled, input, options, place), (exit) => {
+        Hub.end(hub, exit)
+        return undefined
       })
-    )
+      return Effect.as(Effect.forkIn(work, scope, { startImmediately: true }), pull)
+    })
   )
 
 /** Reads a hub until it ends or the reader leaves. */
 const read = (hub: Hub.Hub) =>
-  Stream.fromChannel(
-    Channel.fromTransform((_, scope) =>
-      Effect.suspend(() => {
-        const { leave, pull } = Hub.subscribe(hub)
-        return Effect.as(Scope.addFinalizer(scope, leave), pull)
-      })
-    )
+  fromPull((scope) =>
+    Effect.suspend(() => {
+      const { leave, pull } = Hub.subscribe(hub)
+      return Effect.as(Scope.addFinalizer(scope, leave), pull)
+    })
   )
 
 const toHuman = (message: Content.Input | HumanMessage): HumanMessage =>

@@ -4,6 +4,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { transformPull } from "../../support/pulled.ts"
 import {
   absent,
   incomplete,
@@ -34,9 +35,7 @@ const isOwn = (error: unknown): boolean => !isModelError(error) && !Cause.isDone
 /** A stream of which the type says what an outer middleware may know: a model's failures and no needs. */
 const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Turn =>
   // The needs of the middleware are in the context of the whole run: the agent's type saw to that.
-  Stream.transformPull(turn, (pull) =>
-    Effect.succeed(Effect.catchIf(pull, isOwn, (error) => Effect.die(tunnel(error))))
-  ) as Turn
+  transformPull(turn, (pull) => Effect.catchIf(pull, isOwn, (error) => Effect.die(tunnel(error)))) as Turn
 
 /** Puts a hook around a door. A turn that it passes on as it is has nothing to hide. */
 const around =

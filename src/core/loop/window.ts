@@ -94,6 +94,37 @@ const sum = (parts: Parts): number => {
   return total
 }
 
+const counting = Symbol("effect-deepagents/counting")
+
+/** An event whose parts are counted when they are looked at. */
+interface Counted extends ContextMeasured {
+  readonly [counting]: () => Parts
+}
+
+// The same functions for all events. With functions of its own, written in place, each event has a shape of its own, which
+// is old from the start: it, its request and thereby the whole conversation stay until a full collection.
+const total: PropertyDescriptor & ThisType<Counted> = {
+  get() {
+    return sum(this[counting]())
+  },
+  enumerable: true,
+  configurable: true
+}
+const parts: PropertyDescriptor & ThisType<Counted> = {
+  get() {
+    return this[counting]()
+  },
+  enumerable: true,
+  configurable: true
+}
+
+const measured = (fields: Omit<ContextMeasured, "total" | "parts">, value: () => Parts): ContextMeasured => {
+  Object.defineProperty(fields, counting, { value })
+  Object.defineProperty(fields, "total", total)
+  // The parts that the type leaves out are there now.
+  return Object.defineProperty(fields, "parts", parts) as ContextMeasured
+}
+
 /**
  * Says once a round, if somebody watches, what fills the window. It is counted when a reader looks at it: most readers
  * do not, and a long history is long to count.
@@ -110,7 +141,7 @@ export const makeMeasure = ({ origin, run }: From & { readonly run: OwnRun }): (
     const { length } = request.messages
     let asked: ModelRequest | undefined = request
     let made = none()
-    const parts = (): Parts => {
+    const count = (): Parts => {
       if (asked !== undefined) {
         meter ??= makeMeter()
         made = meter(asked, length)
@@ -118,21 +149,16 @@ export const makeMeasure = ({ origin, run }: From & { readonly run: OwnRun }): (
       }
       return made
     }
-    Hub.offer(hub, {
+    const fields = {
       _tag: "ContextMeasured",
       round: run.round,
       unit: "estimatedTokens",
-      get total() {
-        return sum(parts())
-      },
       ...window,
-      get parts() {
-        return parts()
-      },
       seq: hub.seq++,
       runId,
       path,
       at: origin.clock.currentTimeMillisUnsafe()
-    })
+    } as const
+    Hub.offer(hub, measured(fields, count))
   }
 }

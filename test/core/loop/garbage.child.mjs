@@ -1,0 +1,58 @@
+import { Agent, ChatModel, Message, Tool, Usage } from "effect-deepagents"
+/**
+ * Runs an agent again and again, and says how many bytes a round leaves to a full collection: what collections of young
+ * memory alone don't free, although its run is over.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+
+const rounds = 20
+const runs = 200
+
+const tool = Tool.make("step", {
+  description: "Do one step",
+  parameters: { n: Schema.Finite },
+  execute: ({ n }) => Effect.succeed(`ok ${n}`)
+})
+
+const usage = Usage.make({ inputTokens: 1, outputTokens: 1 })
+
+// Written once: V8 keeps something of each generator function that is made in a function.
+const turn = async function* (said) {
+  const toolCalls = said > 2 * rounds ? [] : [{ id: `call_${said}`, name: "step", arguments: { n: said } }]
+  for (const text of ["one ", "two ", "three "]) yield { _tag: "TextDelta", text }
+  yield { _tag: "TurnDone", message: Message.ai("one two three ", { toolCalls, usage, model: "scripted" }) }
+}
+
+const nextTurn = ({ messages }) =>
+  ChatModel.fromAsyncIterable(
+    () => turn(messages.length),
+    (cause) => cause
+  )
+
+const model = {
+  modelId: "scripted",
+  provider: "scripted",
+  supportsVision: true,
+  contextWindowTokens: undefined,
+  makeSession: Effect.succeed({ nextTurn })
+}
+
+const agent = Agent.make({ name: "bench", prompt: "You count.", tools: [tool], maxRounds: 100 })
+
+const once = () =>
+  Stream.runDrain(Agent.stream(agent, "go")).pipe(Effect.provideService(ChatModel.ChatModel, model), Effect.runPromise)
+
+const young = () => globalThis.gc({ type: "minor" })
+
+for (let run = 0; run < runs; run++) await once()
+globalThis.gc()
+const before = process.memoryUsage().heapUsed
+for (let run = 0; run < runs; run++) {
+  await once()
+  // Twice: what lived through one is only then old.
+  young()
+  young()
+}
+console.log((process.memoryUsage().heapUsed - before) / (runs * rounds))

@@ -1,0 +1,28 @@
+/** The memory that ended runs leave. */
+import { execFile } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+
+const flags = [
+  "--conditions=@effect-deepagents/source",
+  "--expose-gc",
+  // These two would decide by chance: what V8 makes old from the start, and how far other threads have come.
+  "--no-allocation-site-pretenuring",
+  "--single-threaded"
+]
+
+describe("garbage", () => {
+  it.effect("runs that are over are collected young: nothing old leads to their requests and messages", () =>
+    Effect.gen(function* () {
+      const child = fileURLToPath(new URL("garbage.child.mjs", import.meta.url))
+      const printed = yield* Effect.callback<string, Error>((resume) => {
+        execFile(process.execPath, [...flags, child], (error, out) =>
+          resume(error === null ? Effect.succeed(out) : Effect.fail(error))
+        )
+      })
+      // A round's messages alone are 1,000 bytes.
+      assert.isBelow(Number(printed), 300)
+    })
+  )
+})
