@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Content from "../Content.ts"
-import { toEffect } from "../internal/decoding.ts"
+import type { Decoding } from "../internal/decoding.ts"
 import { neverBegun, recovery, unknownOutcome } from "../internal/history.ts"
 import { fromUnknown, type JsonObject } from "../Json.ts"
 import { tool as makeAnswer, type ToolMessage } from "../Message.ts"
@@ -27,12 +27,12 @@ export interface Call extends OpenCall {
 
 /** A call that nothing was done about in this run. */
 export const untouched = (
-  call: { readonly id: string; readonly name?: string | undefined },
+  { id, name = "unknown" }: { readonly id: string; readonly name?: string | undefined },
   left?: ReadonlyMap<string, OpenCall["left"]>
 ): OpenCall => ({
-  id: call.id,
-  name: call.name ?? "unknown",
-  left: left?.get(call.id),
+  id,
+  name,
+  left: left?.get(id),
   started: false,
   answered: false,
   outcome: undefined,
@@ -61,13 +61,28 @@ const isOffered = (live: Live, name: string, isInner: boolean): boolean =>
 export type Inner = Required<Pick<OpenCall, "outer" | "settled" | "left">>
 
 /** Finds the tool of a call and decodes its arguments. */
-export const resolve = (live: Live, call: ToolCall, inner?: Inner): Effect.Effect<Call> => {
-  const tool = isOffered(live, call.name, inner !== undefined) ? live.toolset.tools.get(call.name) : undefined
-  const resumes = tool?.annotations.resumable
-  const resolved: Call = { ...untouched(call, live.resumed?.left), ...inner, resumes, tool, prepared: undefined }
-  if (tool === undefined) resolved.outcome = { error: unknownTool(live, call.name) }
-  else return Effect.as(prepare(resolved, tool, call.arguments), resolved)
-  return Effect.succeed(resolved)
+export const resolve = (live: Live, { arguments: args, id, name }: ToolCall, inner?: Inner): Effect.Effect<Call> => {
+  const tool = isOffered(live, name, inner !== undefined) ? live.toolset.tools.get(name) : undefined
+  // A literal: what begins as a copy is larger, and slower to work with.
+  const call: Call = {
+    id,
+    name,
+    left: inner === undefined ? live.resumed?.left.get(id) : inner.left,
+    started: false,
+    resumes: tool?.annotations.resumable,
+    answered: false,
+    outcome: tool === undefined ? { error: unknownTool(live, name) } : undefined,
+    suspended: undefined,
+    outer: inner?.outer,
+    settled: inner?.settled,
+    found: undefined,
+    attempts: 0,
+    ordinal: undefined,
+    tool,
+    wasDone: undefined,
+    prepared: undefined
+  }
+  return tool === undefined ? Effect.succeed(call) : Effect.as(prepare(call, tool, args), call)
 }
 
 /** A call of a turn that is resumed, with its answer if an earlier run had one. */
@@ -104,22 +119,28 @@ const unread = (name: string, cause: unknown): ToolError =>
   })
 
 /** Decodes the arguments of a call. */
-export const decode = (tool: Tool<unknown>, args: JsonObject): Effect.Effect<Prepared<unknown>, ToolError> =>
-  Effect.catchDefect(
-    Effect.suspend(() => toEffect(tool.prepare(args))),
-    (cause) => Effect.fail(unread(tool.name, cause))
-  )
+export const decode = (tool: Tool<unknown>, args: JsonObject): Decoding<Prepared<unknown>, ToolError> => {
+  const begun = Result.try({ try: () => tool.prepare(args), catch: (cause) => unread(tool.name, cause) })
+  if (Result.isFailure(begun)) return Result.fail(begun.failure)
+  const decoding = begun.success
+  return Result.isResult(decoding)
+    ? decoding
+    : Effect.catchDefect(decoding, (cause) => Effect.fail(unread(tool.name, cause)))
+}
 
 /** Gives a call (other) arguments. */
 export const prepare = (call: Call, tool: Tool<unknown>, args: JsonObject): Effect.Effect<void> =>
-  Effect.match(decode(tool, args), {
-    onSuccess: (prepared) => {
-      call.prepared = prepared
-    },
-    onFailure: (error) => {
-      call.outcome = { error }
-    }
+  Effect.suspend(() => {
+    const decoding = decode(tool, args)
+    if (!Result.isResult(decoding)) return Effect.map(Effect.result(decoding), (decoded) => prepared(call, decoded))
+    prepared(call, decoding)
+    return Effect.void
   })
+
+const prepared = (call: Call, decoded: Result.Result<Prepared<unknown>, ToolError>): void => {
+  if (Result.isSuccess(decoded)) call.prepared = decoded.success
+  else call.outcome = { error: decoded.failure }
+}
 
 /** The failure that the model sees when a tool had a defect. */
 export const brokeDown = (name: string, cause: unknown): ToolError =>

@@ -5,6 +5,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { cut } from "../../support/text.ts"
 import * as Content from "../Content.ts"
+import { toEffect } from "../internal/decoding.ts"
 import { suspended, suspendedRequests } from "../internal/suspension.ts"
 import { tunnel, tunnelled } from "../internal/tunnel.ts"
 import { canonical, fromUnknown, type JsonObject } from "../Json.ts"
@@ -62,7 +63,7 @@ const throughMiddleware = (live: Live, call: Call, tool: Tool<unknown>, prepared
     const work =
       asked.arguments === prepared.arguments
         ? runTool(live, call, tool, prepared)
-        : Effect.flatMap(decode(tool, asked.arguments), (again) =>
+        : Effect.flatMap(toEffect(decode(tool, asked.arguments)), (again) =>
             runChanged(live, call, tool, prepared.arguments, again)
           )
     return work as Effect.Effect<ToolOutput.ToolOutput, ToolError>
