@@ -5,9 +5,11 @@
  * of the many runs of a process would grow old. Here the object holds its values itself.
  */
 
-const table = Symbol("effect-deepagents/attached")
+/** The key of the values of an object. One that is made with it stays fast: what is added to a large one makes it a table. */
+export const table = Symbol("effect-deepagents/attached")
 
-interface Holder {
+/** An object that holds values of its own. */
+export interface Holder {
   [table]?: Map<object, unknown> | undefined
 }
 

@@ -6,6 +6,7 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
+import * as Attached from "../../support/attached.ts"
 import type { Input, RunOptions } from "../AgentRun.ts"
 import { Approvals } from "../Approval.ts"
 import { absent, ChatModel, type ModelSession, open as openSession } from "../ChatModel.ts"
@@ -127,6 +128,7 @@ export const create = Effect.fnUntraced(function* (
   // Literals: objects that are put together piece by piece become hash tables, larger and slower.
   const run: OwnRun = {
     [half]: undefined,
+    [Attached.table]: undefined,
     agent: name,
     path: origin.path,
     runId: origin.runId,

@@ -5,6 +5,7 @@ import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type * as Semaphore from "effect/Semaphore"
+import type { Holder } from "../../support/attached.ts"
 import { AgentError } from "../AgentError.ts"
 import type { AgentEvent } from "../AgentEvent.ts"
 import type { Approvals, Decision, Request } from "../Approval.ts"
@@ -143,7 +144,7 @@ export interface From {
 export const half = Symbol("effect-deepagents/live")
 
 /** The half of a run that middleware and tools see, as the loop writes it. */
-export interface OwnRun extends Omit<Run, "round" | "offered" | "usage" | "messages" | "state"> {
+export interface OwnRun extends Omit<Run, "round" | "offered" | "usage" | "messages" | "state">, Holder {
   [half]: Live | undefined
   round: number
   offered: ReadonlyArray<ToolDefinition>
