@@ -68,18 +68,25 @@ const throughMiddleware = (live: Live, call: Call, tool: Tool<unknown>, prepared
           )
     return work as Effect.Effect<ToolOutput.ToolOutput, ToolError>
   }
-  // As with the model: an outer middleware knows of ToolError only, and needs are met by the run's context.
-  const chain = wrapToolCall.reduceRight<NextCall>(
-    (next, hook) => (asked) =>
-      Effect.catchIf(
-        hook(asked, next, live.run),
-        (error) => !isToolError(error),
-        (error) => Effect.die(tunnel(error))
-      ) as Effect.Effect<ToolOutput.ToolOutput, ToolError>,
-    door
-  )
-  return chain(toPrepared(call, tool, prepared))
+  const through = (index: number, asked: PreparedCall): Effect.Effect<ToolOutput.ToolOutput, ToolError> => {
+    const hook = wrapToolCall[index]
+    if (hook === undefined) return door(asked)
+    // The needs of a middleware are met by the run's context.
+    return Effect.catchCause(
+      hook(asked, (inner) => through(index + 1, inner), live.run),
+      known
+    ) as Effect.Effect<ToolOutput.ToolOutput, ToolError>
+  }
+  return through(0, toPrepared(call, tool, prepared))
 }
+
+/** As with the model: an outer middleware knows of ToolError only. */
+const known = (cause: Cause.Cause<unknown>): Effect.Effect<never, unknown> =>
+  Effect.catchIf(
+    Effect.failCause(cause),
+    (error) => !isToolError(error),
+    (error) => Effect.die(tunnel(error))
+  )
 
 /** A defect of a tool is its failure, logged with its cause. Interruption and middleware's failures go by. */
 const contain = <A>(name: string, effect: Effect.Effect<A, ToolError, unknown>) =>

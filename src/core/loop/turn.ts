@@ -3,6 +3,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
 import { transformPull } from "../../support/pulled.ts"
 import {
@@ -32,20 +33,39 @@ type Turn = Stream.Stream<TurnPart, ModelError>
 /** A failure of a middleware's own; a stream ends by one that is none. */
 const isOwn = (error: unknown): boolean => !isModelError(error) && !Cause.isDone(error)
 
+/** The failures that an outer middleware may know, and the end of a stream; the others go by. */
+const known = (cause: Cause.Cause<unknown>): Effect.Effect<never, unknown> =>
+  Pull.isDoneCause(cause)
+    ? Effect.failCause(cause)
+    : Effect.catchIf(Effect.failCause(cause), isOwn, (error) => Effect.die(tunnel(error)))
+
+const withKnown = <A>(pull: Effect.Effect<A, unknown, unknown>): Effect.Effect<A, unknown, unknown> =>
+  Effect.catchCause(pull, known)
+
 /** A stream of which the type says what an outer middleware may know: a model's failures and no needs. */
 const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Turn =>
   // The needs of the middleware are in the context of the whole run: the agent's type saw to that.
-  transformPull(turn, (pull) => Effect.catchIf(pull, isOwn, (error) => Effect.die(tunnel(error)))) as Turn
+  transformPull(turn, withKnown) as Turn
 
-/** Puts a hook around a door. A turn that it passes on as it is has nothing to hide. */
-const around =
-  (run: OwnRun, hook: Compiled["wrapModelCall"][number], next: Next): Next =>
-  (request) => {
-    let passed: Turn | undefined
-    const turn = hook(request, (inner) => (passed = next(inner)), run)
-    // A turn that came through the door is as the door gives it.
-    return turn === passed ? (turn as Turn) : hide(turn)
+/** Puts a hook around a door. A turn that it passes on as the door gave it has nothing to hide. */
+const around = (run: OwnRun, hook: Compiled["wrapModelCall"][number], next: Next): Next => {
+  let isAsked = false
+  let given: Turn | undefined
+  const inner: Next = (request) => {
+    const turn = next(request)
+    // What is asked for later is not what the hook gives.
+    if (isAsked) given = turn
+    return turn
   }
+  return (request) => {
+    isAsked = true
+    const turn = hook(request, inner, run)
+    const isGiven = turn === given
+    isAsked = false
+    given = undefined
+    return isGiven ? (turn as Turn) : hide(turn)
+  }
+}
 
 const isHidden = ({ hidden }: ToolDefinition): boolean => hidden === true
 
