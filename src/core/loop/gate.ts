@@ -8,7 +8,7 @@ import type { Choice, Decision, Request } from "../Approval.ts"
 import { choiceOf, problemOf, recorded } from "../Approval.ts"
 import { decisionOn, lastRequestOn, requestFor, suspension, toGate, waitingCalls } from "../internal/suspension.ts"
 import type { AiMessage } from "../Message.ts"
-import { type AskingGate, refuse as refuseWith, type Suspend } from "../Middleware.ts"
+import { type AskingGate, type PreparedCall, refuse as refuseWith, type Suspend } from "../Middleware.ts"
 import type { Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
@@ -26,7 +26,7 @@ export interface Judged {
   readonly given: ReadonlyArray<Decision>
 }
 
-const free: Judged = { pending: [], settled: [], given: [] }
+const freely: Effect.Effect<Judged> = Effect.succeed({ pending: [], settled: [], given: [] })
 
 /**
  * Asks the gates of middleware, in their order, until one has more to say than that a call may run: most never have, and
@@ -37,12 +37,12 @@ const objections = (
   calls: ReadonlyArray<Call>
 ): Effect.Effect<ReadonlyArray<ReadonlyArray<AskingGate>> | undefined, unknown, unknown> => {
   const { gates } = live.compiled
-  const asked = calls.flatMap((call) => {
+  const asked: Array<PreparedCall> = []
+  for (const call of calls) {
     const { outcome, prepared, tool } = call
-    return outcome !== undefined || prepared === undefined || tool === undefined
-      ? []
-      : [toPrepared(call, tool, prepared)]
-  })
+    if (outcome === undefined && prepared !== undefined && tool !== undefined)
+      asked.push(toPrepared(call, tool, prepared))
+  }
   const said: Array<ReadonlyArray<AskingGate>> = []
   const ask = (index: number): ReturnType<typeof objections> => {
     const next = asked.length === 0 ? undefined : gates[index]
@@ -60,13 +60,14 @@ const objections = (
  * Pending requests must be decided on first: if there is anything, none of the calls may run. A person's decision is worth
  * a step: the calls are stored before anybody can be asked.
  */
-export const judge = (live: Live, calls: ReadonlyArray<Call>): Effect.Effect<Judged, unknown, unknown> =>
-  Effect.suspend(() => {
-    const isPlain = !live.toolset.asks && live.suspension === null && calls.every(({ left }) => left === undefined)
-    return Effect.flatMap(isPlain ? objections(live, calls) : Effect.succeed([]), (said) =>
-      said === undefined ? Effect.succeed(free) : Effect.andThen(save(live), judged(live, calls, said))
-    )
-  })
+export const judge = (live: Live, calls: ReadonlyArray<Call>): Effect.Effect<Judged, unknown, unknown> => {
+  const isPlain = !live.toolset.asks && live.suspension === null && calls.every(({ left }) => left === undefined)
+  const whole = (said: ReadonlyArray<ReadonlyArray<AskingGate>>) =>
+    Effect.andThen(save(live), judged(live, calls, said))
+  return isPlain
+    ? Effect.flatMap(objections(live, calls), (said) => (said === undefined ? freely : whole(said)))
+    : Effect.suspend(() => whole([]))
+}
 
 const judged = Effect.fnUntraced(function* (
   live: Live,
@@ -162,31 +163,39 @@ const judged = Effect.fnUntraced(function* (
 })
 
 /** Asks the gates about the calls of a turn. If something waits, the run is suspended: nothing of the turn may run. */
-export const gate = Effect.fnUntraced(function* (live: Live, message: AiMessage, calls: ReadonlyArray<Call>) {
-  const { given, pending, settled } = yield* judge(live, calls)
-  if (pending.length > 0) {
-    const before = live.suspension?.messageId === message.id ? live.suspension : undefined
-    const decided = new Set(settled.map(({ id }) => id))
-    // A decision is kept as such, and done again.
-    const decidedCalls = new Set(settled.map(({ callId }) => callId))
-    const asked = new Set(calls.map(({ id }) => id))
-    // Requests of what waits inside of a call stay as they are: it is not run either.
-    const inside = before?.requests.filter((request) => !isOn(live, asked, request)) ?? []
-    const kept = new Set([...decided, ...inside.map(({ id }) => id)])
-    yield* live.run.state.set(suspension, {
-      messageId: message.id,
-      requests: [...settled, ...inside, ...pending],
-      decisions: [...(live.suspension?.decisions ?? []), ...given].filter(({ id }) => kept.has(id)),
-      waiting: before === undefined ? [] : waitingCalls(before),
-      // A refusal stays one, whatever is offered when the run is resumed.
-      answers: calls.flatMap((call) =>
-        call.outcome === undefined || decidedCalls.has(call.id) ? [] : [answer(live, call)]
-      ),
-      unknown: calls.flatMap((call) => (call.left === "unknown" ? [call.id] : []))
-    })
-  }
-  return pending
-})
+export const gate = (
+  live: Live,
+  message: AiMessage,
+  calls: ReadonlyArray<Call>
+): Effect.Effect<ReadonlyArray<Request>, unknown, unknown> =>
+  Effect.flatMap(judge(live, calls), (judged) =>
+    judged.pending.length === 0
+      ? Effect.succeed(judged.pending)
+      : Effect.as(suspend(live, message, calls, judged), judged.pending)
+  )
+
+/** Keeps what waits, and what was decided on meanwhile, in the state. */
+const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { given, pending, settled }: Judged) => {
+  const before = live.suspension?.messageId === message.id ? live.suspension : undefined
+  const decided = new Set(settled.map(({ id }) => id))
+  // A decision is kept as such, and done again.
+  const decidedCalls = new Set(settled.map(({ callId }) => callId))
+  const asked = new Set(calls.map(({ id }) => id))
+  // Requests of what waits inside of a call stay as they are: it is not run either.
+  const inside = before?.requests.filter((request) => !isOn(live, asked, request)) ?? []
+  const kept = new Set([...decided, ...inside.map(({ id }) => id)])
+  return live.run.state.set(suspension, {
+    messageId: message.id,
+    requests: [...settled, ...inside, ...pending],
+    decisions: [...(live.suspension?.decisions ?? []), ...given].filter(({ id }) => kept.has(id)),
+    waiting: before === undefined ? [] : waitingCalls(before),
+    // A refusal stays one, whatever is offered when the run is resumed.
+    answers: calls.flatMap((call) =>
+      call.outcome === undefined || decidedCalls.has(call.id) ? [] : [answer(live, call)]
+    ),
+    unknown: calls.flatMap((call) => (call.left === "unknown" ? [call.id] : []))
+  })
+}
 
 /** True for a request about one of these calls of a run itself. */
 export const isOn = (live: Live, calls: ReadonlySet<string>, { callId, path }: Request): boolean =>

@@ -88,12 +88,10 @@ export const make = (
 
   /** A slot that can't be used is a mistake in the program: nothing in a run can mend it. */
   const use = <A, B>(slot: Slot<A>, f: (cell: Cell) => Effect.Effect<B>): Effect.Effect<B> =>
-    Effect.suspend(() =>
-      Result.match(cellOf(slot.merge === undefined ? own : shared, slot, unread), {
-        onSuccess: f,
-        onFailure: Effect.die
-      })
-    )
+    Effect.suspend(() => {
+      const cell = cellOf(slot.merge === undefined ? own : shared, slot, unread)
+      return Result.isSuccess(cell) ? f(cell.success) : Effect.die(cell.failure)
+    })
 
   const update = <A>(slot: Slot<A>, next: (current: A) => A): Effect.Effect<void> =>
     use(slot, (target) => {

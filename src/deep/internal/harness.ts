@@ -101,12 +101,13 @@ export const harness = (profiles: ReadonlyArray<HarnessProfile>): Middleware.Mid
         return [basePrompt, promptSuffix].filter((part) => part !== "").join("\n\n")
       }),
     wrapModelCall: (request, next, run) => next(rewritten(request, run)),
-    gateToolCalls: (run, calls) =>
-      Effect.sync(() => {
-        const { excludedTools = [] } = profileOf(run).profile
-        return calls.map(({ name }) =>
+    gateToolCalls: (run, calls) => {
+      const { excludedTools = [] } = profileOf(run).profile
+      return Effect.succeed(
+        calls.map(({ name }) =>
           excludedTools.includes(name) ? Middleware.refuse(`There is no tool "${name}" here.`) : Middleware.allow
         )
-      })
+      )
+    }
   })
 }
