@@ -1,9 +1,10 @@
 /** Sends the request of a failed turn again. */
 import * as Arr from "effect/Array"
+import type * as Cause from "effect/Cause"
 import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Pull from "effect/Pull"
+import * as Pull from "effect/Pull"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { TurnPart } from "../../core/ChatModel.ts"
@@ -25,6 +26,48 @@ export interface Asked<E, R> {
   readonly done?: ((message: AiMessage) => void) | undefined
 }
 
+type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
+type Read<E, R> = Pull.Pull<Parts, ModelError | E, void, R>
+
+/** What was pulled of a turn so far. */
+interface Pulled<E, R> {
+  readonly scope: Scope.Scope
+  read: Read<E, R>
+  shown: boolean
+  acted: boolean
+}
+
+/** Streams a turn in a scope of its own, until it fails. */
+const begin = <E, R>(pulled: Pulled<E, R>, { again, done, turn }: Asked<E, R>): Read<E, R> => {
+  const own = Scope.forkUnsafe(pulled.scope)
+  const watch = (parts: Parts): Parts => {
+    for (const part of parts) {
+      pulled.shown = part._tag !== "TurnRestarted"
+      if (part._tag === "ToolCallStart" && part.providerExecuted === true) pulled.acted = true
+      else if (part._tag === "TurnDone") done?.(part.message)
+    }
+    return parts
+  }
+  const failed = (cause: Cause.Cause<ModelError | E | Cause.Done>): Read<E, R> =>
+    Pull.isDoneCause(cause)
+      ? Effect.failCause(cause)
+      : Effect.catchIf(Effect.failCause(cause), isModelError, (error) =>
+          Effect.gen(function* () {
+            yield* Scope.close(own, Exit.fail(error))
+            if (pulled.acted) return yield* Effect.fail(error)
+            const { reason, turn } = yield* again(error)
+            pulled.read = begin(pulled, { turn, again, done })
+            if (!pulled.shown) return yield* pulled.read
+            pulled.shown = false
+            return Arr.of<TurnPart>({ _tag: "TurnRestarted", reason })
+          })
+        )
+  return Effect.flatMap(Channel.toPullScoped(turn.channel, own), (pull) => {
+    pulled.read = Effect.catchCause(Effect.map(pull, watch), failed)
+    return pulled.read
+  })
+}
+
 /**
  * Streams a turn, and when it fails the one that `again` gives. Each is closed before the next begins. If parts of a
  * failed turn went out, `TurnRestarted` comes before the new ones; a turn in which the provider ran a tool has had its
@@ -35,39 +78,13 @@ export const reissue = <E, R>(
 ): Stream.Stream<TurnPart, ModelError | E, R> =>
   // One channel for what would be several around each turn: a model that waits for its time holds them all.
   Stream.fromChannel(
-    Channel.fromTransform((_, scope) =>
-      Effect.sync(() => {
-        type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
-        type Read = Pull.Pull<Parts, ModelError | E, void, R>
-        let shown = false
-        let acted = false
-        const start = ({ again, done, turn }: Asked<E, R>): Read => {
-          const own = Scope.forkUnsafe(scope)
-          const watch = (parts: Parts) => {
-            for (const part of parts) {
-              shown = part._tag !== "TurnRestarted"
-              if (part._tag === "ToolCallStart" && part.providerExecuted === true) acted = true
-              else if (part._tag === "TurnDone") done?.(part.message)
-            }
-            return parts
-          }
-          const next = (error: ModelError): Read =>
-            Effect.gen(function* () {
-              yield* Scope.close(own, Exit.fail(error))
-              if (acted) return yield* Effect.fail(error)
-              const { reason, turn } = yield* again(error)
-              read = start({ turn, again, done })
-              if (!shown) return yield* read
-              shown = false
-              return Arr.of<TurnPart>({ _tag: "TurnRestarted", reason })
-            })
-          return Effect.flatMap(Channel.toPullScoped(turn.channel, own), (pull) => {
-            read = Effect.catchIf(Effect.map(pull, watch), isModelError, next)
-            return read
-          })
-        }
-        let read: Read = Effect.flatMap(ask, start)
-        return Effect.suspend(() => read)
-      })
-    )
+    Channel.fromTransform((_, scope) => {
+      const pulled: Pulled<E, R> = {
+        scope,
+        read: Effect.flatMap(ask, (asked) => begin(pulled, asked)),
+        shown: false,
+        acted: false
+      }
+      return Effect.succeed(Effect.suspend(() => pulled.read))
+    })
   )
