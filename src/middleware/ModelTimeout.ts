@@ -96,6 +96,7 @@ interface Limits {
   readonly endless: string
 }
 
+type Opened = Stream.Stream<TurnPart, ModelError>
 type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
 type Failure = ModelError | Cause.Done
 
@@ -103,7 +104,7 @@ type Failure = ModelError | Cause.Done
 interface Turn {
   readonly limits: Limits
   readonly model: Service
-  readonly begun: number
+  begun: number
   hasBegun: boolean
   /** The time since which its reader waits. */
   since: number
@@ -182,68 +183,74 @@ const give = (turn: Turn, exit: Exit.Exit<Parts, Failure>): void => {
   else answer(exit)
 }
 
+/** Pulls a turn, on demand. */
+const pulled = (turn: Turn, { channel }: Opened, scope: Scope.Scope): Effect.Effect<never, Failure> =>
+  Effect.flatMap(Channel.toPullScoped(channel, scope), (pull) => {
+    const next: Effect.Effect<never, Failure> = Effect.flatMap(pull, (parts) => {
+      turn.hasBegun ||= parts.some(isContent)
+      return Effect.callback<never, Failure>((resume) => {
+        const demand = () => resume(next)
+        turn.demand = demand
+        give(turn, Exit.succeed(parts))
+      })
+    })
+    return next
+  })
+
+/** Waits for what is pulled next. A reader that is interrupted meanwhile interrupts whoever pulls. */
+const waited = (turn: Turn, puller: Fiber.Fiber<never, Failure>, clock: Clock.Clock): Effect.Effect<Parts, Failure> => {
+  const interrupted = Fiber.interrupt(puller)
+  return Effect.callback<Parts, Failure>((resume) => {
+    const { demand, given, over } = turn
+    turn.given = undefined
+    if (given !== undefined) return resume(given)
+    if (over !== undefined) return resume(over)
+    turn.since = clock.currentTimeMillisUnsafe()
+    turn.answer = resume
+    demand?.()
+    return interrupted
+  })
+}
+
 /**
  * A turn that is pulled in a fiber of its own, on demand and never ahead of the reader, so that it can be interrupted
  * without its reader, and what it forks lives as long as it does. Parts are handed over as they are, and without going
  * through the scheduler. What opens the turn is part of its first pull, and so of its time.
  */
-const limited = (
-  opened: Stream.Stream<TurnPart, ModelError>,
-  limits: Limits,
-  watch: Watch,
-  model: Service
-): Stream.Stream<TurnPart, ModelError> =>
+const limited = (opened: Opened, limits: Limits, watch: Watch, model: Service): Opened =>
   Stream.fromChannel(
-    Channel.fromTransform((_, scope) =>
-      Effect.withFiber((reader) => {
+    Channel.fromTransform((_, scope) => {
+      const turn: Turn = {
+        limits,
+        model,
+        begun: 0,
+        hasBegun: limits.first === undefined,
+        since: 0,
+        puller: undefined,
+        expired: undefined,
+        over: undefined,
+        given: undefined,
+        answer: undefined,
+        demand: undefined
+      }
+      const begin: Effect.Effect<Parts, Failure> = Effect.withFiber((reader) => {
         const clock = reader.getRef(Clock.Clock)
-        const turn: Turn = {
-          limits,
-          model,
-          begun: clock.currentTimeMillisUnsafe(),
-          hasBegun: limits.first === undefined,
-          since: 0,
-          puller: undefined,
-          expired: undefined,
-          over: undefined,
-          given: undefined,
-          answer: undefined,
-          demand: undefined
-        }
-        const demanded = (parts: Parts) =>
-          Effect.callback<void>((resume) => {
-            const demand = () => resume(Effect.void)
-            turn.demand = demand
-            turn.hasBegun ||= parts.some(isContent)
-            give(turn, Exit.succeed(parts))
+        turn.begun = clock.currentTimeMillisUnsafe()
+        watch.turns.add(turn)
+        const pulling = Effect.forkIn(pulled(turn, opened, scope), scope, { startImmediately: true })
+        const forked = Effect.flatMap(pulling, (fiber) => {
+          turn.puller = fiber
+          fiber.addObserver((exit) => {
+            watch.turns.delete(turn)
+            turn.over = turn.expired ?? exit
+            give(turn, turn.over)
           })
-        const pulling = Effect.flatMap(Channel.toPullScoped(opened.channel, scope), (pull) =>
-          Effect.forever(Effect.flatMap(pull, demanded), { disableYield: true })
-        )
-        const asked = Effect.callback<Parts, Failure>((resume) => {
-          const { demand, given, over, puller } = turn
-          turn.given = undefined
-          if (given !== undefined) return resume(given)
-          if (over !== undefined) return resume(over)
-          turn.since = clock.currentTimeMillisUnsafe()
-          turn.answer = resume
-          demand?.()
-          return puller && Fiber.interrupt(puller)
+          read = waited(turn, fiber, clock)
+          return read
         })
-        const begin = Effect.suspend(() => {
-          watch.turns.add(turn)
-          const forked = Effect.flatMap(Effect.forkIn(pulling, scope, { startImmediately: true }), (fiber) => {
-            turn.puller = fiber
-            fiber.addObserver((exit) => {
-              watch.turns.delete(turn)
-              turn.over = turn.expired ?? exit
-              give(turn, turn.over)
-            })
-            return asked
-          })
-          return watch.isAwake ? forked : Effect.andThen(awake(watch), forked)
-        })
-        return Effect.succeed(Effect.suspend(() => (turn.puller === undefined ? begin : asked)))
+        return watch.isAwake ? forked : Effect.andThen(awake(watch), forked)
       })
-    )
+      let read: Effect.Effect<Parts, Failure> = begin
+      return Effect.succeed(Effect.suspend(() => read))
+    })
   )
