@@ -21,12 +21,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
 import type { Service, TurnPart } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import * as Attached from "../support/attached.ts"
+import { fromPull } from "../support/pulled.ts"
 import { isContent } from "./internal/content.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf } from "./internal/openModel.ts"
@@ -218,39 +219,37 @@ const waited = (turn: Turn, puller: Fiber.Fiber<never, Failure>, clock: Clock.Cl
  * through the scheduler. What opens the turn is part of its first pull, and so of its time.
  */
 const limited = (opened: Opened, limits: Limits, watch: Watch, model: Service): Opened =>
-  Stream.fromChannel(
-    Channel.fromTransform((_, scope) => {
-      const turn: Turn = {
-        limits,
-        model,
-        begun: 0,
-        hasBegun: limits.first === undefined,
-        since: 0,
-        puller: undefined,
-        expired: undefined,
-        over: undefined,
-        given: undefined,
-        answer: undefined,
-        demand: undefined
-      }
-      const begin: Effect.Effect<Parts, Failure> = Effect.withFiber((reader) => {
-        const clock = reader.getRef(Clock.Clock)
-        turn.begun = clock.currentTimeMillisUnsafe()
-        watch.turns.add(turn)
-        const pulling = Effect.forkIn(pulled(turn, opened, scope), scope, { startImmediately: true })
-        const forked = Effect.flatMap(pulling, (fiber) => {
-          turn.puller = fiber
-          fiber.addObserver((exit) => {
-            watch.turns.delete(turn)
-            turn.over = turn.expired ?? exit
-            give(turn, turn.over)
-          })
-          read = waited(turn, fiber, clock)
-          return read
+  fromPull((scope) => {
+    const turn: Turn = {
+      limits,
+      model,
+      begun: 0,
+      hasBegun: limits.first === undefined,
+      since: 0,
+      puller: undefined,
+      expired: undefined,
+      over: undefined,
+      given: undefined,
+      answer: undefined,
+      demand: undefined
+    }
+    const begin: Effect.Effect<Parts, Failure> = Effect.withFiber((reader) => {
+      const clock = reader.getRef(Clock.Clock)
+      turn.begun = clock.currentTimeMillisUnsafe()
+      watch.turns.add(turn)
+      const pulling = Effect.forkIn(pulled(turn, opened, scope), scope, { startImmediately: true })
+      const forked = Effect.flatMap(pulling, (fiber) => {
+        turn.puller = fiber
+        fiber.addObserver((exit) => {
+          watch.turns.delete(turn)
+          turn.over = turn.expired ?? exit
+          give(turn, turn.over)
         })
-        return watch.isAwake ? forked : Effect.andThen(awake(watch), forked)
+        read = waited(turn, fiber, clock)
+        return read
       })
-      let read: Effect.Effect<Parts, Failure> = begin
-      return Effect.succeed(Effect.suspend(() => read))
+      return watch.isAwake ? forked : Effect.andThen(awake(watch), forked)
     })
-  )
+    let read: Effect.Effect<Parts, Failure> = begin
+    return Effect.succeed(Effect.suspend(() => read))
+  })

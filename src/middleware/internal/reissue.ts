@@ -6,10 +6,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Pull from "effect/Pull"
 import * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
 import type { TurnPart } from "../../core/ChatModel.ts"
 import type { AiMessage } from "../../core/Message.ts"
 import { isModelError, type ModelError } from "../../core/ModelError.ts"
+import { fromPull } from "../../support/pulled.ts"
 
 /** Another go at a turn, and why there is one. */
 export interface Again {
@@ -77,14 +78,12 @@ export const reissue = <E, R>(
   ask: Effect.Effect<Asked<E, R>, ModelError | E, R>
 ): Stream.Stream<TurnPart, ModelError | E, R> =>
   // One channel for what would be several around each turn: a model that waits for its time holds them all.
-  Stream.fromChannel(
-    Channel.fromTransform((_, scope) => {
-      const pulled: Pulled<E, R> = {
-        scope,
-        read: Effect.flatMap(ask, (asked) => begin(pulled, asked)),
-        shown: false,
-        acted: false
-      }
-      return Effect.succeed(Effect.suspend(() => pulled.read))
-    })
-  )
+  fromPull((scope) => {
+    const pulled: Pulled<E, R> = {
+      scope,
+      read: Effect.flatMap(ask, (asked) => begin(pulled, asked)),
+      shown: false,
+      acted: false
+    }
+    return Effect.succeed(Effect.suspend(() => pulled.read))
+  })

@@ -1,7 +1,9 @@
 import { Agent, ChatModel, Message, Tool, Usage } from "effect-deepagents"
+import * as MemoryBackend from "effect-deepagents/backends/MemoryBackend"
+import { DeepAgent } from "effect-deepagents/deep"
 /**
  * Runs an agent again and again, and says how many bytes a round leaves to a full collection: what collections of young
- * memory alone don't free, although its run is over.
+ * memory alone don't free, although its run is over. `node garbage.child.mjs plain|deep`.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -39,10 +41,15 @@ const model = {
   makeSession: Effect.succeed({ nextTurn })
 }
 
-const agent = Agent.make({ name: "bench", prompt: "You count.", tools: [tool], maxRounds: 100 })
+const options = { name: "bench", prompt: "You count.", tools: [tool], maxRounds: 100 }
+const agent = process.argv[2] === "deep" ? DeepAgent.make(options) : Agent.make(options)
 
 const once = () =>
-  Stream.runDrain(Agent.stream(agent, "go")).pipe(Effect.provideService(ChatModel.ChatModel, model), Effect.runPromise)
+  Stream.runDrain(Agent.stream(agent, "go")).pipe(
+    Effect.provide(MemoryBackend.layer()),
+    Effect.provideService(ChatModel.ChatModel, model),
+    Effect.runPromise
+  )
 
 const young = () => globalThis.gc({ type: "minor" })
 
