@@ -5,6 +5,8 @@ import { createInterface } from "node:readline"
 const does = new Set(process.argv.slice(2))
 const value = (name) => process.argv.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1)
 const say = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`)
+const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`
+const sayDeep = (before, after) => process.stdout.write(`{"jsonrpc":"2.0",${before}${deep}${after}}\n`)
 let tools = [
   { name: "echo", description: "Says it again", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } }
 ]
@@ -50,6 +52,11 @@ const call = (id, name, args, meta) => {
       return process.kill(process.pid, "SIGKILL")
     case "huge":
       return text("x".repeat(Number(args.size)))
+    case "deepId":
+      sayDeep('"id":', ',"result":{}')
+      return text("done")
+    case "deepResult":
+      return sayDeep(`"id":${id},"result":`, "")
     case "slow":
       return undefined
     case "rename":
@@ -103,6 +110,10 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     return void setTimeout(begun, Number(value("handshake") ?? 0))
   }
   if (method === "tools/list") {
+    if (does.has("deepSchema")) {
+      const tool = '{"name":"deep","inputSchema":{"type":"object","properties":{"a":{"enum":'
+      return sayDeep(`"id":${id},"result":{"tools":[${tool}`, "}}}}]}")
+    }
     if (does.has("endless")) return say({ id, result: { tools, nextCursor: "again" } })
     const size = Number(value("page") ?? tools.length)
     const from = Number(params?.cursor ?? 0)

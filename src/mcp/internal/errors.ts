@@ -7,6 +7,7 @@ import { cut } from "../../support/text.ts"
 import { oneLine } from "../../support/untrusted.ts"
 import type { StdioServer } from "../McpConfig.ts"
 import { McpError } from "../McpError.ts"
+import { badAnswerCode, noAnswerCode } from "./answers.ts"
 import { tooLongCode } from "./framing.ts"
 import type { Seen } from "./http.ts"
 
@@ -80,14 +81,18 @@ export const ofRequest = (server: string, error: unknown, seen?: Seen): McpError
   if (own !== undefined) return own
   const code = codeOf(error)
   if (typeof code === "number") {
-    const isBad = code === tooLongCode || /structured content/iu.test(wordsOf(error))
+    if (code === noAnswerCode) return make(server, "Lost", wordsOf(error), error)
+    const isBad = code === tooLongCode || code === badAnswerCode || /structured content/iu.test(wordsOf(error))
     return make(server, isBad ? "Invalid" : "Refused", wordsOf(error), error, code)
   }
   if (typeof code === "string") {
     const isDenied = seen?.status === 401 || seen?.status === 403
     return make(server, isDenied ? "Unauthorized" : (codes[code] ?? "Lost"), wordsOf(error), error)
   }
-  return make(server, "Lost", wordsOf(error), error)
+  // The client goes through some of an answer by recursion.
+  return error instanceof RangeError
+    ? make(server, "Invalid", "what it answered lies too deep in itself", error)
+    : make(server, "Lost", wordsOf(error), error)
 }
 
 const isNamed = (line: string): boolean => /^[\w.]{0,100}(?:error|exception)\b/iu.test(line)

@@ -5,6 +5,7 @@ import type { Transport } from "@modelcontextprotocol/client"
 import type { FetchLike } from "../../support/fetchLike.ts"
 import { revealed } from "../../support/redacted.ts"
 import type { HttpServer } from "../McpConfig.ts"
+import { answering } from "./answers.ts"
 import { collector, type Frame } from "./framing.ts"
 import type { Sdk } from "./sdk.ts"
 
@@ -121,5 +122,5 @@ export const open = (sdk: Sdk, config: HttpServer, url: URL, isOld: boolean, fet
   const options = { fetch, requestInit: { headers: revealed(config.headers) } }
   if (isOld) return { transport: new sdk.SSEClientTransport(url, options) }
   const transport = new sdk.StreamableHTTPClientTransport(url, options)
-  return { transport, leave: () => transport.terminateSession() }
+  return { transport: answering(transport), leave: () => transport.terminateSession() }
 }

@@ -20,6 +20,7 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { StdioServer } from "../McpConfig.ts"
+import { understood } from "./answers.ts"
 import { type Frame, lines, parse } from "./framing.ts"
 
 /** The variables that every process needs. */
@@ -150,7 +151,7 @@ export const open = (
       if (text.trim() === "") return undefined
       const json = parse(text)
       // The client takes the rest of a message apart, and says what is wrong with it.
-      if (Result.isSuccess(json) && isMessage(json.success)) return json.success
+      if (Result.isSuccess(json) && isMessage(json.success)) return understood(json.success)
       notes.add(`${text}\n`)
       return undefined
     }
@@ -160,7 +161,8 @@ export const open = (
         const frame = frames[at]
         const message = frame === undefined ? undefined : read(frame)
         if (message === undefined) continue
-        transport.onmessage?.(message)
+        const taken = Result.try(() => transport.onmessage?.(message))
+        if (Result.isFailure(taken)) notes.add("a message that can't be taken apart was left out\n")
         if (!("id" in message)) return Effect.flatMap(Effect.yieldNow, () => take(frames, at + 1))
       }
       return Effect.void
