@@ -143,6 +143,22 @@ describe("rules for calls", () => {
     const inside = one("*@evil.example", "to.address")
     assert.isTrue(isDenied(inside, { to: [{ address: "ada@ours.example" }, { address: "x@evil.example" }] }))
     assert.isFalse(isDenied(inside, { to: [{ address: "ada@ours.example" }, "x"] }))
+    for (const to of [true, "true"]) assert.isTrue(isDenied(one(true), { to }))
+    assert.isFalse(isDenied(one(true), { to: "false" }))
+  })
+
+  it("an argument whose name is that of a path does not hide what is at the path", () => {
+    const rule = (mode: Policy.Mode, force: boolean): Policy.Policy => ({
+      tools: { remove: [{ mode, arguments: { "options.force": force } }, "ask"] }
+    })
+    const mode = (policy: Policy.Policy, args: Policy.Call["arguments"]) =>
+      explain([policy], { name: "remove", arguments: args })[0]
+    const hidden = { options: { force: true }, "options.force": false }
+    assert.strictEqual(mode(rule("deny", true), hidden), "deny")
+    assert.strictEqual(mode(rule("deny", false), hidden), "deny")
+    assert.strictEqual(mode(rule("allow", false), hidden), "ask")
+    assert.strictEqual(mode(rule("allow", false), { "options.force": false }), "allow")
+    assert.strictEqual(mode(rule("allow", false), { options: { force: false } }), "allow")
   })
 
   it("what allows a list allows values that fit any of its patterns, and nothing that is not there", () => {
@@ -222,6 +238,24 @@ describe("policies put together", () => {
       }),
       { numRuns: scaled(2000) }
     )
+  })
+
+  it("who may decide can be narrowed after a strict one that asks, and not widened", () => {
+    const call = { name: "drop", annotations: { destructive: true } }
+    const org: Policy.Policy = {
+      name: "org",
+      strict: true,
+      annotations: { destructive: { mode: "ask", expiresIn: 5 } }
+    }
+    const admins: Policy.Policy = { name: "p", tools: { drop: { mode: "ask", deciders: ["role:dba"], expiresIn: 9 } } }
+    const anybody: Policy.Policy = { name: "u", tools: { drop: { mode: "ask", deciders: ["x"] } } }
+    const { deciders, overridden, policy } = compile(org, admins, anybody).explain(call)
+    assert.deepStrictEqual([policy, deciders], ["p", ["role:dba"]])
+    assert.deepStrictEqual(
+      overridden.map((one) => one.policy),
+      ["u", "org"]
+    )
+    assert.deepStrictEqual(compile({ ...admins, strict: true }, anybody).explain(call).deciders, ["role:dba"])
   })
 
   it("a later one overrides one that is not strict, but what is off stays off", () => {

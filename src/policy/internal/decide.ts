@@ -185,6 +185,14 @@ export const strangers = (
   })
 }
 
+/** The word of a strict policy, or of whoever came after it: the stricter one, and of two that ask, who may decide. */
+const stricterOf = (fixed: Word, later: Word): Word => {
+  if (later.mode !== "ask" || fixed.mode !== "ask") return isStricter(later.mode, fixed.mode) ? later : fixed
+  if (fixed.terms.deciders !== undefined || later.terms.deciders === undefined) return fixed
+  const expiresIn = Math.min(fixed.terms.expiresIn ?? Infinity, later.terms.expiresIn ?? Infinity)
+  return expiresIn === Infinity ? later : { ...later, terms: { ...later.terms, expiresIn } }
+}
+
 /** All words on a call, the one that decides first. */
 export const decide = (
   policies: ReadonlyArray<Policy>,
@@ -199,10 +207,9 @@ export const decide = (
   for (const [index, policy] of policies.entries()) {
     const word = wordOf(context, policy, nameOf(policy, index))
     if (word === undefined) continue
-    if (last === undefined || !isFixed || isStricter(word.mode, last.mode)) {
-      if (last !== undefined) others.unshift(last)
-      last = word
-    } else others.unshift(word)
+    const before = last
+    last = before === undefined || !isFixed ? word : stricterOf(before, word)
+    if (before !== undefined) others.unshift(last === before ? word : before)
     // A tool that is off stays off, whoever set it.
     isFixed ||= isStrict(policy, "tools") || word.rule.startsWith("off.")
   }

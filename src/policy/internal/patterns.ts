@@ -115,7 +115,9 @@ const matches = (pattern: Pattern, value: Json | undefined, allows: boolean): bo
   }
   if (value === undefined) return false
   if (isList(pattern)) return pattern.some((one) => matches(one, value, allows))
-  return typeof pattern === "string" ? matchesText(pattern, scalar(value), allows) : value === pattern
+  if (typeof pattern === "string") return matchesText(pattern, scalar(value), allows)
+  // A tool may take "true" for true: what restricts does so too.
+  return value === pattern || (!allows && value === String(pattern))
 }
 
 /**
@@ -138,12 +140,24 @@ const matchesAt = (
   return matchesAt(pattern, isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined, rest, allows)
 }
 
+/**
+ * The ways to read a path: the name of one argument, or names inside of each other. Both, where a call has both: an
+ * argument `options.force` must not hide the `force` in `options`.
+ */
+const readingsOf = (path: string, args: JsonObject): ReadonlyArray<ReadonlyArray<string>> => {
+  const names = path.split(".")
+  if (!Object.hasOwn(args, path)) return [names]
+  return names.length > 1 && Object.hasOwn(args, names[0] ?? "") ? [[path], names] : [[path]]
+}
+
 /** Tells whether the arguments of a call fit all patterns. */
 export const matchesArguments = (
   patterns: { readonly [name: string]: Pattern },
   args: JsonObject,
   allows: boolean
 ): boolean =>
-  Object.entries(patterns).every(([path, pattern]) =>
-    matchesAt(pattern, args, Object.hasOwn(args, path) ? [path] : path.split("."), allows)
-  )
+  Object.entries(patterns).every(([path, pattern]) => {
+    const readings = readingsOf(path, args)
+    const fitsOne = (names: ReadonlyArray<string>): boolean => matchesAt(pattern, args, names, allows)
+    return allows ? readings.every(fitsOne) : readings.some(fitsOne)
+  })
