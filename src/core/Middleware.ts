@@ -37,6 +37,7 @@ import { make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
 /**
  * A tool call that was resolved and decoded. `name` is the tool's own spelling, `arguments` what it will be given.
  * `parent` is the id of the call inside of which a tool made this one: its result goes to that tool, not to the model.
+ * `toolDigest` says what the tool promises, as in a request for a decision: an approval for good holds for that.
  *
  * @category models
  * @since 0.1.0
@@ -46,6 +47,7 @@ export interface PreparedCall {
   readonly name: string
   readonly arguments: JsonObject
   readonly annotations: Annotations
+  readonly toolDigest: () => string
   readonly parent?: string | undefined
   /** Says what it does, to a person who decides on it, where its tool can. */
   readonly describe?: (() => string) | undefined

@@ -113,7 +113,7 @@ const ruleFor = (options: Options, call: Middleware.PreparedCall): Rule | "never
 }
 
 const keyOf = (rule: Rule, call: Middleware.PreparedCall): string =>
-  JSON.stringify([call.name, rule.likeness?.(call.arguments) ?? ""])
+  JSON.stringify([call.name, rule.likeness?.(call.arguments) ?? "", call.toolDigest()])
 
 const gateOf = (
   run: Run,

@@ -222,7 +222,7 @@ const gateOf = (
 ) => {
   const { deciders } = rules
   const { isActing, leaving } = deedOf(rules, call, current.secrets)
-  const key = leaving.length === 0 ? "" : JSON.stringify([name, call.name, leaving])
+  const key = leaving.length === 0 ? "" : JSON.stringify([name, call.name, leaving, call.toolDigest()])
   const leaks = leaving.length > 0 && !approved.includes(key)
   const isDirty = isActing && current.arrivals > current.cleared
   if (!isDirty && !leaks) return Middleware.allow

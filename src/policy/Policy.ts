@@ -193,7 +193,7 @@ const gateOf = (run: Run, call: Middleware.PreparedCall, word: Word, now: number
     )
   }
   if (word.mode === "allow") return word.isNamed ? Middleware.approve : Middleware.allow
-  const key = JSON.stringify([name, rule, call.name])
+  const key = JSON.stringify([name, rule, call.name, call.toolDigest()])
   if (always.includes(key)) return Middleware.approve
   const text = `${call.name} ${describeArguments(call.arguments)}`
   return Middleware.suspend(reason === undefined ? text : `${text}\n${reason}`, {

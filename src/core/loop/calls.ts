@@ -16,6 +16,7 @@ import { ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
 import { attemptKey, type Bound } from "./inside.ts"
 import { type Attempt, emit, type Live, type OpenCall } from "./live.ts"
+import { digestOf } from "./toolset.ts"
 
 /** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
 export interface Call extends OpenCall {
@@ -178,6 +179,7 @@ export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<u
     name: call.name,
     arguments: prepared.arguments,
     annotations,
+    toolDigest: () => digestOf(tool),
     parent: call.outer?.id,
     describe:
       describe &&
