@@ -91,10 +91,13 @@ export interface Parsed {
 }
 
 const dialectOf = (path: string, file: JsonObject): Dialect =>
-  /[\\/]\.cursor[\\/]/u.test(path) ? "cursor" : isObject(file["servers"]) ? "vscode" : "claude"
+  /(?:^|[\\/])\.cursor[\\/]/u.test(path) ? "cursor" : isObject(file["servers"]) ? "vscode" : "claude"
+
+const isAbsolute = (path: string): boolean => /^(?:[\\/]|[a-z]:)/iu.test(path)
 
 const folderOf = (path: string): string =>
-  path.replace(/[\\/][^\\/]*$/u, "").replace(/[\\/]\.(?:vscode|cursor)$/u, "") || "/"
+  path.replace(/(?:^|[\\/])[^\\/]*$/u, "").replace(/(?:^|[\\/])\.(?:vscode|cursor)$/u, "") ||
+  (isAbsolute(path) ? "/" : ".")
 
 const inputsOf = (file: JsonObject): ReadonlyArray<Input> =>
   (Array.isArray(file["inputs"]) ? file["inputs"] : []).filter(isObject).flatMap((given) => {
@@ -160,11 +163,14 @@ const fieldsOf = (
       if (value === undefined) return Effect.undefined
       if (!isObject(value)) return Effect.succeed(wrong(name, "an object of texts"))
       return Effect.map(
-        Effect.forEach(Object.entries(value), ([key, one]) =>
-          Effect.map(
-            expand(typeof one === "string" ? one : JSON.stringify(one)),
-            (shown) => [key, Redacted.make(shown)] as const
-          )
+        // Who writes null wants none.
+        Effect.forEach(
+          Object.entries(value).filter(([, one]) => one !== null),
+          ([key, one]) =>
+            Effect.map(
+              expand(typeof one === "string" ? one : JSON.stringify(one)),
+              (shown) => [key, Redacted.make(shown)] as const
+            )
         ),
         Object.fromEntries
       )
@@ -388,5 +394,9 @@ export const read = (path: string, options?: Options): Effect.Effect<Parsed, Mcp
       files.readFileString(path),
       (cause) => new McpConfigError({ path, message: `${path} can't be read: ${cause.message}`, cause })
     )
-    return yield* parse(path, text, options)
+    // Programs are started elsewhere: what leads to a file from here does not from there.
+    const workspace = isAbsolute(path)
+      ? undefined
+      : yield* Effect.orElseSucceed(files.realPath(folderOf(path)), () => undefined)
+    return yield* parse(path, text, { ...defined({ workspace }), ...options })
   })

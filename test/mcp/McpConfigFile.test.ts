@@ -1,6 +1,8 @@
+import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as fc from "fast-check"
@@ -100,6 +102,51 @@ describe("McpConfigFile", () => {
       })
       assert.deepStrictEqual(asked.servers["b"], { type: "http", url: "https://x.example/7" })
       assert.deepStrictEqual(asked.warnings, [])
+    })
+  )
+
+  it.effect.each<readonly [string, string, McpConfigFile.Dialect]>([
+    ["/p/.vscode/mcp.json", "/p", "vscode"],
+    [".vscode/mcp.json", ".", "vscode"],
+    ["p/.vscode/mcp.json", "p", "vscode"],
+    ["mcp.json", ".", "vscode"],
+    ["/mcp.json", "/", "vscode"],
+    ["/.cursor/mcp.json", "/", "cursor"],
+    [".cursor/mcp.json", ".", "cursor"],
+    ["C:\\p\\.vscode\\mcp.json", "C:\\p", "vscode"]
+  ])("the project of %s is %s", ([path, folder, kind]) =>
+    Effect.gen(function* () {
+      const list = kind === "cursor" ? "mcpServers" : "servers"
+      const text = JSON.stringify({ [list]: { a: { command: "${workspaceFolder}" } } })
+      const { servers, warnings } = yield* parse(path, text)
+      assert.deepInclude(servers["a"], { command: folder })
+      assert.deepStrictEqual(warnings, [])
+    })
+  )
+
+  it.effect("a file by a path from here has a project whose path is whole", () =>
+    Effect.gen(function* () {
+      const files = yield* FileSystem.FileSystem
+      const folder = yield* files.makeTempDirectoryScoped({ directory: ".", prefix: "zz-mcp-" })
+      const path = `${folder.replace(`${process.cwd()}/`, "")}/mcp.json`
+      yield* files.writeFileString(path, JSON.stringify({ servers: { a: { command: "${workspaceFolder}/run" } } }))
+      const { servers } = yield* McpConfigFile.read(path)
+      assert.deepInclude(servers["a"], { command: `${yield* files.realPath(folder)}/run` })
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("defaults with braces, and variables that are null", () =>
+    Effect.gen(function* () {
+      const { servers, warnings } = yield* parse(
+        "/p/.mcp.json",
+        JSON.stringify({
+          mcpServers: { a: { command: "x", args: ['${UNSET:-{"a":1}}'], env: { A: null, B: "b" } } }
+        })
+      )
+      const { a } = servers
+      assert.deepInclude(a, { args: ['{"a":1}'] })
+      assert.deepStrictEqual(a?.type === "stdio" ? Object.keys(a.env ?? {}) : [], ["B"])
+      assert.deepStrictEqual(warnings, [])
     })
   )
 

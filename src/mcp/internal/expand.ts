@@ -14,7 +14,8 @@ interface Surroundings {
   readonly missing: (variable: string) => void
 }
 
-const variables = /\$\{([^{}]{1,500})\}/gu
+/** Variables as each program finds them: a default of Claude Code's may have braces that open. */
+const variables = { claude: /\$\{([^}]{1,500})\}/gu, editor: /\$\{([^{}]{1,500})\}/gu }
 
 const baseOf = (path: string): string => path.split(/[\\/]/u).findLast((part) => part !== "") ?? path
 
@@ -53,9 +54,10 @@ export const expander =
     Effect.gen(function* () {
       const parts: Array<string> = []
       let end = 0
-      for (const found of text.matchAll(variables)) {
+      const isClaude = around.dialect === "claude"
+      for (const found of text.matchAll(isClaude ? variables.claude : variables.editor)) {
         const variable = found[1] ?? ""
-        const value = yield* around.dialect === "claude" ? ofClaude(variable, around) : ofEditor(variable, around)
+        const value = yield* isClaude ? ofClaude(variable, around) : ofEditor(variable, around)
         if (value === undefined) around.missing(variable)
         parts.push(text.slice(end, found.index), value ?? found[0])
         end = found.index + found[0].length
