@@ -6,7 +6,7 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { type McpConfig, McpOAuth, McpServers } from "effect-deepagents/mcp"
 import * as LoopbackRedirect from "effect-deepagents/tools/LoopbackRedirect"
-import { guarded as world, signingIn } from "../servers/guarded.ts"
+import { guarded as world, ownCredentials, signingIn } from "../servers/guarded.ts"
 import { browse } from "../servers/oidc.ts"
 import { until } from "./servers.ts"
 
@@ -19,7 +19,8 @@ const client = (
   url: string,
   pages: Array<Page>,
   change = (callback: string) => callback,
-  oauth: McpConfig.OAuth = {}
+  oauth: McpConfig.OAuth = {},
+  credentials = ownCredentials
 ) =>
   signingIn(
     { url, connectTimeout: 20_000, oauth },
@@ -31,7 +32,9 @@ const client = (
           const callback = change(yield* browse(page.url, isCallback))
           yield* Effect.promise(() => fetch(callback).then((response) => response.text()))
         })
-    }
+    },
+    undefined,
+    credentials
   )
 
 const call = (tool: string, text = "hello") =>
@@ -175,6 +178,27 @@ it.live(
       }
       assert.lengthOf(pages, 0)
       assert.isFalse(requests.some((one) => one.startsWith("POST")))
+    }),
+  30_000
+)
+
+it.live(
+  "tells a secret to no authorisation server that it signed in to before the secret was one of another",
+  () =>
+    Effect.gen(function* () {
+      const { dead, requests, seen, url } = yield* world
+      const credentials = Layer.succeedContext(yield* Layer.build(ownCredentials))
+      const pages: Array<Page> = []
+      yield* Effect.provide(call("look"), client(url, pages, undefined, {}, credentials))
+      for (const bearer of seen) dead.add(bearer)
+      const before = requests.filter((one) => one === "POST /token").length
+      const oauth = { clientId: "ours", clientSecret: "hunter2", issuer: "https://login.example" }
+      const error = yield* Effect.flip(Effect.provide(call("look"), client(url, pages, undefined, oauth, credentials)))
+      assert.match(error.message, /its client is one of https:\/\/login\.example/)
+      assert.lengthOf(
+        requests.filter((one) => one === "POST /token"),
+        before
+      )
     }),
   30_000
 )

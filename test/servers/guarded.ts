@@ -99,14 +99,18 @@ export const guarded = Effect.gen(function* () {
   return { ...issued, dead, seen, url: `http://127.0.0.1:${address.port}/mcp` }
 })
 
-/** A client of that server, or of one like it, whose user ada signs in so. Her credentials are in memory. */
+/** Credentials in memory. */
+export const ownCredentials = Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])
+
+/** A client of that server, or of one like it, whose user ada signs in so. */
 export const signingIn = (
   server: Pick<McpConfig.HttpServer, "url" | "connectTimeout" | "oauth">,
   user: Omit<McpOAuth.Options, "tenant">,
-  http: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer
+  http: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer,
+  credentials: typeof ownCredentials = ownCredentials
 ) =>
   McpServers.layer({ guarded: { type: "http", ...server } }).pipe(
     Layer.provide(McpOAuth.layer({ tenant: "ada", ...user })),
-    Layer.provideMerge(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])),
+    Layer.provideMerge(credentials),
     Layer.provide([http, NodeServices.layer])
   )

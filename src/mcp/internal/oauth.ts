@@ -210,6 +210,9 @@ export const make = Effect.fnUntraced(function* (
     const state = yield* kept<OAuthDiscoveryState>("discovery")
     const client = configured ?? (yield* kept<StoredOAuthClientInformation>("client"))
     if (state === undefined || client === undefined) return false
+    // The configuration may have come to name another authorisation server since this one was signed in to.
+    const issuer = state.authorizationServerMetadata?.issuer ?? state.authorizationServerUrl
+    if (client.issuer !== undefined && client.issuer !== issuer) return false
     const proofs = yield* proofsOf(state)
     const renewed = credentials.refreshed(tenant, tokensName, {
       isExpired: (one) => one._tag === "OAuthToken" && Redacted.value(one.accessToken) === used,
