@@ -23,17 +23,28 @@ const marked = (origin: Origin): string => {
 }
 
 /**
- * Names each tool `server__tool`. What is too long, or would be the name of another one, ends with a mark of its own: so
- * a name means one tool, in whatever order they come.
+ * Names each tool `server__tool`. What is too long, or would be the name of another one, also one with its mark, ends with
+ * a mark of its own: so a name means one tool, in whatever order they come.
  */
 export const nameAll = (origins: ReadonlyArray<Origin>): ReadonlyArray<string> => {
-  const count = new Map<string, number>()
-  for (const origin of origins) {
-    const key = normaliseName(plain(origin))
-    count.set(key, (count.get(key) ?? 0) + 1)
+  const names = origins.map(plain)
+  const holders = new Map<string, Array<number>>()
+  for (const [index, name] of names.entries()) {
+    const key = normaliseName(name)
+    const others = holders.get(key)
+    if (others === undefined) holders.set(key, [index])
+    else others.push(index)
   }
-  return origins.map((origin) => {
-    const name = plain(origin)
-    return name.length <= longest && count.get(normaliseName(name)) === 1 ? name : marked(origin)
-  })
+  const isShared = (name: string): boolean => (holders.get(normaliseName(name))?.length ?? 0) > 1
+  const all = [...names.entries()]
+  // It grows as it is gone through, by those whose name is the mark of another.
+  const marking = new Set(all.flatMap(([index, name]) => (name.length > longest || isShared(name) ? [index] : [])))
+  for (const index of marking) {
+    const origin = origins[index]
+    if (origin === undefined) continue
+    const name = marked(origin)
+    names[index] = name
+    for (const other of holders.get(normaliseName(name)) ?? []) marking.add(other)
+  }
+  return names
 }
