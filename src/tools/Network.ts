@@ -22,7 +22,6 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
@@ -34,6 +33,7 @@ import * as Scope from "effect/Scope"
 import * as body from "./internal/network/body.ts"
 import { type Ask, type CacheOptions, cached } from "./internal/network/cache.ts"
 import * as describing from "./internal/network/describe.ts"
+import { byHand } from "./internal/network/fetch.ts"
 import * as hops from "./internal/network/hops.ts"
 import { hostLimits } from "./internal/network/limits.ts"
 import * as rules from "./internal/network/rules.ts"
@@ -105,9 +105,6 @@ const explained = (error: HttpClientError.HttpClientError): HttpClientError.Http
   return why === undefined || error.reason._tag === "DecodeError" ? error : failed(error.request, why)
 }
 
-/** Fetch would follow redirects by itself, past the rules. */
-const manual = Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" })
-
 const defaults = { maxBytes: 50_000_000, maxRedirects: 10, timeout: 120_000 }
 
 const isStream = (response: HttpClientResponse.HttpClientResponse): boolean =>
@@ -129,7 +126,7 @@ const around = <R>(
       const late = (request: HttpClientRequest.HttpClientRequest) =>
         failed(request, rules.refused("time", `there was no answer within ${timeout} ms`))
 
-      const ask = yield* wrap((request, url) => limits(request, url.host, manual(outside.execute(request))))
+      const ask = yield* wrap((request, url) => limits(request, url.host, byHand(outside.execute(request))))
 
       /** One hop: the answer, and the end of its connection. */
       const send = (request: HttpClientRequest.HttpClientRequest, url: URL, signal: AbortSignal) =>
@@ -154,6 +151,7 @@ const around = <R>(
       return HttpClient.make((request, url, signal) =>
         Effect.gen(function* () {
           const begin = yield* Clock.currentTimeMillis
+          const tied = yield* hops.Tied
           if (request.headers["upgrade"] !== undefined) {
             return yield* Effect.fail(
               failed(request, rules.refused("upgrade", "connections that stay open are not made"))
@@ -188,7 +186,7 @@ const around = <R>(
                 failed(current, rules.refused("redirect", `it was redirected more than ${hop} times`))
               )
             }
-            const next = hops.next(current, sent.response.status, at, to, given.keepHeaders ?? [])
+            const next = hops.next(current, sent.response.status, at, to, given.keepHeaders ?? [], tied)
             if (Result.isFailure(next)) return yield* Effect.fail(failed(current, next.failure))
             current = next.success
             at = to

@@ -159,6 +159,27 @@ describe("hosts", () => {
   })
 })
 
+describe("rules that are none", () => {
+  it.effect.each<Network.Rules>([
+    { deny: ["https://127.0.0.1"] },
+    { deny: ["127.0.0.1/8"] },
+    { deny: ["a b"] },
+    { maxBytes: NaN },
+    { timeout: NaN }
+  ])("let nothing through, and say so: %j", (rules) =>
+    Effect.gen(function* () {
+      const server = yield* serve((_, response) => response.end("there"))
+      const error = yield* Effect.flip(Effect.provide(text(server.url), local(rules)))
+      assert.strictEqual(Network.refusalOf(error)?.rule, "rules")
+      assert.match(
+        Network.describe(error),
+        /^the rules of the network can't be kept: (?:deny\[0\]|maxBytes|timeout) is /
+      )
+      assert.strictEqual(server.seen.length, 0)
+    })
+  )
+})
+
 describe("addresses", () => {
   it.effect("judges what a name leads to, each time", () =>
     Effect.gen(function* () {
@@ -292,6 +313,25 @@ describe("bodies", () => {
         assert.strictEqual(yield* ruleOf(text(`${server.url}/bomb`)), "bytes")
         assert.isBelow(process.memoryUsage().rss - before, 100_000_000)
       }).pipe(Effect.provide(local({ maxBytes: 1_000_000 })))
+    })
+  )
+
+  it.effect("takes an answer that fetch has unpacked as it is, from where it came", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((request, response) => {
+        if (request.url === "/") response.writeHead(302, { location: "/packed" }).end()
+        else {
+          response.writeHead(200, { "content-encoding": "gzip", "content-type": "text/plain" })
+          response.end(gzipSync(request.url === "/bomb" ? Buffer.alloc(100_000_000) : "unpacked"))
+        }
+      })
+      yield* Effect.gen(function* () {
+        const response = yield* HttpClient.get(server.url)
+        assert.strictEqual(yield* response.text, "unpacked")
+        assert.strictEqual(response.url, `${server.url}/packed`)
+        assert.notProperty(response.headers, "content-encoding")
+        assert.strictEqual(yield* ruleOf(text(`${server.url}/bomb`)), "bytes")
+      }).pipe(Effect.provide(Layer.provide(Network.layer({ ...here, maxBytes: 1_000_000 }), FetchHttpClient.layer)))
     })
   )
 

@@ -1,6 +1,7 @@
 /**
  * The way of a request over redirects: each hop is judged, and what is secret stays with the first origin.
  */
+import * as Context from "effect/Context"
 import * as Headers from "effect/http/Headers"
 import * as HttpBody from "effect/http/HttpBody"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
@@ -15,6 +16,13 @@ const harmless = new Set([
   ..."accept accept-encoding accept-language cache-control content-type content-language".split(" "),
   ..."if-modified-since if-none-match pragma range user-agent".split(" ")
 ])
+
+const none: ReadonlySet<string> = new Set()
+
+/** Names of headers (in lower case) that stay with their origin whatever they are called: there is a secret in them. */
+export const Tied = Context.Reference<ReadonlySet<string>>("effect-deepagents/tools/Network/Tied", {
+  defaultValue: () => none
+})
 
 const bodyHeaders = ["content-encoding", "content-language", "content-length", "content-location", "content-type"]
 
@@ -32,7 +40,8 @@ export const next = (
   status: number,
   from: URL,
   to: URL,
-  keepHeaders: ReadonlyArray<string>
+  keepHeaders: ReadonlyArray<string>,
+  tied: ReadonlySet<string>
 ): Result.Result<HttpClientRequest.HttpClientRequest, Refused> => {
   const becomesGet =
     ((status === 301 || status === 302) && request.method === "POST") ||
@@ -45,8 +54,9 @@ export const next = (
     return Result.fail(refused("redirect", "a redirect asks for the body again, which can't be sent twice"))
   }
   const kept = new Set(keepHeaders.map((name) => name.toLowerCase()))
+  const stays = (name: string) => tied.has(name) || !(harmless.has(name) || kept.has(name))
   const left = Object.keys(request.headers).filter(
-    (name) => (leaves && !harmless.has(name) && !kept.has(name)) || (becomesGet && bodyHeaders.includes(name))
+    (name) => (leaves && stays(name)) || (becomesGet && bodyHeaders.includes(name))
   )
   const hash = to.hash === "" ? Option.none() : Option.some(to.hash.slice(1))
   const url = new URL(to)

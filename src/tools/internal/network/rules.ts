@@ -5,12 +5,15 @@ import * as IpNetwork from "effect/net/IpNetwork"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { defined } from "../../../support/defined.ts"
+import { at, brief, problems } from "../../../support/issues.ts"
 import { escaped } from "../../../support/untrusted.ts"
 import * as addresses from "./addresses.ts"
 
 /** Says why a request was refused, or its answer given up. */
 export class Refused extends Schema.TaggedError<Refused>("effect-deepagents/Network/Refused")("NetworkRefused", {
   rule: Schema.Literals([
+    "rules",
     "scheme",
     "host",
     "port",
@@ -114,14 +117,28 @@ const matches = (pattern: Pattern, host: string, port: number): boolean =>
 const patternsOf = (given: ReadonlyArray<string> | undefined): ReadonlyArray<Pattern> | undefined =>
   given?.flatMap((text) => (text === "*" ? [] : Option.toArray(Option.fromUndefinedOr(patternOf(text)))))
 
+const decodeRules = Schema.decodeUnknownResult(Rules)
+
+/** The fault of rules that nobody has read by their schema; `undefined` if there is none. */
+const faultOf = (rules: Rules): Refused | undefined => {
+  const found = decodeRules(defined(rules))
+  if (Result.isSuccess(found)) return undefined
+  const [first] = problems(found.failure.issue)
+  const said =
+    first === undefined ? "" : `: ${first.path} is ${brief(at(rules, first.keys))}, but should be ${first.expected}`
+  return refused("rules", `the rules of the network can't be kept${said}`)
+}
+
 const schemePort = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))
 
 /** Reports whether a URL is of one of some hosts. */
 export const matchesHost = (hosts: ReadonlyArray<string>, url: URL): boolean =>
   (patternsOf(hosts) ?? []).some((pattern) => matches(pattern, bare(url.hostname), schemePort(url)))
 
-/** Reads rules. What a text of them says was checked with their schema. */
+/** Reads rules. Those that say what no rule can be let nothing through: one that is left out would let all through. */
 export const judge = (rules: Rules): Judge => {
+  const fault = faultOf(rules)
+  if (fault !== undefined) return { url: () => fault, address: () => fault }
   const schemes = rules.schemes ?? ["https", "http"]
   const allow = rules.allow?.includes("*") === true ? undefined : patternsOf(rules.allow)
   const deniesAll = rules.deny?.includes("*") === true
