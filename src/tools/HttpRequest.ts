@@ -31,6 +31,7 @@ import { cut } from "../support/text.ts"
 import { oneLine, quote } from "../support/untrusted.ts"
 import { beginning } from "./internal/network/body.ts"
 import { describe } from "./internal/network/describe.ts"
+import { Tied } from "./internal/network/hops.ts"
 import * as decode from "./internal/web/decode.ts"
 import * as fills from "./internal/web/fill.ts"
 import type { Secrets } from "./Secrets.ts"
@@ -109,7 +110,7 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
         }
         const url = new URL(given)
         if (
-          /secret:/i.test(
+          /secret\s*:/i.test(
             given.replaceAll(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number(`0x${code.slice(1)}`)))
           )
         ) {
@@ -117,31 +118,25 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
         }
         const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body)
         const query = Object.entries(params).map(([name, value]): [string, string] => [name, String(value)])
-        const values = [...Object.values(headers), ...query.map(([, value]) => value), text ?? ""]
-        const used = yield* Effect.mapError(fills.lookUp(values, url), (message) => fail(message))
+        const asked = Object.entries(headers).map(([name, value]): [string, string] => [name.toLowerCase(), value])
+        const type = asked.find(([name]) => name === "content-type")?.[1]
+        const written = typeof body === "string" ? (type ?? "text/plain") : "application/json"
+        const values = [...asked, ...query].map(([, value]) => value)
+        const texts = text === undefined ? [] : fills.textsOf(text, written)
+        const used = yield* Effect.mapError(fills.lookUp([...values, ...texts], url), (message) => fail(message))
         const known = yield* fills.knownTo(url)
-        const filled = (value: string) => fills.fill(value, used)
-        const inJson = new Map([...used].map(([name, value]) => [name, fills.inJson(value)]))
-        for (const [name, value] of query) url.searchParams.append(name, filled(value))
-        const own = Object.entries(headers).map(([name, value]): [string, string] => [
-          name.toLowerCase(),
-          filled(value)
-        ])
-        const problem = unfit(own)
+        for (const [name, value] of query) url.searchParams.append(name, fills.fill(value, used))
+        const { filled, tied } = fills.fillHeaders(asked, used)
+        const problem = unfit(filled)
         if (problem !== undefined) return yield* Effect.fail(fail(problem))
-        const type = own.find(([name]) => name === "content-type")?.[1]
         const bare = HttpClientRequest.setHeaders(
           HttpClientRequest.make(method)(url),
-          own.filter(([name]) => !ofConnection.has(name))
+          filled.filter(([name]) => !ofConnection.has(name))
         )
         const request =
           text === undefined
             ? bare
-            : HttpClientRequest.bodyText(
-                bare,
-                typeof body === "string" ? filled(text) : fills.fill(text, inJson),
-                type ?? (typeof body === "string" ? "text/plain" : "application/json")
-              )
+            : HttpClientRequest.bodyText(bare, fills.fillBody(text, written, used), type ?? written)
         const seconds = Math.min(120, Math.max(1, timeout))
         const answer = Effect.flatMap(HttpClient.execute(request), (response) =>
           Effect.map(beginning(response, maxBytes), (read) => ({ response, ...read }))
@@ -149,6 +144,7 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
         const { bytes, isWhole, response } = yield* answer.pipe(
           // A client that follows redirects by itself would take the secrets along.
           Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+          Effect.provideService(Tied, tied),
           // Spans tell headers and addresses.
           Effect.provideService(HttpClient.TracerDisabledWhen, () => used.size > 0),
           Effect.mapError((error) => fail(fills.mask(describe(error), known), error.reason._tag === "TransportError")),

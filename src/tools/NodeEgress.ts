@@ -32,6 +32,7 @@ import * as HttpMethod from "effect/http/HttpMethod"
 import type * as Scope from "effect/Scope"
 import type { Resolve } from "./internal/network/connect.ts"
 import { describe } from "./internal/network/describe.ts"
+import { Tied } from "./internal/network/hops.ts"
 import * as proxy from "./internal/network/proxy.ts"
 import * as judging from "./internal/network/rules.ts"
 import * as fills from "./internal/web/fill.ts"
@@ -97,39 +98,39 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
       return yield* refuse(400, "write the whole address behind EGRESS_URL, as in $EGRESS_URL/https://example.com/path")
     }
     const url = new URL(path)
-    const body = (yield* bodyOf(request, most)).toString("latin1")
+    const bytes = yield* bodyOf(request, most)
     const headers = Object.entries(proxy.endToEnd(request.headers)).flatMap(([name, value]): Array<[string, string]> =>
       dropped.has(name) ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]]
     )
+    const type = headers.find(([name]) => name === "content-type")?.[1] ?? "application/octet-stream"
+    const encoding = fills.isEscaped(type) ? "utf8" : "latin1"
+    const body = bytes.toString(encoding)
     const query = [...url.searchParams]
+    const values = [...headers, ...query].map(([, value]) => value)
     const used = yield* Effect.mapError(
-      fills.lookUp([body, ...headers.map(([, value]) => value), ...query.map(([, value]) => value)], url),
+      fills.lookUp([...fills.textsOf(body, type), ...values], url),
       (message): Refusal => ({ status: 403, message })
     )
     if (query.some(([, value]) => fills.fill(value, used) !== value)) {
       url.search = ""
       for (const [name, value] of query) url.searchParams.append(name, fills.fill(value, used))
     }
-    const type = headers.find(([name]) => name === "content-type")?.[1] ?? "application/octet-stream"
     const known = yield* fills.knownTo(url)
     // A body of bytes stays as it is: a value is put in as the bytes of its text.
-    const asBytes = (secrets: fills.Used) =>
-      new Map([...secrets].map(([name, value]) => [name, Buffer.from(value).toString("latin1")]))
-    const bare = HttpClientRequest.setHeaders(
-      HttpClientRequest.make(method)(url),
-      headers.map(([name, value]): [string, string] => [name, fills.fill(value, used)])
+    const inBytes = (text: string) => Buffer.from(text).toString("latin1")
+    const filled = fills.fillBody(
+      body,
+      type,
+      encoding === "utf8" ? used : new Map([...used].map(([name, value]) => [name, inBytes(value)]))
     )
-    const onward =
-      body === ""
-        ? bare
-        : HttpClientRequest.bodyUint8Array(
-            bare,
-            new Uint8Array(Buffer.from(fills.fill(body, asBytes(used)), "latin1")),
-            type
-          )
+    const { filled: sent, tied } = fills.fillHeaders(headers, used)
+    const bare = HttpClientRequest.setHeaders(HttpClientRequest.make(method)(url), sent)
+    const content = filled === body ? bytes : Buffer.from(filled, encoding)
+    const onward = content.length === 0 ? bare : HttpClientRequest.bodyUint8Array(bare, new Uint8Array(content), type)
     return yield* HttpClient.execute(onward).pipe(
       Effect.flatMap((response) => Effect.map(response.arrayBuffer, (content) => ({ response, content }))),
       Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+      Effect.provideService(Tied, tied),
       Effect.provideService(HttpClient.TracerDisabledWhen, () => used.size > 0),
       Effect.mapBoth({
         onFailure: (error): Refusal => ({ status: 502, message: fills.mask(describe(error), known) }),
@@ -140,7 +141,7 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
               ? []
               : [[name, fills.mask(value, known)]]
           ),
-          content: Buffer.from(fills.mask(Buffer.from(content).toString("latin1"), asBytes(known)), "latin1")
+          content: Buffer.from(fills.mask(Buffer.from(content).toString("latin1"), known, inBytes), "latin1")
         })
       })
     )

@@ -123,6 +123,32 @@ describe("http_request", () => {
     })
   )
 
+  it.effect("a redirect takes no secret along in a header that would go on without one", () =>
+    Effect.gen(function* () {
+      const other = yield* echo
+      const server = yield* serve((_, response) => response.writeHead(302, { location: `${other.url}/` }).end())
+      const web = Layer.mergeAll(
+        approvals,
+        NodeNetwork.layer({ allowPrivate: ["127.0.0.1"], keepHeaders: ["x-kept"] }),
+        Secrets.layer({ KEY: { value: Redacted.make(value), hosts: [`127.0.0.1:${server.port}`] } })
+      )
+      yield* Tool.run(tool, {
+        url: server.url,
+        headers: {
+          "User-Agent": "{{secret:KEY}}",
+          "accept-language": "de {{secret:KEY}}",
+          "x-kept": "{{secret:KEY}}",
+          accept: "a/b"
+        }
+      }).pipe(Effect.provide(web))
+      assert.strictEqual(server.seen[0]?.headers["user-agent"], value)
+      assert.strictEqual(server.seen[0]?.headers["x-kept"], value)
+      const [hop] = other.seen
+      assert.strictEqual(hop?.headers.accept, "a/b")
+      assert.notInclude(JSON.stringify(hop), "top ")
+    })
+  )
+
   it.effect("fills secrets in on the way out, and takes them out of what comes back", () =>
     Effect.gen(function* () {
       const server = yield* echo
@@ -154,14 +180,52 @@ describe("http_request", () => {
     })
   )
 
+  it.effect("fills a secret into a text as its type has it, and shows it in none", () =>
+    Effect.gen(function* () {
+      const secret = `a+b&c="d'%é\\`
+      const server = yield* echo
+      const send = (type: string, body: string) =>
+        Effect.map(
+          Tool.run(tool, { url: server.url, method: "POST", headers: { "Content-Type": type }, body }),
+          (output) => {
+            assert.notMatch(ToolOutput.text(output), /a\+b|a%2[Bb]|d'|d&|d%/)
+            return server.seen.at(-1)?.body ?? ""
+          }
+        ).pipe(
+          Effect.provide(
+            Layer.mergeAll(
+              approvals,
+              NodeNetwork.layer({ allowPrivate: ["127.0.0.1"] }),
+              Secrets.layer({ KEY: { value: Redacted.make(secret), hosts: ["127.0.0.1"] } })
+            )
+          )
+        )
+      const form = "application/x-www-form-urlencoded; charset=utf-8"
+      for (const asked of ["{{secret:KEY}}", "%7B%7Bsecret%3AKEY%7D%7D", "{{+Secret%3a+KEY}}"]) {
+        const sent = yield* send(form, `x=%ff&key=${asked}&z=1=2`)
+        assert.strictEqual(new URLSearchParams(sent).get("key"), secret)
+        assert.isTrue(sent.startsWith("x=%ff&key=") && sent.endsWith("&z=1=2"), sent)
+      }
+      const json = yield* send("application/vnd.api+json", '{"key":"{{secret:KEY}}"}')
+      assert.deepStrictEqual(JSON.parse(json), { key: secret })
+      assert.strictEqual(yield* send("text/plain", "{{secret:KEY}}"), secret)
+    })
+  )
+
   it.effect("shows no secret that the host says unasked, written in whatever way, or that is a part of another", () =>
     Effect.gen(function* () {
-      const values = { SHORT: "s3cr/t&", LONG: "s3cr/t&longer=", OTHER: "for another host" }
+      const values = { SHORT: "s3cr/t&", LONG: "s3cr/t&longer=", ODD: `s3cr'é"\\&`, OTHER: "for another host" }
       const server = yield* serve((_, response) => {
         const ways = Object.values(values).flatMap((secret) => [
           secret,
           JSON.stringify(secret).replaceAll("/", "\\/"),
           encodeURIComponent(secret).toLowerCase(),
+          JSON.stringify(secret).replaceAll("&", "\\u0026"),
+          JSON.stringify(secret).replaceAll("é", "\\u00e9").replaceAll("/", "\\/"),
+          JSON.stringify(JSON.stringify(secret)),
+          encodeURIComponent(secret).replaceAll("'", "%27"),
+          secret.replaceAll("&", "&amp;").replaceAll("'", "&#39;"),
+          secret.replaceAll("&", "&amp;").replaceAll("'", "&#x27;").replaceAll('"', "&#34;"),
           secret.replaceAll("&", "&amp;"),
           Buffer.from(secret).toString("base64")
         ])
@@ -175,6 +239,7 @@ describe("http_request", () => {
             Secrets.layer({
               SHORT: { value: Redacted.make(values.SHORT), hosts: ["127.0.0.1"] },
               LONG: { value: Redacted.make(values.LONG), hosts: ["127.0.0.1"] },
+              ODD: { value: Redacted.make(values.ODD), hosts: ["127.0.0.1"] },
               OTHER: { value: Redacted.make(values.OTHER), hosts: ["api.example.com"] }
             })
           )

@@ -116,4 +116,63 @@ describe("egress", () => {
       }).pipe(Effect.provide(Layer.merge(NodeNetwork.layer(rules), Secrets.none)))
     })
   )
+
+  it.live("fills forms and JSON as their writers have them, and shows no value in whatever way it is told", () =>
+    Effect.gen(function* () {
+      const secret = `zoë+&"'`
+      const server = yield* echo
+      const rules = { allowPrivate: ["127.0.0.1"] }
+      yield* Effect.gen(function* () {
+        const { url } = yield* NodeEgress.start({ rules })
+        const post = (type: string, body: string, query = "") =>
+          Effect.promise(async () => {
+            const init = { method: "POST", headers: { "content-type": type }, body }
+            const text = await (await fetch(`${url}/${server.url}/${query}`, init)).text()
+            assert.notMatch(text, /zo(?!\w)|%C3%AB/i)
+            return server.seen.at(-1)
+          })
+        const form = yield* post("application/x-www-form-urlencoded", "a=1&k=%7B%7Bsecret%3AKEY%7D%7D&b=%ff")
+        assert.match(form?.body ?? "", /^a=1&k=.*&b=%ff$/)
+        assert.strictEqual(new URLSearchParams(form?.body).get("k"), secret)
+        const json = yield* post("application/json", '{"k":"é {{secret:KEY}}"}')
+        assert.deepStrictEqual(JSON.parse(json?.body ?? ""), { k: `é ${secret}` })
+        const asked = yield* post("text/plain", "é {{secret:KEY}}", "?k={{secret:KEY}}")
+        assert.strictEqual(asked?.body, `é ${secret}`)
+        assert.strictEqual(new URL(asked?.url ?? "", server.url).searchParams.get("k"), secret)
+      }).pipe(
+        Effect.provide(
+          Layer.merge(
+            NodeNetwork.layer(rules),
+            Secrets.layer({ KEY: { value: Redacted.make(secret), hosts: ["127.0.0.1"] } })
+          )
+        )
+      )
+    })
+  )
+
+  it.live("hands the body of a request on as a body, whatever its method: none becomes a request of its own", () =>
+    Effect.gen(function* () {
+      const server = yield* echo
+      const rules = { allowPrivate: ["127.0.0.1"] }
+      yield* Effect.gen(function* () {
+        const { env } = yield* NodeEgress.start({ rules })
+        const { password, port, username } = new URL(env["HTTP_PROXY"] ?? "")
+        const auth = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`
+        const body = "GET /own HTTP/1.1\r\nHost: denied.example\r\n\r\n"
+        for (const method of ["GET", "DELETE", "OPTIONS", "POST"]) {
+          yield* Effect.callback<void>((resume) => {
+            const headers = { "proxy-authorization": auth, "transfer-encoding": "chunked" }
+            const asked = request({ host: "127.0.0.1", port, path: `${server.url}/${method}`, method, headers })
+            asked.on("response", (answer) => answer.resume().on("end", () => resume(Effect.void)))
+            asked.on("error", () => resume(Effect.void))
+            asked.end(body)
+          })
+        }
+        assert.deepStrictEqual(
+          server.seen.map((one) => [one.url, one.body]),
+          ["/GET", "/DELETE", "/OPTIONS", "/POST"].map((path) => [path, body])
+        )
+      }).pipe(Effect.provide(Layer.merge(NodeNetwork.layer(rules), Secrets.none)))
+    })
+  )
 })

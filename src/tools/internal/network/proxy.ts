@@ -39,6 +39,13 @@ export const endToEnd = (headers: IncomingMessage["headers"]): Record<string, st
   return kept
 }
 
+/**
+ * The frame of a body without a length. Node leaves it out for methods that seldom have one, and what is in the body would
+ * be the next request.
+ */
+const framed = ({ headers }: IncomingMessage): Record<string, string> =>
+  headers["transfer-encoding"] === undefined ? {} : { "transfer-encoding": "chunked" }
+
 const isAllowed = (request: IncomingMessage, token: string): boolean => {
   const given = /^Basic (.+)$/i.exec(request.headers["proxy-authorization"] ?? "")?.[1] ?? ""
   return Buffer.from(given, "base64").toString("utf8").split(":").slice(1).join(":") === token
@@ -80,7 +87,7 @@ export const start = ({ judge, own, resolve }: Options): Effect.Effect<Proxy, ne
             path: url.pathname + url.search,
             method: request.method,
             // The host that was judged, whatever else the request says of it (RFC 9112, 3.2.2).
-            headers: { ...endToEnd(request.headers), host: url.host },
+            headers: { ...endToEnd(request.headers), ...framed(request), host: url.host },
             lookup: guardedLookup(judge, portOf(url), resolve),
             agent: false
           },

@@ -5,12 +5,12 @@ import * as Effect from "effect/Effect"
 import * as Base64 from "effect/encoding/Base64"
 import * as Base64Url from "effect/encoding/Base64Url"
 import * as Redacted from "effect/Redacted"
-import { encodePart } from "../../../support/percent.ts"
+import { decodePart, encodePart } from "../../../support/percent.ts"
 import { Secrets } from "../../Secrets.ts"
 import * as addresses from "../network/addresses.ts"
 import { matchesHost } from "../network/rules.ts"
 
-const mark = /\{\{\s*secret:([A-Za-z0-9_.-]{1,100})\s*\}\}/g
+const mark = /\{\{\s*secret\s*:\s*([A-Za-z0-9_.-]{1,100})\s*\}\}/gi
 
 /** The names of the secrets that a text asks for. */
 const namesIn = (text: string): ReadonlyArray<string> => [...text.matchAll(mark)].map(([, name = ""]) => name)
@@ -23,28 +23,58 @@ const shown = (name: string) => `[secret ${name}]`
 /** A value as it stands in a string of JSON. */
 export const inJson = (value: string): string => JSON.stringify(value).slice(1, -1)
 
-const entities: { readonly [character: string]: string } = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" }
+/** A value as it stands in a field of a form. */
+const inForm = (value: string): string => new URLSearchParams([["", value]]).toString().slice(1)
+
+/** A value as it stands in JSON whose writer escapes these characters, too. */
+const escaping = (json: string, characters: RegExp): string =>
+  json.replaceAll(characters, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`)
+
+/** A value as it stands in a page, by the writer's way of saying quotes. */
+const inPage = (value: string, quotes: { readonly [quote: string]: string }): string =>
+  value
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll(/["']/g, (quote) => quotes[quote] ?? quote)
+
+const lowerCase = (escaped: string): string => escaped.replaceAll(/%[\dA-F]{2}/g, (code) => code.toLowerCase())
 
 /** The forms in which an answer may say a value. */
 const forms = (value: string): ReadonlyArray<string> => {
-  const percent = [encodePart(value), new URLSearchParams([["", value]]).toString().slice(1)]
+  const percent = encodePart(value)
+  // RFC 3986 has no sign stand for itself.
+  const strict = percent.replaceAll(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`)
+  const escaped = [percent, strict, inForm(value)]
+  const json = inJson(value)
   return [
     value,
-    ...percent,
-    ...percent.map((form) => form.replaceAll(/%[\dA-F]{2}/g, (code) => code.toLowerCase())),
-    inJson(value),
-    // As PHP writes it.
-    inJson(value).replaceAll("/", "\\/"),
-    value.replaceAll(/[&<>"]/g, (character) => entities[character] ?? character),
+    ...escaped,
+    ...escaped.map(lowerCase),
+    // A body of JSON that is told in JSON.
+    inJson(json),
+    // Of itself, in ASCII (Python), and safe to stand in a page (Go); with a slash as PHP writes it.
+    ...[json, escaping(json, /[^\x20-\x7e]/g), escaping(json, /[<>&\u2028\u2029]/g)].flatMap((form) => [
+      form,
+      form.replaceAll("/", "\\/")
+    ]),
+    ...["'", "&#39;", "&#x27;", "&#039;", "&apos;"].flatMap((single) =>
+      ['"', "&quot;", "&#34;"].map((double) => inPage(value, { "'": single, '"': double }))
+    ),
     Base64.encode(value),
     Base64Url.encode(value)
   ]
 }
 
-/** Takes secrets out of a text: the longest first, of which another one may be a part. */
-export const mask = (text: string, used: Used): string =>
+/**
+ * Takes secrets out of a text: the longest first, of which another one may be a part. `as` is the way in which the text
+ * was made of what it says, if that is not the text itself.
+ */
+export const mask = (text: string, used: Used, as: (form: string) => string = (form) => form): string =>
   [...used]
-    .flatMap(([name, value]) => (value === "" ? [] : [...new Set(forms(value))].map((form) => ({ name, form }))))
+    .flatMap(([name, value]) =>
+      value === "" ? [] : [...new Set(forms(value).map(as))].map((form) => ({ name, form }))
+    )
     .toSorted((left, right) => right.form.length - left.form.length)
     .reduce((masked, { form, name }) => masked.replaceAll(form, shown(name)), text)
 
@@ -100,3 +130,40 @@ export const knownTo = (url: URL): Effect.Effect<Used, never, Secrets> =>
 /** Fills secrets in. */
 export const fill = (text: string, used: Used): string =>
   text.replaceAll(mark, (whole, name: string) => used.get(name) ?? whole)
+
+/** Fills secrets into headers, and says which have one now: these may go to no other origin, whatever they are called. */
+export const fillHeaders = (
+  headers: ReadonlyArray<readonly [name: string, value: string]>,
+  used: Used
+): { readonly filled: ReadonlyArray<readonly [string, string]>; readonly tied: ReadonlySet<string> } => {
+  const filled = headers.map(([name, value]) => [name, fill(value, used)] as const)
+  const tied = filled.flatMap(([name, value], index) => (value === headers[index]?.[1] ? [] : [name.toLowerCase()]))
+  return { filled, tied: new Set(tied) }
+}
+
+const isForm = (type: string): boolean => /^application\/x-www-form-urlencoded\b/i.test(type.trim())
+
+/** Reports whether a body of a type is text in which values are escaped. */
+export const isEscaped = (type: string): boolean => isForm(type) || /^[^;]*[/+]json\b/i.test(type)
+
+const plainField = (field: string): string => decodePart(field.replaceAll("+", " "))
+
+/** The texts of a body that may ask for secrets: what writes a form escapes the marks as well. */
+export const textsOf = (body: string, type: string): ReadonlyArray<string> =>
+  isForm(type) ? body.split("&").map(plainField) : [body]
+
+/** Fills secrets into a body, as its type has it: a quote would end a string of JSON, an `&` a field of a form. */
+export const fillBody = (body: string, type: string, used: Used): string => {
+  if (!isForm(type)) {
+    return fill(body, isEscaped(type) ? new Map([...used].map(([name, value]) => [name, inJson(value)])) : used)
+  }
+  return body
+    .split("&")
+    .map((field) => {
+      const at = field.indexOf("=") + 1
+      const said = plainField(field.slice(at))
+      const made = fill(said, used)
+      return made === said ? field : field.slice(0, at) + inForm(made)
+    })
+    .join("&")
+}
