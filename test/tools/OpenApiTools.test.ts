@@ -578,6 +578,28 @@ describe("OpenApiTools", () => {
     })
   )
 
+  it.effect("the next page is told without the credential that its address has", () =>
+    Effect.gen(function* () {
+      const parameters = ["token", "page"].map((name) => ({ name, in: "query", schema: { type: "string" } }))
+      const { tools } = yield* OpenApiTools.make(
+        {
+          openapi: "3.1.0",
+          servers: [{ url: "https://a.test" }],
+          security: [{ key: [] }],
+          components: { securitySchemes: { key: { type: "apiKey", in: "query", name: "token" } } },
+          paths: { "/items": { get: { operationId: "items", parameters } } }
+        },
+        { auth: Connection.fixed("A", Redacted.make("tok/en of mine")) }
+      )
+      const [tool] = tools
+      if (tool === undefined) return expect.unreachable()
+      const handler = ({ url }: Request) => json([url], { headers: { link: `<${url}&page=2>; rel="next"` } })
+      const said = ToolOutput.text(yield* Effect.provide(Tool.run(tool, {}), [layer(handler), nobody]))
+      expect(said).toContain('"page":"2"')
+      expect(said).not.toContain("mine")
+    })
+  )
+
   it.effect("what can't be called yet is told with what to do", () =>
     Effect.gen(function* () {
       const paths = { "/p": { get: {} } }
@@ -654,6 +676,40 @@ describe("OpenApiTools", () => {
         false
       ])
     })
+  )
+
+  it.effect(
+    "of operations whose names hosts may take for one, each is called by its own, and none by what fits two",
+    () =>
+      Effect.gen(function* () {
+        const operations = { get_user: "get", getUser: "get", GetUser: "delete" } as const
+        const { tools } = yield* OpenApiTools.make(
+          {
+            openapi: "3.1.0",
+            info: { title: "s" },
+            servers: [{ url: "https://a.test" }],
+            paths: Object.fromEntries(
+              Object.entries(operations).map(([operationId, method]) => [
+                `/${operationId}`,
+                { [method]: { operationId } }
+              ])
+            )
+          },
+          { as: "search" }
+        )
+        const [, caller] = tools
+        if (caller === undefined) return expect.unreachable()
+        const run = (operation: string) =>
+          Effect.provide(Tool.run(caller, { operation }), [
+            layer(({ method, url }) => json(`${method} ${url}`)),
+            nobody
+          ])
+        for (const [name, method] of Object.entries(operations)) {
+          const said = ToolOutput.text(yield* run(name))
+          expect(said).toContain(`${method.toUpperCase()} https://a.test/${name}`)
+        }
+        expect((yield* Effect.flip(run("getuser"))).message).toContain("has no operation")
+      })
   )
 
   it.effect("documents come as text, from a URL and from a file; their servers may be relative to the URL", () =>

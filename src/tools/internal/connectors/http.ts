@@ -224,14 +224,23 @@ const leastOfSecret = 6
 
 /** An answer without the credential, which some services say again, above all when they refuse it. */
 const withoutSecrets = (answer: Answer, credential: Credential, shown: Shown): Answer => {
-  if (!isText(answer)) return answer
   const sent = [...Object.values(shown.headers ?? {}), ...Object.values(shown.query ?? {})].map(Redacted.value)
   const secrets = [Redacted.value(secretOf(credential)), ...sent.map((value) => value.slice(value.indexOf(" ") + 1))]
-  const text = textOf(answer)
-  const masked = secrets
-    .filter((secret) => secret.length >= leastOfSecret)
-    .reduce((rest, secret) => mask(rest, new Map([["credential", secret]])), text)
-  return masked === text ? answer : { ...answer, bytes: new TextEncoder().encode(masked) }
+  const used = new Set(secrets.filter((secret) => secret.length >= leastOfSecret))
+  const masked = (text: string): string =>
+    [...used].reduce((rest, secret) => mask(rest, new Map([["credential", secret]])), text)
+  // The address of the next page has what this one was asked for with.
+  const said = Object.entries(answer.headers)
+  const headers = said.map(([, value]) => value).join("\n")
+  const text = isText(answer) ? textOf(answer) : ""
+  const rest = masked(text)
+  return {
+    ...answer,
+    ...(masked(headers) === headers
+      ? {}
+      : { headers: Headers.fromInput(said.map(([name, value]): [string, string] => [name, masked(value)])) }),
+    ...(rest === text ? {} : { bytes: new TextEncoder().encode(rest) })
+  }
 }
 
 /** An answer of failure, in words. */

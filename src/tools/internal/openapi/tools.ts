@@ -125,7 +125,13 @@ export const makeTool = <R>(setting: Setting<R>, found: Found, operation: Operat
 
 /** Two tools for however many operations: one that searches them, one that calls. */
 export const pair = <R>(made: ReadonlyArray<Made<R>>, service: string, prefix: string, outputLimit: number) => {
-  const byName = new Map(made.map((one) => [normaliseName(one.operation.name), one]))
+  const byName = new Map(made.map((one) => [one.operation.name, one]))
+  // As of the tools of an agent: two names that fold to one mean neither.
+  const folded = new Map<string, Made<R> | undefined>()
+  for (const one of made) {
+    const key = normaliseName(one.operation.name)
+    folded.set(key, folded.has(key) ? undefined : one)
+  }
   const searching = Tool.make(`${prefix}_search`, {
     description: `Finds operations of ${service} (it has ${made.length}) by what they do, with the schemas of their arguments. Call one by ${prefix}_call.`,
     parameters: {
@@ -149,7 +155,7 @@ export const pair = <R>(made: ReadonlyArray<Made<R>>, service: string, prefix: s
           .join("\n\n")
       })
   })
-  const named = (name: string) => byName.get(normaliseName(name))
+  const named = (name: string) => byName.get(name) ?? folded.get(normaliseName(name))
   const calling = Tool.make(`${prefix}_call`, {
     description: `Calls an operation of ${service}, by its name as ${prefix}_search gave it, with arguments of its schema.`,
     parameters: {
