@@ -149,16 +149,52 @@ const queryOf = (query: string): string =>
 
 const encoded = (value: string): string => Base64.encode(new TextEncoder().encode(value))
 
-/** A header on one line, in ASCII: a line break in it would begin another. */
+/** The bytes that one word of a header holds (RFC 2047: 75 characters, with what stands around them). */
+const wordLength = 45
+
+/** A text as words of a header, in ASCII; no character is parted. */
+const wordsOf = (text: string): string => {
+  const words: Array<string> = []
+  let word = ""
+  let length = 0
+  for (const character of text) {
+    const size = new TextEncoder().encode(character).length
+    if (length + size > wordLength) {
+      words.push(word)
+      word = ""
+      length = 0
+    }
+    word += character
+    length += size
+  }
+  return [...words, word].map((one) => `=?UTF-8?B?${encoded(one)}?=`).join("\r\n ")
+}
+
+/** The longest text of a header that is written as it is: a line has 998 characters at most. */
+const plainLength = 900
+
+const isPlain = (text: string): boolean => text.length <= plainLength && /^[\x20-\x7e]*$/.test(text)
+
+/** A text on one line: a line break in it would begin another header. */
+const lineOf = (value: string): string => value.replaceAll(/[\r\n\0]+/g, " ").trim()
+
 const headerOf = (name: string, value: string): string => {
-  const line = value.replaceAll(/[\r\n\0]+/g, " ").trim()
-  return `${name}: ${/^[\x20-\x7e]*$/.test(line) ? line : `=?UTF-8?B?${encoded(line)}?=`}`
+  const line = lineOf(value)
+  return `${name}: ${isPlain(line) ? line : wordsOf(line)}`
+}
+
+/** An address, the name before it in ASCII. */
+const addressOf = (value: string): string => {
+  const line = lineOf(value)
+  const at = line.lastIndexOf("<")
+  const name = line.slice(0, Math.max(0, at)).trim()
+  return isPlain(name) ? line : `${wordsOf(name.replaceAll(/^"|"$/g, ""))} ${line.slice(at)}`
 }
 
 const rawOf = (draft: Draft): string => {
   const { bcc = [], cc = [], inReplyTo, subject, text: body, to } = draft
   const addresses = (name: string, all: ReadonlyArray<string>) =>
-    all.length === 0 ? [] : [`${name}: ${all.map((one) => one.replaceAll(/[\r\n\0]+/g, " ").trim()).join(", ")}`]
+    all.length === 0 ? [] : [`${name}: ${all.map(addressOf).join(",\r\n ")}`]
   const lines = [
     ...addresses("To", to),
     ...addresses("Cc", cc),

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { at, limitField, makeClient, makeTools, type Options, text } from "./internal/connectors/client.ts"
+import { ServiceError } from "./ServiceError.ts"
 
 export type { Options }
 
@@ -87,6 +88,9 @@ const lineOf = (block: typeof Block.Type): string => {
   return isRich(own) ? `${Object.hasOwn(marks, type) ? (marks[type] ?? "") : ""}${wordsOf(own.rich_text)}` : ""
 }
 
+/** The most blocks that one request may bring. */
+const mostBlocks = 100
+
 /** A text has 2,000 characters at most. */
 const paragraphs = (body: string) =>
   body
@@ -139,16 +143,28 @@ export const make = <R = never>({ baseUrl = "https://api.notion.com", connection
         { page_size: 100 },
         pageOf(lineOf)
       ),
-    /** Makes a page below another one; each line of the text is a paragraph, 100 at most. */
+    /** Makes a page below another one; each line of the text is a paragraph. */
     createPage: (parentId: string, title: string, body: string) =>
-      Effect.map(
-        http.post("create a page", "/pages", Wire, {
+      Effect.gen(function* () {
+        const blocks = paragraphs(body)
+        const page = yield* http.post("create a page", "/pages", Wire, {
           parent: { page_id: parentId },
           properties: { title: { title: [{ type: "text", text: { content: title.slice(0, 2_000) } }] } },
-          children: paragraphs(body).slice(0, 100)
-        }),
-        foundOf
-      )
+          children: blocks.slice(0, mostBlocks)
+        })
+        for (let from = mostBlocks; from < blocks.length; from += mostBlocks) {
+          const children = blocks.slice(from, from + mostBlocks)
+          yield* Effect.mapError(
+            http.raw("write a page", "PATCH", at`/blocks/${page.id}/children`, { body: { children } }),
+            ({ problem, ...error }) =>
+              new ServiceError({
+                ...error,
+                problem: `the page ${page.id} is there with its first ${from} paragraphs, and the rest is not: ${problem}`
+              })
+          )
+        }
+        return foundOf(page)
+      })
   }
 }
 

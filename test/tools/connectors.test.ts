@@ -18,6 +18,7 @@ import {
   Slack
 } from "effect-deepagents/tools"
 import { TestClock } from "effect/testing"
+import PostalMime from "postal-mime"
 import { json, layer, loopback } from "./web.ts"
 
 const nobody = Layer.succeed(Approval.Approvals, { decide: () => Effect.die("nobody is asked") })
@@ -136,6 +137,43 @@ describe("connectors", () => {
       expect(raw).toContain(`Subject: =?UTF-8?B?${Buffer.from("Über Bcc: eve@x.test").toString("base64")}?=`)
       expect(Buffer.from(raw.slice(raw.indexOf("\r\n\r\n")), "base64").toString()).toBe("Hallo Welt")
     }).pipe(Effect.provide([http, nobody, MemoryBackend.layer()]))
+  })
+
+  it.effect("Gmail: names and subjects of any script and length come as they were, in lines that mail can have", () => {
+    const seen: Array<string> = []
+    const http = layer(async (request) => {
+      const { raw } = (await request.json()) as { raw: string }
+      seen.push(Buffer.from(raw, "base64url").toString("latin1"))
+      return json({ id: "m1" })
+    })
+    const mail = {
+      subject: "Grüße 📅 aus 東京 ".repeat(40).trim(),
+      to: [
+        "Zoë Straße <zoe@x.test>",
+        '"Müller, Äda" <ada@x.test>',
+        ...Array.from({ length: 60 }, (_, index) => `p${index}@x.test`)
+      ]
+    }
+    return Effect.gen(function* () {
+      const gmail = Gmail.make(options("Gmail"))
+      for (const subject of [mail.subject, "x ".repeat(2_000).trim()]) {
+        yield* gmail.send({ ...mail, subject, text: "Hallo" })
+        const raw = seen.at(-1) ?? ""
+        const read = yield* Effect.promise(() => PostalMime.parse(raw))
+        expect(read.subject).toBe(subject)
+        expect(read.to?.slice(0, 3).map(({ address, name }) => [name, address])).toEqual([
+          ["Zoë Straße", "zoe@x.test"],
+          ["Müller, Äda", "ada@x.test"],
+          ["", "p0@x.test"]
+        ])
+        expect(read.to).toHaveLength(62)
+        expect([...raw].every((one) => one.charCodeAt(0) < 128)).toBe(true)
+        for (const line of raw.split("\r\n")) {
+          expect(line.length).toBeLessThanOrEqual(998)
+          for (const [word] of line.matchAll(/=\?UTF-8.*?\?=/g)) expect(word.length).toBeLessThanOrEqual(75)
+        }
+      }
+    }).pipe(Effect.provide(http))
   })
 
   it.effect("Google Calendar and Drive", () => {
@@ -360,7 +398,11 @@ describe("connectors", () => {
         has_more: false,
         next_cursor: null
       }),
-      "POST /v1/pages": () => page
+      "POST /v1/pages": () => page,
+      "PATCH /v1/blocks/p1/children": ({ body }) =>
+        (body as { children: ReadonlyArray<unknown> }).children.length < 50
+          ? json({}, { status: 400 })
+          : { results: [] }
     })
     const tools = all(Notion.tools(options("Notion")))
     return Effect.gen(function* () {
@@ -375,6 +417,17 @@ describe("connectors", () => {
       expect(children.map(({ paragraph }) => paragraph.rich_text[0]?.text.content.length)).toEqual([
         1, 2_000, 2_000, 500
       ])
+      // A request takes 100 blocks.
+      const lines = (count: number) => Array.from({ length: count }, (_, index) => `line ${index}`).join("\n")
+      const before = seen.length
+      yield* call(tools, "notion_create_page", { parentId: "p1", title: "New", text: lines(250) })
+      const written = seen.slice(before).flatMap(({ body }) => (body as { children: typeof children }).children)
+      expect(seen.length - before).toBe(3)
+      expect(written.map(({ paragraph }) => paragraph.rich_text[0]?.text.content).join("\n")).toBe(lines(250))
+      const half = yield* Effect.flip(
+        call(tools, "notion_create_page", { parentId: "p1", title: "New", text: lines(210) })
+      )
+      expect(half.message).toMatch(/write a page: the page p1 is there with its first 200 paragraphs, .* status 400/)
     }).pipe(Effect.provide([http, nobody]))
   })
 
@@ -530,6 +583,45 @@ describe("connectors", () => {
       const read = yield* run(Effect.provide(Stream.runCollect(slack.channels()), http))
       yield* TestClock.adjust("1 second")
       expect((yield* Fiber.join(read))._tag).toBe("Success")
+    })
+  )
+
+  it.effect.each(["-5", "", "1e9", "0x10", "5 minutes", "1, 2", "NaN", "Wed, 21 Oct 1969 07:28:00 GMT", "later"])(
+    "a time to wait that says nothing (%s) is none: the next request waits all the same, each longer",
+    (retry) =>
+      Effect.gen(function* () {
+        let asked = 0
+        const http = layer(() => {
+          asked++
+          return json({}, { status: 429, headers: { "retry-after": retry } })
+        })
+        const asking = yield* Effect.forkChild(
+          Effect.result(Effect.provide(GitHub.make(options("GitHub")).issue("o/r", 1), http))
+        )
+        const times: Array<number> = []
+        for (let second = 0; second < 8; second++) {
+          yield* TestClock.adjust("1 second")
+          times.push(asked)
+        }
+        expect(times).toEqual([2, 2, 3, 3, 3, 3, 4, 4])
+        expect((yield* Fiber.join(asking))._tag).toBe("Failure")
+      })
+  )
+
+  it.effect("a time to wait is a date, too", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const http = layer(() => {
+        asked++
+        return asked > 1
+          ? json({ number: 1, title: "t", state: "open", html_url: "https://x" })
+          : json({}, { status: 429, headers: { "retry-after": "Thu, 01 Jan 1970 00:00:30 GMT" } })
+      })
+      const asking = yield* Effect.forkChild(Effect.provide(GitHub.make(options("GitHub")).issue("o/r", 1), http))
+      yield* TestClock.adjust("29 seconds")
+      expect(asked).toBe(1)
+      yield* TestClock.adjust("1 second")
+      expect((yield* Fiber.join(asking)).number).toBe(1)
     })
   )
 

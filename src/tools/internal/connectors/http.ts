@@ -119,17 +119,18 @@ const isRateLimit = ({ headers, status }: Answer): boolean =>
   ((status === 403 || status === 503) && Option.isSome(Headers.get(headers, "retry-after"))) ||
   (status === 403 && Option.getOrUndefined(Headers.get(headers, "x-ratelimit-remaining")) === "0")
 
-/** The milliseconds that the service wants to be left alone: `Retry-After` as seconds or a date, or GitHub's reset. */
+const positive = (millis: number): number | undefined => (millis > 0 && Number.isFinite(millis) ? millis : undefined)
+
+/**
+ * The milliseconds that the service wants to be left alone: `Retry-After` as seconds or a date, or GitHub's reset. Nothing
+ * where it says none, a time that is over, or what is neither.
+ */
 const wantedWait = (headers: Headers.Headers, now: number): number | undefined => {
-  const after = Option.getOrUndefined(Headers.get(headers, "retry-after"))
-  if (after !== undefined) {
-    const seconds = Number(after)
-    const millis = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(after) - now
-    if (Number.isFinite(millis)) return Math.max(0, millis)
-  }
+  const after = Option.getOrElse(Headers.get(headers, "retry-after"), () => "").trim()
+  if (/^\d+(?:\.\d+)?$/.test(after)) return Number(after) * 1_000
+  if (/^[a-z]+,? .*\d:\d/i.test(after)) return positive(Date.parse(after) - now)
   if (Option.getOrUndefined(Headers.get(headers, "x-ratelimit-remaining")) !== "0") return undefined
-  const reset = Number(Option.getOrElse(Headers.get(headers, "x-ratelimit-reset"), () => "x"))
-  return Number.isFinite(reset) ? Math.max(0, reset * 1_000 - now) : undefined
+  return positive(Number(Option.getOrElse(Headers.get(headers, "x-ratelimit-reset"), () => "x")) * 1_000 - now)
 }
 
 const isReading = (call: Call): boolean => call.isReading ?? (call.method === "GET" || call.method === "HEAD")
