@@ -145,7 +145,10 @@ export const layer = (options: Options): Layer.Layer<LanguageServer, never, Chil
           Effect.forkIn(scope)
         )
       )
-      const client = Effect.flatMap(starting, Fiber.join)
+      const client = Effect.flatMap(starting, Fiber.join).pipe(
+        // One that takes longer to begin is there for the edits after it.
+        Effect.timeoutOrElse({ duration: Client.patience, orElse: () => Effect.succeed(undefined) })
+      )
       return {
         diagnose: (path, text) => {
           const extension = path.slice(path.lastIndexOf(".") + 1).toLowerCase()

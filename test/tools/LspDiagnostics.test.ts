@@ -10,9 +10,14 @@ import { FileTools } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import { TestChatModel } from "effect-deepagents/testing"
 import { LspDiagnostics } from "effect-deepagents/tools"
+import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import { makeReader } from "../../src/tools/internal/lsp/client.ts"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
+import * as TestClock from "effect/testing/TestClock"
+import * as Client from "../../src/tools/internal/lsp/client.ts"
 
 const tsc = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc")
 
@@ -137,7 +142,7 @@ describe("diagnostics after an edit", () => {
       const large = "x".repeat(20_000_000)
       const bytes = encode(`${frame("one")}${"junk".repeat(5_000)}\r\n\r\n${frame(large)}${frame("two")}`)
       for (const size of [1_000, 65_536, bytes.length]) {
-        const read = makeReader()
+        const read = Client.makeReader()
         const bodies: Array<string> = []
         for (let at = 0; at < bytes.length; at += size) bodies.push(...read(bytes.subarray(at, at + size)))
         assert.deepStrictEqual(
@@ -145,7 +150,7 @@ describe("diagnostics after an edit", () => {
           [3, 20_000_000, 3]
         )
       }
-      const read = makeReader()
+      const read = Client.makeReader()
       assert.deepStrictEqual(read(encode("Content-Length: 99999999\r\n\r\n")), [])
       for (let left = 99_999_999; left > 0; left -= 1_000_000) {
         assert.deepStrictEqual(read(new Uint8Array(Math.min(left, 1_000_000))), [])
@@ -162,6 +167,61 @@ describe("diagnostics after an edit", () => {
         assert.include(text, "/a.txt")
         assert.notInclude(text, "language server")
       }
+    })
+  )
+
+  /** A server in memory: what it was told, and a way to say something. */
+  const server = Effect.gen(function* () {
+    const said = yield* Queue.make<Uint8Array, Cause.Done>()
+    const told: Array<{ readonly id?: number; readonly method: string }> = []
+    const read = Client.makeReader()
+    const wire: Client.Wire = {
+      incoming: Stream.fromQueue(said),
+      send: (bytes) => Effect.sync(() => void told.push(...read(bytes).map((body) => JSON.parse(body))))
+    }
+    const say = (message: object) => {
+      const body = new TextEncoder().encode(JSON.stringify({ jsonrpc: "2.0", ...message }))
+      const head = new TextEncoder().encode(`Content-Length: ${body.length}\r\n\r\n`)
+      return Queue.offerAll(said, [head, body])
+    }
+    return { wire, say, end: Queue.end(said), methods: () => told.map(({ method }) => method) }
+  })
+
+  it.effect("wait for a server that takes its time to begin: nothing is asked of it before it has answered", () =>
+    Effect.gen(function* () {
+      const { methods, say, wire } = yield* server
+      const making = yield* Effect.forkScoped(Client.make(wire, "file:///"))
+      yield* TestClock.adjust("100 seconds")
+      assert.deepStrictEqual(methods(), ["initialize"])
+      yield* say({ id: 1, result: { capabilities: { diagnosticProvider: {} } } })
+      const client = yield* Fiber.join(making)
+      const asked = yield* Effect.forkScoped(client?.diagnose("file:///a", "text", "x") ?? Effect.die("no client"))
+      yield* TestClock.adjust(0)
+      yield* say({ id: 2, result: { kind: "full", items: [] } })
+      assert.deepStrictEqual(yield* Fiber.join(asked), [])
+      assert.deepStrictEqual(methods(), [
+        "initialize",
+        "initialized",
+        "textDocument/didOpen",
+        "textDocument/diagnostic"
+      ])
+    })
+  )
+
+  it.effect("are not waited for where the server does not begin, or has ended since", () =>
+    Effect.gen(function* () {
+      const mute = yield* server
+      const none = yield* Effect.forkScoped(Client.make(mute.wire, "file:///"))
+      yield* TestClock.adjust("2 minutes")
+      assert.isUndefined(yield* Fiber.join(none))
+      const { end, say, wire } = yield* server
+      const making = yield* Effect.forkScoped(Client.make(wire, "file:///"))
+      yield* TestClock.adjust(0)
+      yield* say({ id: 1, result: { capabilities: {} } })
+      const client = yield* Fiber.join(making)
+      yield* end
+      // The clock stands still.
+      assert.isUndefined(yield* client?.diagnose("file:///a", "text", "x") ?? Effect.die("no client"))
     })
   )
 })

@@ -3,6 +3,7 @@
  * diagnostics of a file, asked for where the server can be asked, waited for where it can't.
  */
 import * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
@@ -125,10 +126,14 @@ export interface Client {
 }
 
 /** Time to wait for an answer; and, of a server that can't be asked, time of silence. */
-const patience = "3 seconds"
+export const patience = "3 seconds"
 const quiet = "400 millis"
 
-export const make = (wire: Wire, rootUri: string): Effect.Effect<Client, never, Scope.Scope> =>
+/** Time that a server may take to begin: a large project is read first. */
+const beginning = "2 minutes"
+
+/** Greets a server; `undefined` for one that does not answer. Nothing may be asked of it before (3.17, `initialize`). */
+export const make = (wire: Wire, rootUri: string): Effect.Effect<Client | undefined, never, Scope.Scope> =>
   Effect.gen(function* () {
     const waiting = new Map<number, Deferred.Deferred<unknown>>()
     const published = new Map<string, ReadonlyArray<Diagnostic>>()
@@ -162,28 +167,33 @@ export const make = (wire: Wire, rootUri: string): Effect.Effect<Client, never, 
     const listening = yield* Stream.runForEach(wire.incoming, (chunk) =>
       Effect.forEach(read(chunk), receive, { discard: true })
     ).pipe(Effect.ignore, Effect.forkScoped)
-    const request = (method: string, params: unknown): Effect.Effect<unknown> =>
+    // One that is gone says nothing any more.
+    const gone = Effect.as(Fiber.await(listening), undefined)
+    const request = (method: string, params: unknown, duration: Duration.Input = patience): Effect.Effect<unknown> =>
       Effect.gen(function* () {
         const id = ++next
         const deferred = yield* Deferred.make<unknown>()
         waiting.set(id, deferred)
         yield* send({ id, method, params })
-        // One that is gone answers nothing.
-        const gone = Effect.as(Fiber.await(listening), undefined)
         return yield* Effect.raceFirst(Deferred.await(deferred), gone).pipe(
-          Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(undefined) }),
+          Effect.timeoutOrElse({ duration, orElse: () => Effect.succeed(undefined) }),
           Effect.ensuring(Effect.sync(() => waiting.delete(id)))
         )
       })
-    const greeting = yield* request("initialize", {
-      processId: null,
-      rootUri,
-      workspaceFolders: [{ uri: rootUri, name: "root" }],
-      capabilities: {
-        textDocument: { diagnostic: {}, publishDiagnostics: {}, synchronization: {} },
-        workspace: { configuration: true, workspaceFolders: true }
-      }
-    })
+    const greeting = yield* request(
+      "initialize",
+      {
+        processId: null,
+        rootUri,
+        workspaceFolders: [{ uri: rootUri, name: "root" }],
+        capabilities: {
+          textDocument: { diagnostic: {}, publishDiagnostics: {}, synchronization: {} },
+          workspace: { configuration: true, workspaceFolders: true }
+        }
+      },
+      beginning
+    )
+    if (greeting === undefined) return undefined
     yield* send({ method: "initialized", params: {} })
     const pulls = Option.getOrUndefined(decodeInitialized(greeting))?.capabilities.diagnosticProvider !== undefined
     const pull = (uri: string) =>
@@ -218,7 +228,7 @@ export const make = (wire: Wire, rootUri: string): Effect.Effect<Client, never, 
                   method: "textDocument/didChange",
                   params: { textDocument: { uri, version }, contentChanges: [{ text }] }
                 })
-            return yield* pulls ? pull(uri) : wait(uri)
+            return yield* pulls ? pull(uri) : Effect.raceFirst(wait(uri), gone)
           })
         )
     }
