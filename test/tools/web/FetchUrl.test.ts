@@ -295,6 +295,15 @@ describe("robots", () => {
     assert.isTrue(allows("", "any", "/"))
   })
 
+  it.each(["/private/x", "/%70rivate/x", "/r%C3%A9sum%c3%a9", "/a%2fb", "/a%2Fb", "/~ada", "/%7Eada", "/%7eada"])(
+    "no other spelling of a path leads around a rule: %s",
+    (path) => {
+      const file = "User-agent: *\nDisallow: /private/\nDisallow: /résumé\nDisallow: /a%2fb\nDisallow: /%7Eada"
+      assert.isFalse(allows(file, "x", path))
+      assert.isTrue(allows(file, "x", "/a/b"))
+    }
+  )
+
   it("never throws, and is done at once", () => {
     fc.assert(
       fc.property(

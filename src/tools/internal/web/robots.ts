@@ -1,11 +1,19 @@
 /**
  * The wishes of a site for programs that read it: `robots.txt`, by RFC 9309.
  */
+import { encodePart } from "../../../support/percent.ts"
 
 interface Rule {
   readonly allows: boolean
   readonly pattern: string
 }
+
+/** A path or a pattern as all are written that mean the same (RFC 9309, 2.2.2): only what must be escaped is. */
+const normal = (text: string): string =>
+  text.replaceAll(/[^\x21-\x7e]+/g, encodePart).replaceAll(/%[\da-f]{2}/gi, (code) => {
+    const one = String.fromCharCode(Number.parseInt(code.slice(1), 16))
+    return /[\w.~-]/.test(one) ? one : code.toUpperCase()
+  })
 
 /** Reports whether a pattern (`*` for anything, `$` for the end) fits the beginning of a path. */
 const fits = (pattern: string, path: string): boolean => {
@@ -45,10 +53,12 @@ export const allows = (robots: string, agent: string, path: string): boolean => 
       }
     } else if (field === "allow" || field === "disallow") {
       inRules = true
-      if (value !== "") for (const group of groups) group.push({ allows: field === "allow", pattern: value })
+      const pattern = normal(value)
+      if (value !== "") for (const group of groups) group.push({ allows: field === "allow", pattern })
     }
   }
-  const fitting = (isOwnGroup ? own : common).filter(({ pattern }) => fits(pattern, path))
+  const asked = normal(path)
+  const fitting = (isOwnGroup ? own : common).filter(({ pattern }) => fits(pattern, asked))
   // The longest rule counts, and of two of a length the one that allows.
   const longest = fitting.reduce((most, { pattern }) => Math.max(most, pattern.length), -1)
   const strongest = fitting.filter(({ pattern }) => pattern.length === longest)
