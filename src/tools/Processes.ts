@@ -109,6 +109,13 @@ const told = (end: End | undefined): string =>
 const script = (sandbox: Service, command: string, stdin?: string) =>
   Effect.mapError(sandbox.execute(command, { timeout: patience, stdin }), failed)
 
+/** A window of so many bytes without the character that it breaks off in: the next window begins with that. */
+const withoutHalf = (text: string, bytes: number): { readonly text: string; readonly bytes: number } => {
+  const whole = text.slice(0, -1)
+  const length = text.endsWith("\ufffd") ? new TextEncoder().encode(whole).length : bytes
+  return length < bytes && length >= bytes - 3 ? { text: whole, bytes: length } : { text, bytes }
+}
+
 /** A window of the output of a process, and where the next one begins. */
 const outputOf = Effect.fnUntraced(function* (sandbox: Service, process: Process, offset: number) {
   // Asked for before, so that what is said last is not missed.
@@ -119,12 +126,15 @@ const outputOf = Effect.fnUntraced(function* (sandbox: Service, process: Process
   if (exitCode !== 0 || !Number.isFinite(size)) {
     return yield* ToolError.make(`the output of ${process.id} can't be read; ${told(end)}`)
   }
-  const next = Math.min(size, offset + windowLength)
-  return { text: output.slice(line + 1), size, next, end }
+  const said = output.slice(line + 1)
+  const length = Math.max(0, Math.min(size - offset, windowLength))
+  const goesOn = offset + length < size || end === undefined
+  const { bytes, text } = goesOn ? withoutHalf(said, length) : { text: said, bytes: length }
+  return { text, size, next: Math.min(size, offset + bytes), end }
 })
 
 const positive = (value: number | undefined, usual: number): number =>
-  value === undefined || !(value >= 0) ? usual : Math.trunc(value)
+  value === undefined || !(value >= 0) ? usual : Math.min(Math.trunc(value), Number.MAX_SAFE_INTEGER - windowLength)
 
 const text = (description: string) => Schema.String.annotate({ description })
 
@@ -231,7 +241,7 @@ const read = Tool.make("read_output", {
     const from = positive(offset, 0)
     const until = (yield* Clock.currentTimeMillis) + 1_000 * Math.min(maxWait, positive(wait, 0))
     let window = yield* outputOf(sandbox, process, from)
-    while (window.end === undefined && window.size <= from && (yield* Clock.currentTimeMillis) < until) {
+    while (window.end === undefined && window.next <= from && (yield* Clock.currentTimeMillis) < until) {
       yield* Effect.raceFirst(Deferred.await(process.end), Effect.sleep("500 millis"))
       window = yield* outputOf(sandbox, process, from)
     }

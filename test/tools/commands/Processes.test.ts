@@ -89,6 +89,28 @@ describe("a process", () => {
     )
   )
 
+  it.live("gives every character once, wherever a window or the output breaks off in it", () =>
+    inRun((root) =>
+      Effect.gen(function* () {
+        const write = `process.stdout.write("a" + "é東😀".repeat(8000)); setTimeout(() => process.stdout.write(Buffer.from([0xf0, 0x9f])), 300); setTimeout(() => process.stdout.write(Buffer.from([0x98, 0x80, 0xff])), 1500)`
+        let text = yield* call("start_process", { command: `exec ${process.execPath} -e '${write}'` })
+        let read = ""
+        let at = 0
+        for (;;) {
+          const [, from = "", to = ""] = /; output from (\d+) to (\d+) of/.exec(text) ?? []
+          assert.strictEqual(Number(from), at)
+          read += text.slice(0, Math.max(0, text.lastIndexOf("\n[process p1")))
+          if (text.includes("has ended") && !text.includes("there is more")) break
+          at = Number(to)
+          text = yield* call("read_output", { id: "p1", offset: at, wait: 5 })
+        }
+        assert.strictEqual(read, readFileSync(join(root, outputFile(text)), "utf8"))
+        assert.strictEqual(read, `a${"é東😀".repeat(8000)}😀\ufffd`)
+        assert.include(yield* call("read_output", { id: "p1", offset: 1e300 }), "[process p1: it has ended")
+      })
+    )
+  )
+
   it.live("is ended with all that it started, by hand or by the end of the run", () => {
     const marks = mkdtempSync(join(tmpdir(), "marks-"))
     const loop = (name: string) => `while :; do echo x > ${marks}/${name}; sleep 0.05; done`

@@ -43,6 +43,10 @@ export const run = (
   ].join("\n")
 }
 
-/** Writes the size of the output, then a window of its bytes. */
+/** Writes the size of the output, then a window of its bytes: of those that were counted, though more may come meanwhile. */
 export const read = (folder: string, offset: number, length: number): string =>
-  `cd ${word(folder)} && wc -c <out && tail -c +${offset + 1} out | head -c ${length}`
+  [
+    `cd ${word(folder)} && s=$(($(wc -c <out))) && echo "$s" || exit 1`,
+    `n=$((s - ${offset})); [ "$n" -gt ${length} ] && n=${length}`,
+    `[ "$n" -le 0 ] || tail -c +${offset + 1} out | head -c "$n"`
+  ].join("\n")
