@@ -146,14 +146,13 @@ const read = (fetched: Fetched, mode: "article" | "text" | "raw") =>
     if (kind === "feed") return yield* feeds.feed(text)
     if (kind === "sitemap") return { title: undefined, text: yield* feeds.sitemap(text) }
     if (kind !== "html") return { title: undefined, text }
-    const plainly = { title: undefined, text: plain.textOf(text) }
-    if (mode === "text") return plainly
+    if (mode === "text") return { title: undefined, text: plain.textOf(text) }
     const { read } = yield* WebReader
     const article = yield* Effect.result(read(text, url))
     if (article._tag === "Failure") {
       return {
         title: undefined,
-        text: `(Its article could not be told from the rest: ${article.failure.message}. This is all of its text.)\n\n${plainly.text}`
+        text: `(Its article could not be told from the rest: ${article.failure.message}. This is all of its text.)\n\n${plain.textOf(text)}`
       }
     }
     const { byline, links, markdown, published, title } = article.success
