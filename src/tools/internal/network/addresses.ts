@@ -11,12 +11,18 @@ const special = [
   ..."0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24".split(" "),
   ..."192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24".split(" "),
   ..."224.0.0.0/4 240.0.0.0/4".split(" "),
-  // Those that hold an IPv4 address (compatible, mapped, translated, NAT64, 6to4, Teredo) lead where that leads.
-  ..."::/96 ::ffff:0:0/96 ::ffff:0:0:0/96 64:ff9b::/96 64:ff9b:1::/48 2001::/23 2002::/16".split(" "),
-  ..."100::/64 2001:db8::/32 3fff::/20 5f00::/16 fc00::/7 fe80::/10 fec0::/10 ff00::/8".split(" ")
+  // Those that hold an IPv4 address (6to4, Teredo) lead where that leads.
+  ..."2001::/23 2001:db8::/32 2002::/16 3fff::/20".split(" ")
 ]
 
+/**
+ * All of IPv6 that is of the public internet (RFC 4291, 2.4): outside of it are this machine, private networks, IPv4 addresses
+ * in other clothes (compatible, mapped, translated, NAT64), networks laid over others, and what nobody has assigned.
+ */
+const global6 = "2000::/3"
+
 const networks = once(() => special.map(IpNetwork.fromStringUnsafe))
+const unicast = once(() => IpNetwork.fromStringUnsafe(global6))
 
 /** An address as text, without the brackets of a URL and the zone of an interface; `undefined` for a name. */
 export const parse = (host: string): NetAddress.IpAddress | undefined =>
@@ -24,7 +30,8 @@ export const parse = (host: string): NetAddress.IpAddress | undefined =>
 
 /** Reports whether an address leads anywhere but to the public internet. */
 export const isPrivate = (address: NetAddress.IpAddress): boolean =>
-  networks().some((network) => IpNetwork.contains(network, address))
+  networks().some((network) => IpNetwork.contains(network, address)) ||
+  (NetAddress.isIpv6Address(address) && !IpNetwork.contains(unicast(), address))
 
 /** Names that mean this machine, or one of the network around it, whatever they resolve to. */
 const privateName = /(^|\.)(localhost|localdomain|local|internal|intranet|lan|home|corp|private|home\.arpa)\.?$/
