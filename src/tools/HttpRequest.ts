@@ -81,11 +81,16 @@ const unfit = (headers: ReadonlyArray<readonly [string, string]>): string | unde
   return undefined
 }
 
-const isWriting = (method: string | undefined) => method !== undefined && method !== "GET" && method !== "HEAD"
+/** Headers by which some servers take one method for another. */
+const ofMethod = new Set(["x-http-method", "x-http-method-override", "x-method-override"])
+
+const isWriting = (method: string | undefined, headers: Readonly<Record<string, string>> = {}): boolean =>
+  (method !== undefined && method !== "GET" && method !== "HEAD") ||
+  Object.keys(headers).some((name) => ofMethod.has(name.toLowerCase()))
 
 /**
  * Makes the tool `http_request` (`url`, `method`, `headers`, `params`, `body`, `timeout` in seconds). Calls that may
- * change something (other methods than GET and HEAD) need an approval.
+ * change something (other methods than GET and HEAD, also by a header that names one) need an approval.
  *
  * `{{secret:NAME}}` in a header, a parameter or the body is filled in when the request is sent, if the secret is for that
  * host: what is approved, stored, logged and traced has the name. An answer that says the value is shown with the name.
@@ -102,7 +107,7 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
       "Sends an HTTP request, and gives status, headers and body. Write {{secret:NAME}} in headers, params or body where a secret belongs; you never see its value.",
     parameters,
     annotations: { openWorld: true, destructive: true },
-    needsApproval: ({ method }) => isWriting(method),
+    needsApproval: ({ headers, method }) => isWriting(method, headers),
     execute: ({ body, headers = {}, method = "GET", params = {}, timeout = 30, url: given }) =>
       Effect.gen(function* () {
         if (!URL.canParse(given)) {

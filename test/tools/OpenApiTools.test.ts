@@ -430,6 +430,20 @@ describe("OpenApiTools", () => {
     })
   )
 
+  it.effect("headers of the credential, of HTTP itself and of other methods are no arguments", () =>
+    Effect.gen(function* () {
+      const names = ["Authorization", "Cookie", "Host", "Transfer-Encoding", "X-HTTP-Method-Override", "X-Own"]
+      const parameters = names.map((name) => ({ name, in: "header", schema: { type: "string" } }))
+      const { tools } = yield* OpenApiTools.make({
+        openapi: "3.1.0",
+        servers: [{ url: "https://a.test" }],
+        paths: { "/p": { get: { operationId: "p", parameters } } }
+      })
+      expect(tools[0]?.parameters).toMatchObject({ properties: { "X-Own": { type: "string" } } })
+      expect(JSON.stringify(tools[0]?.parameters)).not.toMatch(/Auth|Cookie|Host|Transfer|Method/)
+    })
+  )
+
   it.effect("forms are written with brackets, files are sent from the Backend as parts", () =>
     Effect.gen(function* () {
       const form = yield* call("forms", {

@@ -261,6 +261,22 @@ describe("http_request", () => {
     })
   )
 
+  it.effect.each([
+    [{ method: "GET" }, false],
+    [{ headers: { accept: "a/b" } }, false],
+    [{ method: "HEAD" }, false],
+    [{ method: "DELETE" }, true],
+    [{ method: "GET", headers: { "X-HTTP-Method-Override": "DELETE" } }, true],
+    [{ headers: { "x-method-override": "PUT" } }, true]
+  ] as const)("asks where a request may change something, by whichever way it says so: %j", ([args, expected]) =>
+    Effect.gen(function* () {
+      const prepared = tool.prepare({ url: "https://api.example.com/", ...args })
+      const one = yield* Effect.isEffect(prepared) ? prepared : Effect.fromResult(prepared)
+      const asks = yield* one.needsApproval ?? Effect.succeed(true)
+      assert.strictEqual(asks, expected)
+    }).pipe(Effect.provide(webFor("api.example.com")))
+  )
+
   it.effect("gives a secret to no other host, by no other way, and no name away", () =>
     Effect.gen(function* () {
       const server = yield* echo

@@ -55,7 +55,7 @@ export interface Found {
 const methods = ["get", "put", "post", "delete", "patch", "head"] as const
 const verbs = { get: "GET", put: "PUT", post: "POST", delete: "DELETE", patch: "PATCH", head: "HEAD" } as const
 
-/** Headers that are not the model's to choose: the credential's, and those that HTTP itself lives by. */
+/** Headers that are not the model's to choose: the credential's, those that HTTP itself lives by, and other methods. */
 const ownHeaders = new Set([
   "accept",
   "authorization",
@@ -69,7 +69,10 @@ const ownHeaders = new Set([
   "te",
   "trailer",
   "transfer-encoding",
-  "upgrade"
+  "upgrade",
+  "x-http-method",
+  "x-http-method-override",
+  "x-method-override"
 ])
 
 const mostParameters = 500
