@@ -27,6 +27,7 @@ import { type Backend, layer as layerOf, type Service } from "../core/Backend.ts
 import * as BackendError from "../core/BackendError.ts"
 import type { InvalidEncoding } from "../core/InvalidEncoding.ts"
 import { CurrentRun } from "../core/Run.ts"
+import { once } from "../support/once.ts"
 import * as Derive from "./internal/derive/backend.ts"
 import type { Primitives } from "./internal/derive/primitives.ts"
 import * as Locks from "./internal/files/locks.ts"
@@ -103,8 +104,11 @@ const makePrimitives = (): Primitives => {
  */
 export const make = (options: Options = {}): Effect.Effect<Service> =>
   Effect.gen(function* () {
-    const { files = {}, maxFileSize } = options
-    const backend = Derive.make(makePrimitives(), Locks.make(), { maxFileSize })
+    const { files, maxFileSize } = options
+    // Many runs are given a backend of their own and never use it, so it is made when it is first used.
+    const made = once(() => Derive.make(makePrimitives(), Locks.make(), { maxFileSize }))
+    const backend = Derive.suspend(() => Effect.sync(made))
+    if (files === undefined) return backend
     const content = Object.entries(files).map(([path, file]) => ({ path, content: Derive.toBytes(file) }))
     for (const outcome of yield* backend.upload(content)) {
       if (!outcome.ok) return yield* Effect.die(outcome.error)
