@@ -119,8 +119,16 @@ const prune = Effect.fnUntraced(function* (backend: Service, folder: string, kee
   yield* Effect.forEach(oldest, (entry) => Effect.ignore(drop(backend, entry.path)), { discard: true })
 })
 
+/** The limits in characters, and the place of what is longer. */
+interface Limits {
+  readonly results: number
+  readonly messages: number
+  readonly folder: string
+  readonly keep: number
+}
+
 /** Puts a text away and gives its path; `undefined` if that failed. */
-const put = Effect.fnUntraced(function* (run: Run, text: string, folder: string, keep: number) {
+const put = Effect.fnUntraced(function* (run: Run, text: string, { folder, keep }: Limits) {
   const backend = yield* Backend
   const path = `${folder}/${yield* nameOf(new TextEncoder().encode(text))}`
   const failure = yield* Effect.match(backend.write(path, text), {
@@ -138,12 +146,75 @@ const put = Effect.fnUntraced(function* (run: Run, text: string, folder: string,
   return path
 })
 
+/** The text that is shown of one that is too long; `undefined` if it could not be put away. */
+const shownText = Effect.fnUntraced(function* (
+  run: Run,
+  limits: Limits,
+  what: string,
+  text: string,
+  limit: number,
+  offered: ReadonlyArray<ToolDefinition>
+) {
+  const reading = readingBy(offered)
+  if (reading === undefined) return ToolOutput.truncateText(text, limit)
+  const path = yield* put(run, text, limits)
+  return path === undefined ? undefined : pointer(what, path, reading, text)
+})
+
+const isLarge = (message: Message.Message, { messages }: Limits): boolean =>
+  message.role === "human" && lengthOf(message.content) > messages
+
+const putAway = Effect.fnUntraced(function* (
+  run: Run,
+  limits: Limits,
+  message: Message.Message,
+  offered: ReadonlyArray<ToolDefinition>
+) {
+  if (!isLarge(message, limits)) return message
+  const what = "This message of the user"
+  const shown = yield* shownText(run, limits, what, Message.text(message), limits.messages, offered)
+  return shown === undefined ? message : { ...message, content: [Content.text(shown), ...notText(message.content)] }
+})
+
 /** A list of messages, how far it was looked at, and what is shown of it once something large was found. */
 interface View {
   readonly of: ReadonlyArray<Message.Message>
   looked: number
   shown: Array<Message.Message> | undefined
 }
+
+/** The messages that runs were shown so far: their list only grows at its end, so a round looks at the new ones. */
+type Views = Attached.Attached<Run, View>
+
+const viewIn = (views: Views, run: Run, of: ReadonlyArray<Message.Message>): View => {
+  const known = views.get(run)
+  if (known?.of === of) return known
+  const made: View = { of, looked: 0, shown: undefined }
+  views.set(run, made)
+  return made
+}
+
+const hasNone = (view: View, limits: Limits): boolean => {
+  if (view.shown !== undefined) return false
+  while (view.looked < view.of.length) {
+    const message = view.of[view.looked]
+    if (message !== undefined && isLarge(message, limits)) return false
+    view.looked++
+  }
+  return true
+}
+
+const shownOf = Effect.fnUntraced(function* (
+  run: Run,
+  limits: Limits,
+  view: View,
+  offered: ReadonlyArray<ToolDefinition>
+) {
+  const shown = view.shown ?? view.of.slice(0, view.looked)
+  view.shown = shown
+  for (const message of view.of.slice(shown.length)) shown.push(yield* putAway(run, limits, message, offered))
+  return shown
+})
 
 /**
  * Puts large results and messages away. It needs the backend that the agent's file tools work on.
@@ -152,85 +223,36 @@ interface View {
  * @since 0.1.0
  */
 export const make = (options: Options = {}): Middleware.Middleware<never, Backend> => {
-  const folder = options.folder ?? "/large_results"
-  const keep = options.keep ?? 200
-  const { toolResults = 20_000, userMessages = 50_000 } = options
-  const resultLimit =
-    toolResults === Infinity ? Infinity : Math.min(toolResults * charactersPerToken, ToolOutput.defaultLimit)
-  const messageLimit = userMessages * charactersPerToken
-  const isLarge = (message: Message.Message): boolean =>
-    message.role === "human" && lengthOf(message.content) > messageLimit
-
-  // The messages that a run was shown so far: their list only grows at its end, so a round looks at the new ones.
-  const views = Attached.make<Run, View>()
-  const viewOf = (run: Run, of: ReadonlyArray<Message.Message>): View => {
-    const known = views.get(run)
-    if (known?.of === of) return known
-    const made: View = { of, looked: 0, shown: undefined }
-    views.set(run, made)
-    return made
+  const { folder = "/large_results", keep = 200, toolResults = 20_000, userMessages = 50_000 } = options
+  const limits: Limits = {
+    results: toolResults === Infinity ? Infinity : Math.min(toolResults * charactersPerToken, ToolOutput.defaultLimit),
+    messages: userMessages * charactersPerToken,
+    folder,
+    keep
   }
-  const hasNone = (view: View): boolean => {
-    if (view.shown !== undefined) return false
-    while (view.looked < view.of.length) {
-      const message = view.of[view.looked]
-      if (message !== undefined && isLarge(message)) return false
-      view.looked++
-    }
-    return true
-  }
-
-  /** The text that is shown of one that is too long; `undefined` if it could not be put away. */
-  const shownText = Effect.fnUntraced(function* (
-    run: Run,
-    what: string,
-    text: string,
-    limit: number,
-    offered: ReadonlyArray<ToolDefinition>
-  ) {
-    const reading = readingBy(offered)
-    if (reading === undefined) return ToolOutput.truncateText(text, limit)
-    const path = yield* put(run, text, folder, keep)
-    return path === undefined ? undefined : pointer(what, path, reading, text)
-  })
-
-  const putAway = Effect.fnUntraced(function* (
-    run: Run,
-    message: Message.Message,
-    offered: ReadonlyArray<ToolDefinition>
-  ) {
-    if (!isLarge(message)) return message
-    const shown = yield* shownText(run, "This message of the user", Message.text(message), messageLimit, offered)
-    return shown === undefined ? message : { ...message, content: [Content.text(shown), ...notText(message.content)] }
-  })
-  const shownOf = Effect.fnUntraced(function* (run: Run, view: View, offered: ReadonlyArray<ToolDefinition>) {
-    const shown = view.shown ?? view.of.slice(0, view.looked)
-    view.shown = shown
-    for (const message of view.of.slice(shown.length)) shown.push(yield* putAway(run, message, offered))
-    return shown
-  })
-
+  const views: Views = Attached.make<Run, View>()
   return Middleware.make<never, Backend>({
     name,
     inherit: true,
     check: () => amountProblem(name, { toolResults, userMessages }) ?? countProblem(name, { keep }),
     wrapModelCall: (request, next, run) => {
       if (request.purpose !== turnPurpose) return next(request)
-      const view = viewOf(run, request.messages)
-      return hasNone(view)
-        ? next(request)
-        : Stream.unwrap(Effect.map(shownOf(run, view, request.tools), (messages) => next({ ...request, messages })))
+      const view = viewIn(views, run, request.messages)
+      if (hasNone(view, limits)) return next(request)
+      const shown = shownOf(run, limits, view, request.tools)
+      return Stream.unwrap(Effect.map(shown, (messages) => next({ ...request, messages })))
     },
     wrapToolCall: (call, next, run) => {
       // An output that goes to a tool stays whole.
       if (call.parent !== undefined) return next(call)
       return Effect.flatMap(next(call), (output) => {
         const isForUser = output.returnDirect && !output.isError
-        if (isForUser || call.annotations.paged === true || lengthOf(output.content) <= resultLimit) {
+        if (isForUser || call.annotations.paged === true || lengthOf(output.content) <= limits.results) {
           return Effect.succeed(output)
         }
+        const what = `The result of ${call.name}`
         const text = ToolOutput.text(output)
-        return Effect.map(shownText(run, `The result of ${call.name}`, text, resultLimit, run.offered), (shown) =>
+        return Effect.map(shownText(run, limits, what, text, limits.results, run.offered), (shown) =>
           shown === undefined ? output : { ...output, content: [Content.text(shown), ...notText(output.content)] }
         )
       })

@@ -99,20 +99,21 @@ const parameters = Schema.Struct({
 const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool<R | ToolContext> => {
   const byName = new Map(entries.map((entry) => [agentOf(entry).name, entry]))
   const names = [...byName.keys()]
-  const run = Effect.fnUntraced(function* (type: string, task: string) {
-    const entry = byName.get(type)
-    if (entry === undefined) {
-      return yield* Effect.fail(ToolError.make(`There is no sub-agent "${type}". There are: ${names.join(", ")}.`))
-    }
-    const { messages, run: parent } = yield* ToolContext
-    if (parent.depth + 1 > maxDepth) {
-      return yield* Effect.fail(
-        ToolError.make(`Sub-agents can't be nested deeper than ${maxDepth}. Do this part of the work yourself.`)
-      )
-    }
-    const options = "fork" in entry ? { history: before(yield* messages) } : {}
-    return yield* Agent.toToolResult(yield* Agent.delegate(agentOf(entry), task, options))
-  })
+  const run = (type: string, task: string) =>
+    Effect.gen(function* () {
+      const entry = byName.get(type)
+      if (entry === undefined) {
+        return yield* Effect.fail(ToolError.make(`There is no sub-agent "${type}". There are: ${names.join(", ")}.`))
+      }
+      const { messages, run: parent } = yield* ToolContext
+      if (parent.depth + 1 > maxDepth) {
+        return yield* Effect.fail(
+          ToolError.make(`Sub-agents can't be nested deeper than ${maxDepth}. Do this part of the work yourself.`)
+        )
+      }
+      const options = "fork" in entry ? { history: before(yield* messages) } : {}
+      return yield* Agent.toToolResult(yield* Agent.delegate(agentOf(entry), task, options))
+    })
   return Tool.make(toolName, {
     description: `Has a sub-agent do a part of the work that is large or separable, in a context of its own, which keeps yours small. Do small things yourself. Call it several times in one turn for parts that don't need each other. There are:\n${describe(entries.map(agentOf))}`,
     parameters,
