@@ -41,7 +41,7 @@ import * as Attached from "../support/attached.ts"
 import { cut } from "../support/text.ts"
 import { makeOpenings, modelOf, nameOf, type Opening } from "./internal/openModel.ts"
 import { reissue } from "./internal/reissue.ts"
-import { type Counted, estimate, makeMeter, nothingCounted } from "./internal/summarization/tokens.ts"
+import { type Counted, estimate, makeMeter, noFrame, nothingCounted } from "./internal/summarization/tokens.ts"
 
 /**
  * The name of this middleware.
@@ -229,6 +229,7 @@ interface Measured {
 /** Measures requests; of the list of a run, only what is new. */
 const makeMeasure = (counted: Counted) => {
   const meter = makeMeter(estimate, true, counted)
+  const frame = noFrame()
   let last: Measured | undefined
   const measure = ({ messages }: ModelRequest): Measured => {
     const isKnown = last?.messages === messages && last.first === messages[0] && last.count <= messages.length
@@ -244,7 +245,7 @@ const makeMeasure = (counted: Counted) => {
     return measured
   }
   return {
-    tokens: (request: ModelRequest) => measure(request).tokens + meter.frame(request),
+    tokens: (request: ModelRequest) => measure(request).tokens + meter.frame(request, frame),
     hasImages: (request: ModelRequest) => measure(request).hasImages
   }
 }

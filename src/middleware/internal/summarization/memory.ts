@@ -11,7 +11,7 @@ import { type Amount, type Limits, limitsOf } from "./limits.ts"
 import type { Fold, Record, Ref } from "./record.ts"
 import type { Situation } from "./situation.ts"
 import type { Author } from "./summarise.ts"
-import { type Counter, makeMeter, type Meter, nothingCounted } from "./tokens.ts"
+import { type Counter, type Frame, makeMeter, type Meter, noFrame, nothingCounted } from "./tokens.ts"
 import { makeViewer, type View } from "./view.ts"
 
 /** A summary that is written while the run works on: of everything up to `through` that `fold` does not tell of. */
@@ -21,16 +21,23 @@ export interface Pending {
   readonly fiber: Fiber.Fiber<Result.Result<string, unknown>>
 }
 
+/** The limits for a window of so many tokens. */
+interface Known {
+  readonly known: number | undefined
+  readonly limits: Limits
+}
+
 /** Memory of one run, beside its state. */
 export interface Memory {
   readonly meter: Meter
+  readonly frame: Frame
   readonly viewOf: (history: Situation["history"], record: Record) => View
   /** Real tokens for one that the meter counts, as the provider's last usage says. */
   ratio: number | undefined
   /** The window that an overflow must have had which named no limit, in tokens. */
   window: number | undefined
   /** The limits for the window that was known last. */
-  limits: { readonly known: number | undefined; readonly limits: Limits } | undefined
+  limits: Known | undefined
   /**
    * Share of the way to the trigger that the last request had gone, and the one from which trying again is worth it.
    */
@@ -86,13 +93,20 @@ const namedWindow = ({ contextWindowTokens }: Measure, run: Run, { window }: Rec
 export const makeMemories = (measure: Measure) => {
   const memories = Attached.make<Run, Memory>()
   const counted = nothingCounted()
+  const meters = {
+    seeing: makeMeter(measure.counter, true, counted),
+    blind: makeMeter(measure.counter, false, counted)
+  }
+  // Most runs have the window that the last one had.
+  let last: Known | undefined
 
   const of = (run: Run): Memory => {
     const known = memories.get(run)
     if (known !== undefined) return known
-    const meter = makeMeter(measure.counter, run.model?.supportsVision === true, counted)
+    const meter = run.model?.supportsVision === true ? meters.seeing : meters.blind
     const made: Memory = {
       meter,
+      frame: noFrame(),
       viewOf: makeViewer(meter),
       ratio: undefined,
       window: undefined,
@@ -113,9 +127,11 @@ export const makeMemories = (measure: Measure) => {
     smallest(namedWindow(measure, run, record), of(run).window)
 
   const limitsIn = (memory: Memory, known: number | undefined): Limits => {
-    if (memory.limits === undefined || memory.limits.known !== known)
-      memory.limits = { known, limits: limitsOf(measure.clauses, measure.tail, known) }
-    return memory.limits.limits
+    if (memory.limits !== undefined && memory.limits.known === known) return memory.limits.limits
+    if (last === undefined || last.known !== known)
+      last = { known, limits: limitsOf(measure.clauses, measure.tail, known) }
+    memory.limits = last
+    return last.limits
   }
 
   /** The situation of a run that is about to send a request. */
@@ -127,7 +143,7 @@ export const makeMemories = (measure: Measure) => {
       record,
       view: memory.viewOf(request.messages, record),
       meter: memory.meter,
-      frame: memory.meter.frame(request),
+      frame: memory.meter.frame(request, memory.frame),
       ratio: memory.ratio ?? sound(record.ratio),
       limits: limitsIn(memory, windowOf(run, record))
     }

@@ -3,7 +3,7 @@
  */
 import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
 import type * as Content from "../../../core/Content.ts"
-import { isObject, type Json } from "../../../core/Json.ts"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { Message } from "../../../core/Message.ts"
 import { deepest, jsonTokens, mediaTokens, textTokens } from "../../../support/tokens.ts"
 
@@ -48,13 +48,23 @@ const messageTokens = (counter: Counter, vision: boolean, message: Message): num
   return sum
 }
 
-/** Counts for one run. What was counted once is not counted again. */
+/** Counts for many runs. What was counted once is not counted again. */
 export interface Meter {
   readonly text: (text: string) => number
   readonly message: (message: Message) => number
   /** Counts a request beside its messages: the system prompt, the tools, the schema of the answer. */
-  readonly frame: (request: Pick<ModelRequest, "systemPrompt" | "tools" | "outputSchema">) => number
+  readonly frame: (request: Pick<ModelRequest, "systemPrompt" | "tools" | "outputSchema">, last: Frame) => number
 }
+
+/** The system prompt and the tools that were counted last, in a run: most requests have the same. */
+export interface Frame {
+  prompt: string
+  tools: ModelRequest["tools"]
+  promptTokens: number
+  toolTokens: number
+}
+
+export const noFrame = (): Frame => ({ prompt: "", tools: [], promptTokens: 0, toolTokens: 0 })
 
 /** The tokens of what is the same in all runs of a counter: of tools and schemas, and of messages, with vision and without. */
 export interface Counted {
@@ -75,23 +85,22 @@ const worthKeeping = 64
 /** Makes a meter. The next run on a conversation finds its messages counted. */
 export const makeMeter = (counter: Counter, vision: boolean, { definitions, seen, unseen }: Counted): Meter => {
   const messages = vision ? seen : unseen
-  let prompt: { readonly text: string; readonly tokens: number } = { text: "", tokens: 0 }
 
-  const once = (key: object, count: () => number): number => {
+  const once = <K extends object>(key: K, count: (key: K) => number): number => {
     const known = definitions.get(key)
     if (known !== undefined) return known
-    const made = count()
+    const made = count(key)
     definitions.set(key, made)
     return made
   }
-
-  let offered: { readonly tools: ModelRequest["tools"]; readonly tokens: number } = { tools: [], tokens: 0 }
 
   const tool = (definition: ToolDefinition): number =>
     8 +
     counter.text(definition.name) +
     counter.text(definition.description) +
     jsonTokens(definition.parameters, counter.text)
+
+  const schema = (json: JsonObject): number => jsonTokens(json, counter.text)
 
   return {
     text: counter.text,
@@ -102,15 +111,18 @@ export const makeMeter = (counter: Counter, vision: boolean, { definitions, seen
       if (counter !== estimate || tokens >= worthKeeping) messages.set(message, tokens)
       return tokens
     },
-    frame: ({ outputSchema, systemPrompt, tools }) => {
-      if (prompt.text !== systemPrompt) prompt = { text: systemPrompt, tokens: counter.text(systemPrompt) }
-      if (offered.tools !== tools) {
-        let tokens = 0
-        for (const one of tools) tokens += once(one, () => tool(one))
-        offered = { tools, tokens }
+    frame: ({ outputSchema, systemPrompt, tools }, last) => {
+      if (last.prompt !== systemPrompt) {
+        last.prompt = systemPrompt
+        last.promptTokens = counter.text(systemPrompt)
       }
-      const sum = prompt.tokens + offered.tokens
-      return outputSchema === undefined ? sum : sum + once(outputSchema, () => jsonTokens(outputSchema, counter.text))
+      if (last.tools !== tools) {
+        last.tools = tools
+        last.toolTokens = 0
+        for (const one of tools) last.toolTokens += once(one, tool)
+      }
+      const sum = last.promptTokens + last.toolTokens
+      return outputSchema === undefined ? sum : sum + once(outputSchema, schema)
     }
   }
 }
