@@ -172,8 +172,6 @@ const interrupted = "This call was interrupted. Whether it had an effect is not 
 /** A call as middleware sees it. Of a tool that can't describe it, a person is shown the arguments. */
 export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): PreparedCall => {
   const { annotations, describe } = tool
-  const plain = (): string =>
-    `${call.name} ${describeArguments(prepared.arguments)} (the tool's own description of it failed)`
   return {
     id: call.id,
     name: call.name,
@@ -181,15 +179,15 @@ export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<u
     annotations,
     toolDigest: () => digestOf(tool),
     parent: call.outer?.id,
-    describe:
-      describe &&
-      (() =>
-        Result.getOrElse(
-          Result.try(() => describe(prepared.arguments)),
-          plain
-        ))
+    describe: describe && (() => described(call.name, describe, prepared.arguments))
   }
 }
+
+const described = (name: string, describe: NonNullable<Tool["describe"]>, args: JsonObject): string =>
+  Result.getOrElse(
+    Result.try(() => describe(args)),
+    () => `${name} ${describeArguments(args)} (the tool's own description of it failed)`
+  )
 
 /** Gives what a tool does in an attempt, or asks outside of any, the run that it is called in. */
 export const inContext = <A, E>(

@@ -8,8 +8,8 @@ import type { Choice, Decision, Request } from "../Approval.ts"
 import { choiceOf, problemOf, recorded } from "../Approval.ts"
 import { decisionOn, lastRequestOn, requestFor, suspension, toGate, waitingCalls } from "../internal/suspension.ts"
 import type { AiMessage } from "../Message.ts"
-import { type AskingGate, type PreparedCall, refuse as refuseWith, type Suspend } from "../Middleware.ts"
-import type { Tool } from "../Tool.ts"
+import { type AskingGate, refuse as refuseWith, type Suspend } from "../Middleware.ts"
+import type { Prepared, Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
 import { type Asked, type DecidedOn, gatekeepers, type Gatekeeper, isInTime, isPassed, voided } from "./gatekeepers.ts"
@@ -28,6 +28,12 @@ export interface Judged {
 
 const freely: Effect.Effect<Judged> = Effect.succeed({ pending: [], settled: [], given: [] })
 
+/** A call that will run if nobody objects. */
+type Due = Call & { readonly tool: Tool<unknown>; readonly prepared: Prepared<unknown> }
+
+const isDue = (call: Call): call is Due =>
+  call.outcome === undefined && call.tool !== undefined && call.prepared !== undefined
+
 /**
  * Asks the gates of middleware, in their order, until one has more to say than that a call may run: most never have, and
  * nothing is kept for that. Gives what they said, or nothing if all of them let all calls run.
@@ -37,22 +43,19 @@ const objections = (
   calls: ReadonlyArray<Call>
 ): Effect.Effect<ReadonlyArray<ReadonlyArray<AskingGate>> | undefined, unknown, unknown> => {
   const { gates } = live.compiled
-  const asked: Array<PreparedCall> = []
-  for (const call of calls) {
-    const { outcome, prepared, tool } = call
-    if (outcome === undefined && prepared !== undefined && tool !== undefined)
-      asked.push(toPrepared(call, tool, prepared))
-  }
-  const said: Array<ReadonlyArray<AskingGate>> = []
-  const ask = (index: number): ReturnType<typeof objections> => {
+  const asked = (calls.every(isDue) ? calls : calls.filter(isDue)).map((call) =>
+    toPrepared(call, call.tool, call.prepared)
+  )
+  const ask = (index: number, said: ReadonlyArray<ReadonlyArray<AskingGate>>): ReturnType<typeof objections> => {
     const next = asked.length === 0 ? undefined : gates[index]
     if (next === undefined) return Effect.undefined
-    return Effect.flatMap(next.gate(live.run, asked), (answers) => {
-      said.push(answers)
-      return asked.every((_, at) => answers[at]?._tag === "Allow") ? ask(index + 1) : Effect.succeed(said)
-    })
+    return Effect.flatMap(next.gate(live.run, asked), (answers) =>
+      asked.every((_, at) => answers[at]?._tag === "Allow")
+        ? ask(index + 1, [...said, answers])
+        : Effect.succeed([...said, answers])
+    )
   }
-  return ask(0)
+  return ask(0, [])
 }
 
 /**
