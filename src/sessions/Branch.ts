@@ -31,7 +31,7 @@ import { quote } from "../support/untrusted.ts"
 import { lastOf, leftBehind } from "./internal/parting.ts"
 import { problemAt } from "./internal/points.ts"
 import { shorten, transcript } from "./internal/transcript.ts"
-import { persistent, withIds } from "./internal/write.ts"
+import { idsBehind, persistent } from "./internal/write.ts"
 
 /**
  * The `source` of messages that summarise a branch.
@@ -163,6 +163,6 @@ export const leave = Effect.fnUntraced(function* <E, R>(
     { _tag: "Message", message: summary },
     { _tag: "Step", usage: Usage.add(before?.usage ?? Usage.zero, usage), rounds: before?.rounds ?? 0 }
   ]
-  const entries = withIds(written, yield* Clock.currentTimeMillis, leaf.id)
+  const entries = idsBehind(leaf.id)(written, yield* Clock.currentTimeMillis)
   return { leaf: yield* persistent(store.append(threadId, { leaf: leaf.id, behind: to, entries })), summary }
 })

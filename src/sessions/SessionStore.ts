@@ -24,7 +24,7 @@ import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { type Leaf, type NewEntry, type Service, SessionStore } from "../core/SessionStore.ts"
 import { load, loadAt, type Loaded } from "./internal/checkpoint.ts"
 import { take } from "./internal/turns.ts"
-import { persistent, withIds } from "./internal/write.ts"
+import { idsBehind, persistent } from "./internal/write.ts"
 
 export * from "../core/SessionStore.ts"
 export { type Loaded, persistent }
@@ -71,6 +71,7 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
   hold: (threadId) => take(store, threadId, options?.busy ?? "queue"),
   open: Effect.fnUntraced(function* (threadId) {
     const { checkpoint, ended, leaf: start } = yield* persistent(opened(store, threadId))
+    const withIds = idsBehind(start.id)
     let leaf = start.id
     // What ends a turn goes behind this, so that its parts are on no path; what comes meanwhile is kept with them.
     let behind = start.id
@@ -90,7 +91,7 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
       unsure.clear()
     }
     const part: Thread["part"] = Effect.fnUntraced(function* (entry) {
-      const entries = withIds([entry], yield* Clock.currentTimeMillis, leaf)
+      const entries = withIds([entry], yield* Clock.currentTimeMillis)
       stored(
         yield* Effect.onError(append(entries, true), () =>
           Effect.sync(() => {
@@ -103,15 +104,17 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
       checkpoint,
       ended,
       step: start.step,
-      append: Effect.fnUntraced(function* (added) {
-        // The ids stay the same when it is tried again, so what was stored before the answer was lost is not doubled.
-        const entries = withIds(added, yield* Clock.currentTimeMillis, leaf)
-        const isEnd = added.some(({ _tag }) => _tag === "Message" || _tag === "RunSettled")
-        const appended = yield* persistent(append(entries, !isEnd))
-        stored(appended)
-        behind = appended.id
-        return appended.step
-      }),
+      append: (added) =>
+        Clock.clockWith((clock) => {
+          // The ids stay the same when it is tried again, so what was stored before the answer was lost is not doubled.
+          const entries = withIds(added, clock.currentTimeMillisUnsafe())
+          const isEnd = added.some(({ _tag }) => _tag === "Message" || _tag === "RunSettled")
+          return Effect.map(persistent(append(entries, !isEnd)), (appended) => {
+            stored(appended)
+            behind = appended.id
+            return appended.step
+          })
+        }),
       part: options?.parts === true ? part : undefined
     }
   })

@@ -1,7 +1,11 @@
 /**
- * Bounds of what is stored at once, in bytes of JSON. A client of Postgres reads no row of more than 16 MiB
- * (`maxMessageSize`), and one that it can't read fails all that are read with it: so none is written, wherever threads
- * are kept, since they can be taken elsewhere.
+ * Bounds of what is stored at once, in bytes of JSON.
+ */
+import * as Predicate from "effect/Predicate"
+
+/**
+ * The bound of an entry. A client of Postgres reads no row of more than 16 MiB (`maxMessageSize`), and one that it can't
+ * read fails all that are read with it: so none is written, wherever threads are kept, since they can be taken elsewhere.
  */
 export const limit = 15 * 1024 * 1024
 
@@ -28,10 +32,14 @@ const weigh = (value: unknown, character: number, item: number): number => {
     bytes += item
     if (typeof one === "string") bytes += character * one.length
     else if (Array.isArray(one)) for (const part of one) left.push(part)
-    else if (typeof one === "object" && one !== null) {
-      for (const [key, part] of Object.entries(one)) {
+    else if (Predicate.isObject(one)) {
+      // What has no parts is counted where it stands, and no list of keys is made: this is done for each entry.
+      for (const key in one) {
+        const part = one[key]
         bytes += character * key.length + item
-        left.push(part)
+        if (typeof part === "string") bytes += item + character * part.length
+        else if (typeof part === "object") left.push(part)
+        else bytes += item
       }
     }
   }

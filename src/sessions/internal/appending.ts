@@ -5,7 +5,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { canonical, type Json } from "../../core/Json.ts"
-import { make as failure } from "../../core/SessionError.ts"
+import { make as failure, type SessionError } from "../../core/SessionError.ts"
 import type { Leaf, NewEntry, Service } from "../../core/SessionStore.ts"
 import { measure } from "../../support/jsonPieces.ts"
 import { batchLimit, boundOf, leastOf, limit } from "../../support/size.ts"
@@ -14,7 +14,8 @@ import * as codec from "./codec.ts"
 import { entryIdProblem } from "./ids.ts"
 import { guarded, pointOf, threadOf } from "./operation.ts"
 import type { Recent } from "./recent.ts"
-import type { Tables } from "./tables.ts"
+import type { Appended, Tables } from "./tables.ts"
+import { usualNew } from "./usual.ts"
 
 /** The same entries, whatever order their keys are in. */
 const sameEntry = (left: unknown, right: unknown): boolean =>
@@ -51,8 +52,32 @@ const sizeOf = (entry: unknown): Effect.Effect<number> => {
   return least > 2 * limit ? Effect.succeed(least) : measure(entry)
 }
 
-/** Checks entries that are to be appended, and says about how many bytes they have. */
-const checked = Effect.fnUntraced(function* (threadId: string, entries: ReadonlyArray<NewEntry>) {
+/** Entries that are checked, and about how many bytes they have together. */
+interface Checked {
+  readonly valid: ReadonlyArray<NewEntry>
+  readonly bytes: number
+}
+
+/** Checks entries as runs append them: known ones, few bytes, in the order of their ids. `undefined` for all others. */
+const usual = (entries: ReadonlyArray<NewEntry>): Checked | undefined => {
+  const valid: Array<NewEntry> = []
+  let [bytes, last] = [0, ""]
+  for (const { entry, id } of entries) {
+    const known = usualNew(entry)
+    if (known === undefined || entryIdProblem(id) !== undefined || !(id > last)) return undefined
+    bytes += boundOf(known)
+    if (bytes > heavy) return undefined
+    valid.push({ id, entry: known })
+    last = id
+  }
+  return { valid, bytes }
+}
+
+/** Checks any entries; what is wrong with them is said. */
+const checked = Effect.fnUntraced(function* (
+  threadId: string,
+  entries: ReadonlyArray<NewEntry>
+): Effect.fn.Return<Checked, SessionError> {
   const ids = new Set<string>()
   const valid: Array<NewEntry> = []
   let total = 0
@@ -86,40 +111,69 @@ const checked = Effect.fnUntraced(function* (threadId: string, entries: Readonly
   return yield* failure("append", threadId, { _tag: "TooLarge", what, bytes: total, limit: batchLimit })
 })
 
+/** Entries that are checked, and where they go. */
+interface Batch extends Checked {
+  readonly leaf: string | null
+  readonly behind: string | null
+}
+
 /** The append of a store; `recent` is told of it. */
 export const makeAppend = (tables: Tables, recent: Recent): Service["append"] => {
-  const append: Service["append"] = Effect.fnUntraced(function* (threadId, { behind: given, entries, leaf }) {
-    const behind = given === undefined ? leaf : given
-    const { bytes, valid } = yield* checked(threadId, entries)
-    if (behind !== leaf) {
-      yield* threadOf(tables, "append", threadId)
-      yield* pointOf(tables, "append", threadId, behind)
-    }
-    const last = valid.at(-1)
-    const guard = guarded("append", threadId)
-    const appended =
-      last === undefined
-        ? { thread: yield* guard(tables.find(threadId)) }
-        : yield* guard(tables.append(threadId, leaf, valid, yield* Clock.currentTimeMillis, behind, bytes))
-    if ("step" in appended) {
-      const reached = { id: last?.id ?? null, step: appended.step }
-      recent.extend(threadId, behind, valid, reached)
-      return reached
-    }
-    const { thread } = appended
+  /** The reason why nothing was appended, unless these entries were before. */
+  const refused = Effect.fnUntraced(function* (
+    threadId: string,
+    { behind, leaf, valid }: Batch,
+    { taken, thread }: Pick<Extract<Appended, { readonly _tag: "Refused" }>, "thread" | "taken">
+  ): Effect.fn.Return<Leaf, SessionError> {
     if (thread === undefined) return yield* failure("append", threadId, { _tag: "NotFound" })
-    const done: Leaf | undefined = yield* guard(already(tables, threadId, behind, valid))
+    const done: Leaf | undefined = yield* guarded("append", threadId)(already(tables, threadId, behind, valid))
     if (done !== undefined) return done
     if (thread.archived) return yield* failure("append", threadId, { _tag: "Archived" })
     if (thread.leaf.id !== leaf) {
       return yield* failure("append", threadId, { _tag: "Conflict", expected: leaf, found: thread.leaf.id })
     }
-    if ("taken" in appended && appended.taken !== undefined) {
-      const reason = { _tag: "InvalidEntry", entry: appended.taken, problem: "another entry has this id" } as const
+    if (taken !== undefined) {
+      const reason = { _tag: "InvalidEntry", entry: taken, problem: "another entry has this id" } as const
       return yield* failure("append", threadId, reason)
     }
     // A thread that stood elsewhere for a moment, and is back, takes them.
-    return last === undefined ? thread.leaf : yield* append(threadId, { leaf, behind, entries })
-  }, briefSpan("SessionStore.append"))
+    return valid.length === 0 ? thread.leaf : yield* append(threadId, { leaf, behind, entries: valid })
+  })
+
+  const put = (threadId: string, batch: Batch): Effect.Effect<Leaf, SessionError> =>
+    Clock.clockWith((clock) => {
+      const { behind, bytes, leaf, valid } = batch
+      const appended = tables.append(threadId, leaf, valid, clock.currentTimeMillisUnsafe(), behind, bytes)
+      return Effect.flatMap(guarded("append", threadId)(appended), (outcome) => {
+        if (outcome._tag === "Refused") return refused(threadId, batch, outcome)
+        const reached = { id: valid.at(-1)?.id ?? null, step: outcome.step }
+        recent.extend(threadId, behind, valid, reached)
+        return Effect.succeed(reached)
+      })
+    })
+
+  const putAny = Effect.fnUntraced(function* (
+    threadId: string,
+    leaf: string | null,
+    behind: string | null,
+    entries: ReadonlyArray<NewEntry>
+  ) {
+    const batch = { ...(yield* checked(threadId, entries)), behind, leaf }
+    if (behind !== leaf) {
+      yield* threadOf(tables, "append", threadId)
+      yield* pointOf(tables, "append", threadId, behind)
+    }
+    if (entries.length > 0) return yield* put(threadId, batch)
+    return yield* refused(threadId, batch, { thread: yield* guarded("append", threadId)(tables.find(threadId)) })
+  })
+
+  const append: Service["append"] = (threadId, { behind: given, entries, leaf }) =>
+    briefSpan("SessionStore.append")(
+      Effect.suspend(() => {
+        const behind = given === undefined ? leaf : given
+        const known = behind === leaf && entries.length > 0 ? usual(entries) : undefined
+        return known === undefined ? putAny(threadId, leaf, behind, entries) : put(threadId, { ...known, behind, leaf })
+      })
+    )
   return append
 }

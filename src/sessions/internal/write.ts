@@ -23,26 +23,33 @@ export const persistent = <A>(effect: Effect.Effect<A, SessionError>): Effect.Ef
 /** The time of an id that was made here, and its place among those of the same millisecond. */
 const beginning = /^([\da-f]{8})-([\da-f]{4})-7([\da-f]{3})-/u
 
-/** An id that is greater than the last one, whatever the clock says. */
-const idBehind = (last: string, at: number): string => {
-  const [, high = "", low = "", count = ""] = beginning.exec(last) ?? []
-  const before = high === "" ? -1 : Number.parseInt(high + low, 16)
-  const place = before < at ? 0 : Number.parseInt(count, 16) + 1
-  const time = Math.max(before, at) + (place >> 12)
-  const digits = time.toString(16).padStart(12, "0").slice(-12)
-  const rest = (place & 0xfff).toString(16).padStart(3, "0")
-  return `${digits.slice(0, 8)}-${digits.slice(8)}-7${rest}${makeId().slice(18)}`
-}
+/** The number of ids of one millisecond. */
+const room = 0x1000
 
 /**
- * Gives entries ids that no other entry has: each is greater than the one before it, and the first than the leaf that
- * they go behind. A store sees by that that they are new. They are random whatever `IdGenerator` says, since they must
- * differ from those of runs in other processes (UUID, version 7, with a counter).
+ * Gives entries ids that no other entry has: each is greater than all before it, and the first than the leaf that they
+ * go behind, whatever the clock says. A store sees by that that they are new. They are random whatever `IdGenerator`
+ * says, since they must differ from those of runs in other processes (UUID, version 7, with a counter).
  */
-export const withIds = (entries: ReadonlyArray<Entry>, at: number, leaf: string | null): ReadonlyArray<NewEntry> => {
-  let last = leaf ?? ""
-  return entries.map((entry) => {
-    last = idBehind(last, at)
-    return { id: last, entry }
-  })
+export const idsBehind = (
+  leaf: string | null
+): ((entries: ReadonlyArray<Entry>, at: number) => ReadonlyArray<NewEntry>) => {
+  const [, high = "", low = "", count = ""] = beginning.exec(leaf ?? "") ?? []
+  let time = high === "" ? -1 : Number.parseInt(high + low, 16)
+  let place = high === "" ? 0 : Number.parseInt(count, 16)
+  return (entries, at) => {
+    const end = makeId().slice(18)
+    return entries.map((entry) => {
+      if (time < at) {
+        time = at
+        place = 0
+      } else if (++place === room) {
+        time++
+        place = 0
+      }
+      const digits = time.toString(16).padStart(12, "0").slice(-12)
+      const rest = place.toString(16).padStart(3, "0")
+      return { id: `${digits.slice(0, 8)}-${digits.slice(8)}-7${rest}${end}`, entry }
+    })
+  }
 }
