@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, Layer } from "effect"
-import { Message } from "effect-deepagents"
+import { Message, type SessionError } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
@@ -166,6 +166,77 @@ describe("appends of one turn of the event loop", () => {
 })
 
 describe("appends beside other users of the file", () => {
+  it.live(
+    "go on from where the file has the thread, whatever somebody else did to it since",
+    Effect.fnUntraced(function* () {
+      const file = yield* aFile
+      const append = (store: SessionStore.Service, threadId: string, leaf: string | null, id: string) =>
+        store.append(threadId, { leaf, entries: [message(id)] })
+      const meanwhile: ReadonlyArray<
+        readonly [
+          does: (other: SessionStore.Service, threadId: string) => Effect.Effect<unknown, unknown>,
+          outcome: "Done" | SessionError.SessionError["reason"]["_tag"],
+          path: ReadonlyArray<string>
+        ]
+      > = [
+        [() => Effect.void, "Done", ["a", "b", "c"]],
+        [(other, id) => append(other, id, "b", "x"), "Conflict", ["a", "b", "x"]],
+        [(other, id) => other.label(id, "here", "a"), "Done", ["a", "b", "c"]],
+        [(other, id) => other.describe(id, { of: "somebody" }), "Done", ["a", "b", "c"]],
+        // All that is there so far is in the index of words then.
+        [(other) => other.search("text"), "Done", ["a", "b", "c"]],
+        [(other, id) => other.rewind(id, "a"), "Conflict", ["a"]],
+        // The leaf is what it was, and the next number is not free.
+        [(other, id) => Effect.andThen(append(other, id, "b", "x"), other.rewind(id, "b")), "Done", ["a", "b", "c"]],
+        // Neither is the id.
+        [(other, id) => Effect.andThen(append(other, id, "b", "c"), other.rewind(id, "b")), "InvalidEntry", ["a", "b"]],
+        [(other, id) => other.archive(id), "Archived", ["a", "b"]],
+        [(other, id) => Effect.andThen(other.archive(id), other.unarchive(id)), "Done", ["a", "b", "c"]],
+        // What goes on from it keeps its entries.
+        [(other, id) => Effect.andThen(other.fork(id), other.delete(id)), "NotFound", []],
+        [
+          (other, id) =>
+            other
+              .delete(id)
+              .pipe(Effect.andThen(other.create({ threadId: id })), Effect.andThen(append(other, id, null, "b"))),
+          "Done",
+          ["b", "c"]
+        ]
+      ]
+      yield* inFile(
+        file,
+        Effect.fnUntraced(function* (store) {
+          for (const [n, [does, outcome, path]] of meanwhile.entries()) {
+            const threadId = `t${n}`
+            yield* store.create({ threadId })
+            yield* append(store, threadId, null, "a")
+            yield* append(store, threadId, "a", "b")
+            yield* inFile(file, (other) => does(other, threadId))
+            const tried = yield* Effect.result(append(store, threadId, "b", "c"))
+            assert.strictEqual(
+              tried._tag === "Success" ? tried.success.step : tried.failure.reason._tag,
+              outcome === "Done" ? path.length : outcome,
+              threadId
+            )
+            const ids = Effect.catchIf(
+              idsOf(store, threadId),
+              ({ reason }) => reason._tag === "NotFound",
+              () => Effect.succeed([])
+            )
+            assert.deepStrictEqual(yield* ids, path, threadId)
+            if (outcome !== "Done") continue
+            assert.sameMembers(
+              (yield* store.search("text c", { threadId })).items.map(({ entryId }) => entryId),
+              ["c"],
+              threadId
+            )
+          }
+        })
+      )
+    }),
+    30_000
+  )
+
   it.live(
     "inside of a transaction of the same client are part of it",
     Effect.fnUntraced(function* () {

@@ -50,7 +50,8 @@ const listed = Effect.fnUntraced(function* (store: SessionStore.Service, limit: 
 /** Runs programs, each on a file and in memory: both must come to the same. */
 const agrees = <A>(
   arbitrary: fc.Arbitrary<A>,
-  program: (store: SessionStore.Service, value: A) => Effect.Effect<unknown, unknown>
+  program: (store: SessionStore.Service, value: A) => Effect.Effect<unknown, unknown>,
+  examples: ReadonlyArray<A> = []
 ) =>
   Effect.promise(() =>
     fc.assert(
@@ -58,7 +59,7 @@ const agrees = <A>(
         const [sqlite, memory] = await Effect.runPromise(onBoth((store) => program(store, value)))
         assert.deepStrictEqual(sqlite, memory)
       }),
-      { numRuns: scaled(40) }
+      { numRuns: scaled(40), examples: examples.map((value) => [value]) }
     )
   )
 
@@ -72,6 +73,11 @@ const changes = fc.record({
   all: fc.array(change, { minLength: 1, maxLength: 60 }),
   limit: fc.integer({ min: 1, max: 4 })
 })
+
+const append = (thread: number, later: 0 | 5_000) => ({ thread, later, what: "append" as const })
+
+/** A thread that goes on behind where it was left, long after it, while others are ahead of it in the list. */
+const muchLater = { all: [append(0, 0), append(0, 0), append(1, 5_000), append(2, 0), append(0, 5_000)], limit: 1 }
 
 const ids = fc.array(fc.array(fc.string({ unit: fc.constantFrom("a", "b", "~", "é", "😀", "\uffff"), maxLength: 3 })), {
   maxLength: 30
@@ -100,7 +106,8 @@ describe("the tables of an SQLite file", () => {
               yield* store.append(threadId, { leaf: leaf.id, entries: [message(`e${n}`, `word ${n}`)] })
           }
           return [seen, yield* listed(store, limit, false), yield* listed(store, limit, true)]
-        })
+        }),
+        [muchLater]
       ),
     60_000
   )

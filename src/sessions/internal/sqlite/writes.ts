@@ -39,6 +39,19 @@ type ThreadRow = readonly [
   last: number
 ]
 
+/** The place of a thread's leaf, and the last number that one of its entries has. */
+interface Place {
+  readonly owner: number
+  readonly leaf: number | null
+  readonly leafId: string | null
+  readonly step: number
+  readonly top: string
+  readonly last: number
+}
+
+/** The number of threads of which it is known where they stand. */
+const capacity = 10_000
+
 /** The statements of an append. Their rows are as the columns say. */
 const prepare = (database: DatabaseSync) => {
   const find = database.prepare(`SELECT t.key, leaf, leaf_id, step, archived, top, listed, pending, coalesce(
@@ -68,7 +81,11 @@ const prepare = (database: DatabaseSync) => {
     describe: database.prepare("INSERT INTO session_metadata (thread, name, value) VALUES (?, ?, ?)"),
     move: database.prepare(`${move} WHERE key = ?6`),
     // An index is written for a column that is named, changed or not.
-    moveInLists: database.prepare(`${move}, listed = ?5, pending = 1 WHERE key = ?6`)
+    moveInLists: database.prepare(`${move}, listed = ?5, pending = 1 WHERE key = ?6`),
+    /** Whatever was written to a thread has moved its leaf, or has the next number. */
+    moveOn: database.prepare(`${move} WHERE key = ?6 AND id = ?7 AND leaf = ?8 AND leaf_id = ?9 AND archived = 0
+      AND pending = 1 AND listed <= ?5 AND listed > ?5 - ${listedFor}
+      AND NOT EXISTS (SELECT 1 FROM session_entries e WHERE e.pk = ?10)`)
   }
 }
 
@@ -86,28 +103,58 @@ export const writesTo = (
 ): OwnWrites => {
   const statements = prepare(database)
 
-  /** Appends entries to a thread. What is refused is refused before anything is written. */
-  const append = ({ at, behind, entries, leaf, threadId }: Batch): Outcome => {
+  /** The places of threads as this process left them: somebody else may have written since. */
+  const known = new Map<string, Place>()
+
+  /** Moves a thread's leaf to entries that are about to be there, if it stands where it was left. */
+  const moveOn = ({ at, behind, entries, leaf, threadId }: Batch): Place | undefined => {
+    const place = known.get(threadId)
+    if (place === undefined || place.leafId !== leaf || behind !== leaf) return undefined
+    let { top } = place
+    for (const { id } of entries) {
+      if (mayBeTaken(top, id)) return undefined
+      top = id
+    }
+    const { last, owner, step } = place
+    const [end, steps] = [last + entries.length, step + entries.length]
+    const moved = statements.moveOn.run(end, top, steps, top, at, owner, threadId, place.leaf, leaf, last + 1)
+    return moved.changes === 1 ? place : undefined
+  }
+
+  /** Moves a thread's leaf to entries that are about to be there. */
+  const move = ({ at, behind, entries, leaf, threadId }: Batch): Place | undefined => {
     const thread = statements.find(threadId)
-    if (thread === undefined) return other
+    if (thread === undefined) return undefined
     const [owner, leafPk, leafId, reached, archived, top, listed, pending, last] = thread
-    if (archived === 1 || leafId !== leaf) return other
-    let place: { readonly pk: number | null; readonly step: number } | undefined = { pk: leafPk, step: reached }
-    if (behind !== leaf) place = behind === null ? { pk: null, step: 0 } : statements.visible(owner, behind)
+    if (archived === 1 || leafId !== leaf) return undefined
+    let from: { readonly pk: number | null; readonly step: number } | undefined = { pk: leafPk, step: reached }
+    if (behind !== leaf) from = behind === null ? { pk: null, step: 0 } : statements.visible(owner, behind)
+    if (from === undefined) return undefined
+    if (entries.some(({ id }) => mayBeTaken(top, id) && statements.visible(owner, id) !== undefined)) return undefined
+    const isInPlace = pending === 1 && listed <= at && at < listed + listedFor
+    const statement = isInPlace ? statements.move : statements.moveInLists
+    const [end, step] = [last + entries.length, from.step + entries.length]
+    statement.run(end, entries.at(-1)?.id ?? null, step, topOf(top, entries), at, owner)
+    return { owner, leaf: from.pk, leafId: behind, step: from.step, top, last }
+  }
+
+  /** Appends entries to a thread. What is refused is refused before anything is written. */
+  const append = (batch: Batch): Outcome => {
+    const place = moveOn(batch) ?? move(batch)
     if (place === undefined) return other
-    if (entries.some(({ id }) => mayBeTaken(top, id) && statements.visible(owner, id) !== undefined)) return other
-    let [{ pk: parent, step }, pk, bytes] = [place, last, 0]
+    const { at, entries, threadId } = batch
+    let [{ last: pk, leaf: parent, leafId, step }, bytes] = [place, 0]
     for (const { entry, id } of entries) {
       const body = encode(entry)
-      statements.insert.run(++pk, owner, id, parent, ++step, at, entry._tag, body)
+      statements.insert.run(++pk, place.owner, id, parent, ++step, at, entry._tag, body)
       parent = pk
+      leafId = id
       bytes += body.length
     }
     // They are together: it is as one row.
     written(bytes)
-    const isInPlace = pending === 1 && listed <= at && at < listed + listedFor
-    const move = isInPlace ? statements.move : statements.moveInLists
-    move.run(parent, entries.at(-1)?.id ?? null, step, topOf(top, entries), at, owner)
+    if (known.size >= capacity) known.clear()
+    known.set(threadId, { ...place, leaf: parent, leafId, step, top: topOf(place.top, entries), last: pk })
     return step
   }
 
@@ -135,6 +182,7 @@ export const writesTo = (
 
   /** A transaction that could not be ended is nobody's. */
   const rollBack = (): void => {
+    known.clear()
     if (database.isTransaction) Result.try(() => statements.rollback.run())
   }
 
