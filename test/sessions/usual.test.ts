@@ -41,10 +41,10 @@ const changed = (value: unknown, steps: ReadonlyArray<number>, key: string, put:
   const [step, ...rest] = steps
   if (step === undefined || typeof value !== "object" || value === null) return put
   const copy: Record<string, unknown> | Array<unknown> = Array.isArray(value) ? [...value] : { ...value }
-  const keys = [...Object.keys(copy), key]
-  const at = keys[step % keys.length] ?? key
+  // No JSON has a list with a name in it, or a hole.
+  const keys = Array.isArray(copy) ? Object.keys(copy) : [...Object.keys(copy), key]
+  const at = keys[step % keys.length] ?? (Array.isArray(copy) ? "0" : key)
   const target = copy as Record<string, unknown>
-  // No JSON has a list with a hole.
   if (put === undefined && rest.length === 0 && Array.isArray(copy)) copy.pop()
   else if (put === undefined && rest.length === 0) delete target[at]
   else
@@ -88,6 +88,7 @@ describe("entries that are recognised", () => {
     const odd: ReadonlyArray<unknown> = [
       { ...human, content: [new Text()] },
       { ...human, content: Object.assign([Content.text("a")], { length: 2 }) },
+      { ...human, content: Object.assign([Content.text("a")], { constructor: "none", source: "me" }) },
       { ...human, source: undefined },
       { ...human, providerData: new Date() },
       { ...human, providerData: { at: new Date() } },

@@ -12,7 +12,7 @@ import { encode as encodePieces } from "../../../support/jsonPieces.ts"
 import { version } from "../../../support/version.ts"
 import * as codec from "../codec.ts"
 import * as Memory from "../memory.ts"
-import { listOf, usualNew } from "../usual.ts"
+import { usualPart } from "../usual.ts"
 
 /** Every record is a line, and says who wrote it: two who write at once learn from the file who was first. */
 const record = <Tag extends string, const Fields extends Schema.Struct.Fields>(tag: Tag, fields: Fields) =>
@@ -53,7 +53,7 @@ const isId = (value: unknown): value is string | null => typeof value === "strin
 const usualEntry = (value: unknown): NewEntry | undefined => {
   if (!isObject(value) || Object.keys(value).length !== 2) return undefined
   const { id } = value
-  const entry = usualNew(value["entry"])
+  const entry = usualPart(value["entry"])
   return typeof id !== "string" || entry === undefined ? undefined : { id, entry }
 }
 
@@ -62,8 +62,13 @@ export const usualAppend = (value: unknown): Change | undefined => {
   if (!isObject(value) || value["v"] !== version || value["_tag"] !== "Append") return undefined
   const { at, behind, by, leaf } = value
   if (typeof by !== "string" || typeof at !== "number" || !Number.isFinite(at) || !isId(leaf)) return undefined
-  const entries = listOf(value["entries"], usualEntry)
-  if (entries === undefined) return undefined
+  if (!Array.isArray(value["entries"])) return undefined
+  const entries: Array<NewEntry> = []
+  for (const one of value["entries"]) {
+    const entry = usualEntry(one)
+    if (entry === undefined) return undefined
+    entries.push(entry)
+  }
   const count = Object.keys(value).length
   const append = { _tag: "Append", by, at, leaf, entries } as const
   if (behind === undefined) return count === 6 ? append : undefined
