@@ -11,6 +11,7 @@ import { SessionStore } from "effect-deepagents/sessions"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { folder } from "../places.ts"
 
 const message = (id: string): SessionStore.NewEntry => ({
@@ -166,7 +167,7 @@ describe("appends of one turn of the event loop", () => {
 })
 
 describe("appends beside other users of the file", () => {
-  it.live(
+  it.effect(
     "go on from where the file has the thread, whatever somebody else did to it since",
     Effect.fnUntraced(function* () {
       const file = yield* aFile
@@ -206,12 +207,15 @@ describe("appends beside other users of the file", () => {
       yield* inFile(
         file,
         Effect.fnUntraced(function* (store) {
-          for (const [n, [does, outcome, path]] of meanwhile.entries()) {
+          const all = [0, 5_000].flatMap((later) => meanwhile.map((one) => [later, ...one] as const))
+          for (const [n, [later, does, outcome, path]] of all.entries()) {
             const threadId = `t${n}`
             yield* store.create({ threadId })
             yield* append(store, threadId, null, "a")
             yield* append(store, threadId, "a", "b")
             yield* inFile(file, (other) => does(other, threadId))
+            // It is put into another place of the list then.
+            yield* TestClock.adjust(later)
             const tried = yield* Effect.result(append(store, threadId, "b", "c"))
             assert.strictEqual(
               tried._tag === "Success" ? tried.success.step : tried.failure.reason._tag,

@@ -47,6 +47,8 @@ interface Place {
   readonly step: number
   readonly top: string
   readonly last: number
+  /** When it was put into its place in the list. */
+  readonly listed: number
 }
 
 /** The number of threads of which it is known where they stand. */
@@ -63,6 +65,9 @@ const prepare = (database: DatabaseSync) => {
   const many = database.prepare(tooMany("key"))
   const naming = nameAll("key").map((text) => database.prepare(text))
   const move = "UPDATE session_threads SET leaf = ?1, leaf_id = ?2, step = ?3, top = ?4, updated_at = ?5"
+  // Whatever was written to a thread has moved its leaf, or has the next number.
+  const asLeft = `key = ?6 AND id = ?7 AND leaf = ?8 AND leaf_id = ?9 AND archived = 0
+    AND NOT EXISTS (SELECT 1 FROM session_entries e WHERE e.pk = ?10)`
   find.setReturnArrays(true)
   return {
     begin: database.prepare("BEGIN IMMEDIATE"),
@@ -82,12 +87,13 @@ const prepare = (database: DatabaseSync) => {
     move: database.prepare(`${move} WHERE key = ?6`),
     // An index is written for a column that is named, changed or not.
     moveInLists: database.prepare(`${move}, listed = ?5, pending = 1 WHERE key = ?6`),
-    /** Whatever was written to a thread has moved its leaf, or has the next number. */
-    moveOn: database.prepare(`${move} WHERE key = ?6 AND id = ?7 AND leaf = ?8 AND leaf_id = ?9 AND archived = 0
-      AND pending = 1 AND listed <= ?5 AND listed > ?5 - ${listedFor}
-      AND NOT EXISTS (SELECT 1 FROM session_entries e WHERE e.pk = ?10)`)
+    moveOn: database.prepare(`${move} WHERE ${asLeft} AND pending = 1 AND listed = ?11`),
+    moveOnInLists: database.prepare(`${move}, listed = ?5, pending = 1 WHERE ${asLeft}`)
   }
 }
+
+/** Reports whether a thread that changes stays where it was put in the list. */
+const isListedIn = (listed: number, at: number): boolean => listed <= at && at < listed + listedFor
 
 /** A write to one thread, inside of a transaction. */
 interface Write {
@@ -115,10 +121,12 @@ export const writesTo = (
       if (mayBeTaken(top, id)) return undefined
       top = id
     }
-    const { last, owner, step } = place
+    const { last, listed, owner, step } = place
     const [end, steps] = [last + entries.length, step + entries.length]
-    const moved = statements.moveOn.run(end, top, steps, top, at, owner, threadId, place.leaf, leaf, last + 1)
-    return moved.changes === 1 ? place : undefined
+    const values = [end, top, steps, top, at, owner, threadId, place.leaf, leaf, last + 1] as const
+    const isInPlace = isListedIn(listed, at)
+    const moved = isInPlace ? statements.moveOn.run(...values, listed) : statements.moveOnInLists.run(...values)
+    return moved.changes === 1 ? { ...place, listed: isInPlace ? listed : at } : undefined
   }
 
   /** Moves a thread's leaf to entries that are about to be there. */
@@ -131,11 +139,11 @@ export const writesTo = (
     if (behind !== leaf) from = behind === null ? { pk: null, step: 0 } : statements.visible(owner, behind)
     if (from === undefined) return undefined
     if (entries.some(({ id }) => mayBeTaken(top, id) && statements.visible(owner, id) !== undefined)) return undefined
-    const isInPlace = pending === 1 && listed <= at && at < listed + listedFor
+    const isInPlace = pending === 1 && isListedIn(listed, at)
     const statement = isInPlace ? statements.move : statements.moveInLists
     const [end, step] = [last + entries.length, from.step + entries.length]
     statement.run(end, entries.at(-1)?.id ?? null, step, topOf(top, entries), at, owner)
-    return { owner, leaf: from.pk, leafId: behind, step: from.step, top, last }
+    return { owner, leaf: from.pk, leafId: behind, step: from.step, top, last, listed: isInPlace ? listed : at }
   }
 
   /** Appends entries to a thread. What is refused is refused before anything is written. */
