@@ -59,7 +59,8 @@ const filesOf = (resources: ReadonlyArray<Resource>): Files => {
   const files = new Map<string, Resource>()
   for (const { path, resource } of paths) {
     const isFree = !taken.has(path) && !files.has(path)
-    files.set(isFree ? path : `${path}~${sha256Sync(resource.uri).slice(0, 8)}`, resource)
+    const mark = sha256Sync(JSON.stringify([resource.server, resource.uri])).slice(0, 8)
+    files.set(isFree ? path : `${path}~${mark}`, resource)
   }
   const folders = new Map<string, Map<string, "file" | "directory">>([["/", new Map()]])
   for (const path of files.keys()) {

@@ -75,6 +75,40 @@ it.live(
   30_000
 )
 
+it.live("resources of servers whose names are one folder's have a file each", () => {
+  const { layer: server } = scripted(
+    plain(
+      false,
+      () => [],
+      () => undefined
+    )
+  )
+  return Effect.gen(function* () {
+    const servers = yield* McpServers.McpServers
+    const names = ["a b?", "a b*", "a b_", "a b<"]
+    const resources = names.map((name) => ({
+      server: name,
+      uri: "demo://text",
+      isTemplate: false,
+      name: "text",
+      description: "",
+      mimeType: undefined,
+      size: undefined
+    }))
+    const backend = McpBackend.make({
+      ...servers,
+      resources: () => Effect.succeed(resources),
+      read: (name, uri) => Effect.succeed([{ uri, mimeType: undefined, text: name }])
+    })
+    const { entries } = yield* backend.glob({ pattern: "**" })
+    const read = yield* Effect.forEach(entries, ({ path }) => backend.read(path))
+    assert.sameMembers(
+      read.map((file) => ("text" in file ? file.text.trim() : "")),
+      names
+    )
+  }).pipe(Effect.provide(server))
+})
+
 it.live("skills of a server are skills of an agent, and text from outside", () => {
   const uri = "skill://greet/SKILL.md"
   const text = "---\nname: greet\ndescription: Greets people\n---\n\nSay hello."
