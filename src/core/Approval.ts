@@ -15,10 +15,13 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { defined } from "../support/defined.ts"
 import { sha256Sync } from "../support/sha256.ts"
+import { cut } from "../support/text.ts"
 import * as AgentState from "./AgentState.ts"
+import { fromJsonSchema } from "./internal/arguments.ts"
 import { canonical, Json, JsonObject, stringify } from "./Json.ts"
 
 /**
@@ -177,12 +180,39 @@ export const decidedBy = (
  * @category guards
  * @since 0.1.0
  */
-export const mayDecide = ({ deciders }: Pick<Request, "deciders">, by: Principal | undefined): boolean =>
-  deciders === undefined ||
-  (by !== undefined && [by.id, ...(by.roles ?? []).map((role) => `role:${role}`)].some((one) => deciders.includes(one)))
+export const mayDecide = ({ deciders }: Pick<Request, "deciders">, by: Principal | undefined): boolean => {
+  if (deciders === undefined) return true
+  if (by === undefined) return false
+  // Who may choose an id must not choose a role by it.
+  const ids = by.id.startsWith("role:") ? [] : [by.id]
+  return [...ids, ...(by.roles ?? []).map((role) => `role:${role}`)].some((one) => deciders.includes(one))
+}
+
+/** The reason that an answer does not fit the question that it is given to. */
+const misfitOf = ({ answer: schema, description, id }: Request, decision: Decision): string | undefined => {
+  if (schema === undefined || decision._tag !== "Respond") return undefined
+  const { $defs, ...plain } = schema
+  const { decode } = fromJsonSchema({
+    type: "object",
+    properties: { answer: plain },
+    required: ["answer"],
+    ...($defs === undefined ? {} : { $defs })
+  })
+  const decoded = decode({ answer: answerOf(decision) })
+  return Result.isResult(decoded) && Result.isFailure(decoded)
+    ? `the answer to "${cut(description, 80)}" (id "${id}") does not fit:\n${problemsIn(decoded.failure.message)}`
+    : undefined
+}
+
+const problemsIn = (message: string): string =>
+  message
+    .split("\n")
+    .filter((line) => line.startsWith("- "))
+    .join("\n")
 
 /**
- * Says why a decision does not count on the request that it names: what may be decided, by whom, and on what.
+ * Says why a decision does not count on the request that it names: what may be decided, by whom, and on what, and how a
+ * question is to be answered.
  *
  * @category getters
  * @since 0.1.0
@@ -198,7 +228,7 @@ export const problemOf = (request: Request, decision: Decision): string | undefi
     return `"${request.toolName}" (id "${request.id}") may be decided by ${request.deciders?.join(", ") ?? ""}, not by ${who}`
   }
   return shown === undefined || shown === digest(request)
-    ? undefined
+    ? misfitOf(request, decision)
     : `the decision on "${request.toolName}" (id "${request.id}") was made on something else than what is asked; look at the request again, and decide anew`
 }
 

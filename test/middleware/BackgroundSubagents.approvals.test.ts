@@ -52,6 +52,8 @@ describe("BackgroundSubagents and approvals", () => {
       assert.isDefined(request)
       const refused = yield* Effect.flip(tasks.decide(waiting.key, [Approval.approve({ id: "made up" })]))
       assert.include(refused.message, "made up")
+      const other = { ...Approval.approve(request), digest: "of something else" }
+      assert.include((yield* Effect.flip(tasks.decide(waiting.key, [other]))).message, "something else")
       assert.strictEqual((yield* tasks.check(waiting.key)).status, "suspended")
       yield* tasks.decide(waiting.key, [Approval.approve(request)])
       yield* TestClock.adjust("1 second")

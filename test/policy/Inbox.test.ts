@@ -275,6 +275,44 @@ describe("Inbox", () => {
     }).pipe(Effect.provide(here))
   )
 
+  it.effect("nothing of several decisions is delivered where one is no answer, or contradicts another", () =>
+    Effect.gen(function* () {
+      paid.length = 0
+      const { decide, list } = yield* Inbox.Inbox
+      yield* say("a", "pay 5")
+      yield* TestClock.adjust("1 second")
+      yield* say("b", "book")
+      const [first, second] = yield* list()
+      assert(first !== undefined && second !== undefined)
+      const approved = Approval.approve(first.request)
+      const window = Approval.respond(second.request, "window")
+      for (const wrong of [
+        [Approval.respond(second.request, "roof")],
+        [window, Approval.reject(second.request)],
+        [window, Approval.respond(second.request, "aisle")]
+      ]) {
+        const refused = Effect.flip(decide([approved, ...wrong], { by: ada }))
+        assert.strictEqual((yield* reasonOf(refused))._tag, "Refused")
+        assert.deepStrictEqual(paid, [])
+      }
+      assert.strictEqual((yield* list()).length, 2)
+      yield* decide([approved, window, approved, window], { by: ada })
+      assert.deepStrictEqual(paid, [5])
+      assert.deepStrictEqual(yield* list(), [])
+    }).pipe(Effect.provide(here))
+  )
+
+  it.effect("what is taken for ever is taken", () =>
+    Effect.gen(function* () {
+      const { claim, list } = yield* Inbox.Inbox
+      yield* say("a", "pay 5")
+      const [item] = yield* list()
+      yield* claim(item?.id ?? "", { by: ada, for: Infinity })
+      const other = yield* Effect.flip(claim(item?.id ?? "", { by: eve }))
+      assert.include(other.message, '"ada" has taken it')
+    }).pipe(Effect.provide(here))
+  )
+
   it.effect("a decision on something else than what is shown, and one by nobody who may, are refused", () =>
     Effect.gen(function* () {
       const { decide, list } = yield* Inbox.Inbox
@@ -284,8 +322,11 @@ describe("Inbox", () => {
       const other = { ...item.request, arguments: { amount: 1 } }
       const wrong = Approval.decidedBy(Approval.approve(other), other, { by: ada })
       assert.strictEqual((yield* reasonOf(Effect.flip(decide([wrong], { by: ada }))))._tag, "Refused")
-      const bob = Effect.flip(decide([Approval.approve(item.request)], { by: { id: "bob" } }))
-      assert.strictEqual((yield* reasonOf(bob))._tag, "Refused")
+      // Whoever may choose a name must not choose a role by it.
+      for (const id of ["bob", "role:finance"]) {
+        const bob = Effect.flip(decide([Approval.approve(item.request)], { by: { id } }))
+        assert.strictEqual((yield* reasonOf(bob))._tag, "Refused", id)
+      }
       assert.deepStrictEqual(
         paid.filter((amount) => amount === 1),
         []

@@ -4,14 +4,12 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { cut } from "../../support/text.ts"
 import * as AgentState from "../AgentState.ts"
-import { answerOf, choiceOf, Decision, problemOf, Request } from "../Approval.ts"
+import { choiceOf, Decision, problemOf, Request } from "../Approval.ts"
 import { canonical, Json, type JsonObject } from "../Json.ts"
 import { Message, ToolMessage } from "../Message.ts"
 import { allow, answer, edit, type Gate, refuse } from "../Middleware.ts"
 import { Usage } from "../Usage.ts"
-import { fromJsonSchema } from "./arguments.ts"
 
 /** The progress of a sub-agent inside a call that is open, as earlier versions kept it. */
 const Child = Schema.Struct({
@@ -58,28 +56,6 @@ export const openRequests = ({ decisions, requests }: Suspension): ReadonlyArray
   return requests.filter((request) => !decided.has(request.id))
 }
 
-/** The reason that an answer does not fit the question that it is given to. */
-const misfitOf = ({ answer: schema, description, id }: Request, decision: Decision): string | undefined => {
-  if (schema === undefined || decision._tag !== "Respond") return undefined
-  const { $defs, ...plain } = schema
-  const { decode } = fromJsonSchema({
-    type: "object",
-    properties: { answer: plain },
-    required: ["answer"],
-    ...($defs === undefined ? {} : { $defs })
-  })
-  const decoded = decode({ answer: answerOf(decision) })
-  return Result.isResult(decoded) && Result.isFailure(decoded)
-    ? `the answer to "${cut(description, 80)}" (id "${id}") does not fit:\n${problemsIn(decoded.failure.message)}`
-    : undefined
-}
-
-const problemsIn = (message: string): string =>
-  message
-    .split("\n")
-    .filter((line) => line.startsWith("- "))
-    .join("\n")
-
 /** Tells whether two decisions are of the same content, whoever made them and when. */
 const isSame = (left: Decision, right: Decision): boolean => {
   const [one, other] = [left, right].map(({ at: _at, by: _by, digest: _digest, rule: _rule, ...said }) =>
@@ -105,8 +81,6 @@ export const decide = (
     }
     const problem = problemOf(request, decision)
     if (problem !== undefined) return Result.fail(problem)
-    const misfit = misfitOf(request, decision)
-    if (misfit !== undefined) return Result.fail(misfit)
     const before = decided.get(decision.id)
     if (before !== undefined && !isSame(before, decision)) {
       return Result.fail(

@@ -8,6 +8,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Approval from "../../core/Approval.ts"
+import { canonical, fromUnknown } from "../../core/Json.ts"
 import { CurrentRun } from "../../core/Run.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import { SessionStore } from "../../core/SessionStore.ts"
@@ -29,6 +30,9 @@ const messageOf = (error: unknown): string =>
 
 /** Milliseconds in which whoever tells of a request is left alone: then it is told of by somebody else. */
 const patience = 300_000
+
+/** The last millisecond that is a date: what is taken for ever is taken until then. */
+const endOfTime = 8_640_000_000_000_000
 
 interface Waiting {
   readonly request: Approval.Request
@@ -121,7 +125,7 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
       return yield* failed(id, { _tag: "Refused", problem })
     }
     const now = yield* Clock.currentTimeMillis
-    const mine = { by, until: now + Duration.toMillis(Duration.fromInputUnsafe(time)) }
+    const mine = { by, until: Math.min(now + Duration.toMillis(Duration.fromInputUnsafe(time)), endOfTime) }
     const taken = yield* Effect.mapError(
       book.change((current) => {
         const other = otherThan(Object.hasOwn(current.claims, id) ? current.claims[id] : undefined, by, now)
@@ -160,8 +164,16 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
     const now = yield* Clock.currentTimeMillis
     const threads = new Map<string, { readonly agent: string; readonly decisions: Array<Approval.Decision> }>()
     const others: Array<Effect.Effect<void, InboxError>> = []
+    const known = new Map<string, string>()
     // Nothing is told to anybody before all of it is known to count.
     for (const given of decisions) {
+      const content = canonical(fromUnknown(given))
+      const before = known.get(given.id)
+      if (before === content) continue
+      if (before !== undefined) {
+        return yield* failed(given.id, { _tag: "Refused", problem: "there are two decisions on it; give one" })
+      }
+      known.set(given.id, content)
       const { item, waiting } = yield* find(given.id, among)
       const { id, request, task, threadId } = item
       const other = otherThan(item.claim, by, now)

@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
-import { choiceOf, type Decision } from "../../../core/Approval.ts"
+import { type Decision, problemOf as problemWith } from "../../../core/Approval.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { fromUnknown } from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
@@ -281,8 +281,8 @@ export const make = Effect.fnUntraced(function* (limits: Limits) {
     for (const decision of decisions) {
       const request = pending.find(({ id }) => id === decision.id)
       if (request === undefined) return `Nothing waits for a decision with the id "${decision.id}".`
-      const choice = choiceOf(decision)
-      if (!request.allow.includes(choice)) return `"${choice}" is not allowed for "${request.toolName}".`
+      const problem = problemWith(request, decision)
+      if (problem !== undefined) return `${problem}.`
     }
     return undefined
   }
