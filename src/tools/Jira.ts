@@ -62,8 +62,11 @@ const textOf = (document: unknown): string => {
   for (let node = todo.pop(); node !== undefined && found.length < 20_000; node = todo.pop()) {
     if (typeof node === "string") found += node
     if (!Predicate.isObject(node)) continue
-    const { content, text: own, type } = node
+    const { attrs, content, text: own, type } = node
     if (typeof own === "string") found += own
+    // People, signs and links stand in attributes.
+    const said = Predicate.isObject(attrs) ? (attrs["text"] ?? attrs["url"] ?? attrs["shortName"]) : undefined
+    if (typeof said === "string") found += said
     if (type === "hardBreak") found += "\n"
     if (/^(?:paragraph|heading|codeBlock|tableRow|rule)$/.test(typeof type === "string" ? type : "")) todo.push("\n")
     if (Array.isArray(content)) for (let index = content.length - 1; index >= 0; index--) todo.push(content[index])

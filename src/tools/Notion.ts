@@ -4,6 +4,7 @@
  * The pages must be shared with the integration whose token it is.
  */
 import * as Effect from "effect/Effect"
+import type { HttpClient } from "effect/http/HttpClient"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { at, limitField, makeClient, makeTools, type Options, text } from "./internal/connectors/client.ts"
@@ -57,6 +58,7 @@ export interface Found {
 }
 
 const isTitled = Schema.is(Titled)
+const isRow = Schema.is(Schema.Struct({ cells: Schema.Array(Rich) }))
 const isRich = Schema.is(Schema.Struct({ rich_text: Rich }))
 
 const wordsOf = (rich: typeof Rich.Type = []): string => rich.map(({ plain_text }) => plain_text).join("")
@@ -85,8 +87,12 @@ const marks: { readonly [type: string]: string } = {
 const lineOf = (block: typeof Block.Type): string => {
   const type = typeof block["type"] === "string" ? block["type"] : ""
   const own = Object.hasOwn(block, type) ? block[type] : undefined
+  if (isRow(own)) return own.cells.map(wordsOf).join(" | ")
   return isRich(own) ? `${Object.hasOwn(marks, type) ? (marks[type] ?? "") : ""}${wordsOf(own.rich_text)}` : ""
 }
+
+/** Blocks that lie deeper in others are left out. */
+const mostDepth = 4
 
 /** The most blocks that one request may bring. */
 const mostBlocks = 100
@@ -112,6 +118,25 @@ const paragraphs = (body: string) =>
 export const make = <R = never>({ baseUrl = "https://api.notion.com", connection }: Options<R>) => {
   const headers = { "notion-version": "2022-06-28" }
   const http = makeClient({ service: "Notion", connection, baseUrl, root: "/v1", headers })
+  const linesOf = (id: string, depth: number): Stream.Stream<string, ServiceError, HttpClient | R> =>
+    http
+      .list(
+        "read a page",
+        at`/blocks/${id}/children`,
+        listOf(Block),
+        "start_cursor",
+        { page_size: 100 },
+        pageOf((block) => block)
+      )
+      .pipe(
+        Stream.flatMap((block) => {
+          const { has_children, id: own, type } = block
+          const line = Stream.succeed(`${"  ".repeat(depth)}${lineOf(block)}`)
+          // A page in a page is one of its own.
+          const goesOn = has_children === true && typeof own === "string" && depth < mostDepth && type !== "child_page"
+          return goesOn ? Stream.concat(line, linesOf(own, depth + 1)) : line
+        })
+      )
   return {
     /** Pages and databases by words of their title, those that were changed last first. */
     search: (query: string) =>
@@ -133,16 +158,8 @@ export const make = <R = never>({ baseUrl = "https://api.notion.com", connection
         )
       ),
     page: (id: string) => Effect.map(http.get("read a page", at`/pages/${id}`, Wire), foundOf),
-    /** The blocks of a page, each a line of Markdown. */
-    lines: (id: string) =>
-      http.list(
-        "read a page",
-        at`/blocks/${id}/children`,
-        listOf(Block),
-        "start_cursor",
-        { page_size: 100 },
-        pageOf(lineOf)
-      ),
+    /** The blocks of a page, each a line of Markdown; those in another one are indented. */
+    lines: (id: string) => linesOf(id, 0),
     /** Makes a page below another one; each line of the text is a paragraph. */
     createPage: (parentId: string, title: string, body: string) =>
       Effect.gen(function* () {

@@ -393,7 +393,19 @@ describe("connectors", () => {
         results: [
           { type: "heading_1", heading_1: { rich_text: rich("Title") } },
           { type: "divider", divider: {} },
-          { type: "to_do", to_do: { rich_text: rich("Task"), checked: false } }
+          { type: "to_do", to_do: { rich_text: rich("Task"), checked: false } },
+          { type: "toggle", id: "b1", has_children: true, toggle: { rich_text: rich("More") } },
+          { type: "child_page", id: "p2", has_children: true, child_page: { title: "Other" } }
+        ],
+        has_more: false,
+        next_cursor: null
+      }),
+      "GET /v1/blocks/b1/children": () => ({
+        results: [
+          { type: "paragraph", paragraph: { rich_text: rich("within") } },
+          { type: "table_row", table_row: { cells: [rich("a"), rich("b")] } },
+          // A block that says that it is in itself.
+          { type: "toggle", id: "b1", has_children: true, toggle: { rich_text: rich("again") } }
         ],
         has_more: false,
         next_cursor: null
@@ -409,7 +421,10 @@ describe("connectors", () => {
       const found = yield* call(tools, "notion_search", { query: "plan" })
       expect(found.details).toMatchObject([{ id: "p1", title: "Plan" }, { id: "p1" }])
       const read = yield* call(tools, "notion_read_page", { id: "p1" })
-      expect(read.details).toMatchObject({ title: "Plan", text: "# Title\n\n- [ ] Task" })
+      const inner = (depth: number): string =>
+        ["within", "a | b", "again"].map((line) => `\n${"  ".repeat(depth)}${line}`).join("") +
+        (depth < 4 ? inner(depth + 1) : "")
+      expect(read.details).toMatchObject({ title: "Plan", text: `# Title\n\n- [ ] Task\nMore${inner(1)}\n` })
       yield* call(tools, "notion_create_page", { parentId: "p1", title: "New", text: `a\n\n${"b".repeat(4_500)}` })
       const { children } = seen.at(-1)!.body as {
         children: ReadonlyArray<{ paragraph: { rich_text: ReadonlyArray<{ text: { content: string } }> } }>
@@ -440,7 +455,13 @@ describe("connectors", () => {
         content: [
           {
             type: "paragraph",
-            content: [{ type: "text", text: "Steps" }, { type: "hardBreak" }, { type: "text", text: "one" }]
+            content: [
+              { type: "text", text: "Steps" },
+              { type: "hardBreak" },
+              { type: "text", text: "one, " },
+              { type: "mention", attrs: { id: "1", text: "@Ada" } },
+              { type: "inlineCard", attrs: { url: "https://x.test/1" } }
+            ]
           }
         ]
       }
@@ -454,7 +475,13 @@ describe("connectors", () => {
         title: "Home",
         spaceId: "3",
         version: { number: 4 },
-        body: { storage: { value: "<p>Hello &amp; <b>all</b></p>", representation: "storage" } }
+        body: {
+          storage: {
+            value:
+              '<p>Hello &amp; <b>all</b></p><ac:structured-macro ac:name="code"><ac:plain-text-body><![CDATA[if (a < b && c > d)\n  return "&amp;"]]></ac:plain-text-body></ac:structured-macro><p>End</p>',
+            representation: "storage"
+          }
+        }
       }
       const none = () => new Response(null, { status: 204 })
       const { http, seen } = service({
@@ -493,7 +520,7 @@ describe("connectors", () => {
         expect((yield* call(tools, "jira_get_issue", { key })).details).toMatchObject({
           key,
           status: "To Do",
-          description: "Steps\none"
+          description: "Steps\none, @Adahttps://x.test/1"
         })
         expect((yield* call(tools, "jira_list_transitions", { key })).details).toMatchObject([{ id: "31" }])
         yield* call(tools, "jira_create_issue", { project: "ENG", summary: "New", type: "Bug", description: "a\n\nb" })
@@ -509,7 +536,7 @@ describe("connectors", () => {
         expect((yield* call(tools, "confluence_list_spaces", {})).details).toHaveLength(1)
         expect((yield* call(tools, "confluence_read_page", { id: "9" })).details).toMatchObject({
           version: 4,
-          text: "Hello & all"
+          text: 'Hello & all\nif (a < b && c > d)\n  return "&amp;"\nEnd'
         })
         yield* call(tools, "confluence_create_page", { spaceId: "3", title: "T", text: "a < b\nc" })
         expect(seen.at(-1)?.body).toMatchObject({ body: { value: "<p>a &lt; b</p><p>c</p>" } })

@@ -232,13 +232,26 @@ export const makeTools = (service: string) => ({
     })
 })
 
+const markOfText = "<![CDATA["
+
+/** Markup whose texts that are marked as such (XML; the code of Confluence's pages) are written as all others. */
+const withoutSections = (markup: string): string => {
+  const [first = "", ...rest] = markup.split(markOfText)
+  const texts = rest.map((part) => {
+    const end = part.indexOf("]]>")
+    const text = end === -1 ? part : part.slice(0, end)
+    const written = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+    return end === -1 ? written : written + part.slice(end + 3)
+  })
+  return first + texts.join("")
+}
+
 /** Markup as plain text, cut: for messages and pages of which the model reads the words. */
 export const plainOf = (html: string, most = 20_000): string =>
   cut(
-    html
-      .slice(0, 500_000)
+    withoutSections(html.slice(0, 500_000))
       .replaceAll(/<(?:script|style)\b[^<>]*>[^<]*/gi, "")
-      .replaceAll(/<(?:br|\/p|\/div|\/li|\/h[1-6]|\/tr)\b[^<>]*>/gi, "\n")
+      .replaceAll(/<(?:br|\/p|\/div|\/li|\/h[1-6]|\/tr|\/ac:[a-z-]*body)\b[^<>]*>/gi, "\n")
       .replaceAll(/<[^<>]*>/g, "")
       .replaceAll(/&nbsp;/g, " ")
       .replaceAll(/&lt;/g, "<")
