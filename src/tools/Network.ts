@@ -158,8 +158,8 @@ const around = <R>(
             )
           }
           let at = url
-          // The encodings that are unpacked here, whatever else the asker could read.
-          let current = HttpClientRequest.setHeader(request, "accept-encoding", "gzip, deflate")
+          // Of the encodings that are unpacked here the one that all servers mean alike, whatever else the asker could read.
+          let current = HttpClientRequest.setHeader(request, "accept-encoding", "gzip")
           for (let hop = 0; ; hop++) {
             const why = judge.url(at)
             if (why !== undefined) return yield* Effect.fail(failed(current, why))

@@ -13,6 +13,7 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Layer from "effect/Layer"
 import * as Persistence from "effect/persistence/Persistence"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
@@ -302,7 +303,7 @@ describe("bodies", () => {
     Effect.gen(function* () {
       const bomb = gzipSync(Buffer.alloc(100_000_000))
       const server = yield* serve((request, response) => {
-        assert.strictEqual(request.headers["accept-encoding"], "gzip, deflate")
+        assert.strictEqual(request.headers["accept-encoding"], "gzip")
         response.writeHead(200, { "content-encoding": request.url === "/odd" ? "br" : "gzip" })
         response.end(request.url === "/bomb" ? bomb : gzipSync("unpacked"))
       })
@@ -313,6 +314,24 @@ describe("bodies", () => {
         assert.strictEqual(yield* ruleOf(text(`${server.url}/bomb`)), "bytes")
         assert.isBelow(process.memoryUsage().rss - before, 100_000_000)
       }).pipe(Effect.provide(local({ maxBytes: 1_000_000 })))
+    })
+  )
+
+  it.effect.each([
+    ["utf-8", undefined],
+    ["none", undefined],
+    ["aws-chunked", undefined],
+    ["identity, UTF-8", undefined],
+    ["br", "encoding"],
+    ["zstd", "encoding"],
+    ["compress", "encoding"],
+    ["gzip, gzip", "encoding"]
+  ] as const)("takes an answer for packed where it is said to be, and not by another word: %s", ([word, expected]) =>
+    Effect.gen(function* () {
+      const server = yield* serve((_, response) => response.writeHead(200, { "content-encoding": word }).end("plain"))
+      const answer = yield* Effect.provide(Effect.result(text(server.url)), local())
+      if (expected === undefined) assert.deepStrictEqual(answer, Result.succeed("plain"))
+      else assert.strictEqual(yield* Effect.provide(ruleOf(text(server.url)), local()), expected)
     })
   )
 

@@ -47,6 +47,11 @@ const formats: { readonly [encoding: string]: "gzip" | "deflate" | undefined } =
   deflate: "deflate"
 }
 
+/** Encodings that pack, as IANA lists them: servers also say `utf-8`, `none` and `aws-chunked` of what is not packed. */
+const packings = new Set([
+  ..."aes128gcm br compress dcb dcz deflate exi gzip pack200-gzip x-compress x-gzip zstd".split(" ")
+])
+
 /** Bytes unpacked. Servers say of no bytes at all, too, that they are packed. */
 const unpack = (
   packed: Bytes,
@@ -108,7 +113,7 @@ const bytesOf = (response: HttpClientResponse.HttpClientResponse, bounds: Bounds
   const encodings = (response.headers["content-encoding"] ?? "")
     .split(",")
     .map((encoding) => encoding.trim().toLowerCase())
-    .filter((encoding) => encoding !== "" && encoding !== "identity")
+    .filter((encoding) => packings.has(encoding))
   const [encoding, ...more] = encodings
   const format = encoding === undefined ? undefined : formats[encoding]
   if (more.length > 0 || (encoding !== undefined && format === undefined)) {
