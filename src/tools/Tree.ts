@@ -59,7 +59,10 @@ const list = (
           const isFolder = entry.kind === "directory"
           into.rows.push(`${"  ".repeat(level)}${name}${isFolder ? "/" : ""}`)
           return isFolder && level + 1 < depth && !into.closed.has(name)
-            ? list(backend, entry.path, level + 1, depth, into)
+            ? Effect.catch(list(backend, entry.path, level + 1, depth, into), (error) =>
+                // One folder that may not be seen, or is gone, hides none of the others.
+                Effect.sync(() => void into.rows.push(`${"  ".repeat(level + 1)}[${escaped(error.message)}]`))
+              )
             : Effect.void
         }),
       { discard: true }

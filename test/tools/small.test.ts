@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Agent, type AgentEvent, Backend, type Json, Tool, ToolOutput } from "effect-deepagents"
+import { Agent, type AgentEvent, Backend, BackendError, type Json, Tool, ToolOutput } from "effect-deepagents"
 import * as Bash from "effect-deepagents/backends/Bash"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { AgentTest, TestBackend, TestChatModel } from "effect-deepagents/testing"
@@ -29,6 +29,21 @@ describe("tree", () => {
       assert.strictEqual(yield* textOf(Tree.make(), { path: "/a", depth: 99 }), "b/\n  c/\n    d/\n      e.txt\nx.txt")
       assert.strictEqual(yield* textOf(Tree.make({ entries: 2 })), "a/\n  b/\n[the first 2; ask for a folder in it]")
       assert.include(yield* textOf(Tree.make(), { path: "/nowhere" }), "FAILED")
+    }).pipe(Effect.provide(TestBackend.layer({ files })))
+  )
+
+  it.effect("lists the others where one folder can't be listed", () =>
+    Effect.gen(function* () {
+      const backend = yield* Backend.Backend
+      const shut = Layer.succeed(Backend.Backend, {
+        ...backend,
+        ls: (path: string) =>
+          path.replace(/\/$/, "") === "/a/b"
+            ? Effect.fail(BackendError.make("ls", path, { _tag: "PermissionDenied" }))
+            : backend.ls(path)
+      })
+      const listed = yield* Effect.provide(textOf(Tree.make()), shut)
+      assert.match(listed, /^a\/\n {2}b\/\n {4}\[.*\/a\/b.*\]\n {2}x\.txt\nnode_modules\/\n/)
     }).pipe(Effect.provide(TestBackend.layer({ files })))
   )
 })
