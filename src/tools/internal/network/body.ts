@@ -48,9 +48,9 @@ const formats: { readonly [encoding: string]: "gzip" | "deflate" | undefined } =
 }
 
 /** Encodings that pack, as IANA lists them: servers also say `utf-8`, `none` and `aws-chunked` of what is not packed. */
-const packings = new Set([
-  ..."aes128gcm br compress dcb dcz deflate exi gzip pack200-gzip x-compress x-gzip zstd".split(" ")
-])
+const packings = new Set(
+  "aes128gcm br compress dcb dcz deflate exi gzip pack200-gzip x-compress x-gzip zstd".split(" ")
+)
 
 /** Bytes unpacked. Servers say of no bytes at all, too, that they are packed. */
 const unpack = (
