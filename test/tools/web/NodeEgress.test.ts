@@ -175,4 +175,34 @@ describe("egress", () => {
       }).pipe(Effect.provide(Layer.merge(NodeNetwork.layer(rules), Secrets.none)))
     })
   )
+
+  it.live("keeps to itself what is for its own connection, but not the length of a body", () =>
+    Effect.gen(function* () {
+      const server = yield* echo
+      const rules = { allowPrivate: ["127.0.0.1"] }
+      yield* Effect.gen(function* () {
+        const { env } = yield* NodeEgress.start({ rules })
+        const { password, port, username } = new URL(env["HTTP_PROXY"] ?? "")
+        const auth = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`
+        const body = "GET /own HTTP/1.1\r\nHost: denied.example\r\n\r\n"
+        yield* Effect.callback<void>((resume) => {
+          const headers = {
+            "proxy-authorization": auth,
+            connection: "close, X-Key, Content-Length",
+            "x-key": "for the proxy alone",
+            "x-other": "for the server",
+            "content-length": body.length
+          }
+          const asked = request({ host: "127.0.0.1", port, path: `${server.url}/`, method: "DELETE", headers })
+          asked.on("response", (answer) => answer.resume().on("end", () => resume(Effect.void)))
+          asked.on("error", () => resume(Effect.void))
+          asked.end(body)
+        })
+        assert.deepStrictEqual(
+          server.seen.map((one) => [one.url, one.body, one.headers["x-key"], one.headers["x-other"]]),
+          [["/", body, undefined, "for the server"]]
+        )
+      }).pipe(Effect.provide(Layer.merge(NodeNetwork.layer(rules), Secrets.none)))
+    })
+  )
 })

@@ -30,11 +30,16 @@ const hopByHop = new Set(
   )
 )
 
-/** The headers that go on. */
+/**
+ * The headers that go on: not those of the connection, and none that it names (RFC 9110, 7.6.1) but the length of the
+ * body, without which what is in it would be the next request.
+ */
 export const endToEnd = (headers: IncomingMessage["headers"]): Record<string, string | Array<string>> => {
+  const named = new Set((headers.connection ?? "").toLowerCase().split(/[\s,]+/u))
   const kept: Record<string, string | Array<string>> = {}
   for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && !hopByHop.has(name)) kept[name] = value
+    const stays = hopByHop.has(name) || (named.has(name) && name !== "content-length")
+    if (value !== undefined && !stays) kept[name] = value
   }
   return kept
 }

@@ -17,6 +17,7 @@ import { ToolContext } from "../../../core/ToolContext.ts"
 import { CredentialStore, type OAuthToken } from "../../../stores/CredentialStore.ts"
 import type { StoreError } from "../../../stores/StoreError.ts"
 import { defined } from "../../../support/defined.ts"
+import { encodePart } from "../../../support/percent.ts"
 import type { Redirect } from "../../../support/redirect.ts"
 import { span } from "../../../support/span.ts"
 import { OAuthError, type Reason } from "../../OAuthError.ts"
@@ -60,7 +61,8 @@ const subjectOf = (provider: Provider, { account = "default", tenant }: Account)
   provider,
   account,
   tenant,
-  name: `oauth ${provider.name} ${account}`,
+  // A provider's name can't go on into that of an account.
+  name: `oauth ${encodePart(provider.name)} ${account}`,
   issuer: typeof provider.server === "string" ? provider.server : provider.server.issuer,
   client: { id: provider.clientId, secret: provider.clientSecret, authentication: provider.authentication },
   scopes: provider.scopes ?? []
