@@ -17,6 +17,7 @@ import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
+import { once } from "../support/once.ts"
 import type { AgentError } from "./AgentError.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
@@ -27,7 +28,7 @@ import * as Checkpoint from "./Checkpoint.ts"
 import { fromSchema, text } from "./internal/textCodec.ts"
 import type { JsonObject } from "./Json.ts"
 import * as child from "./loop/child.ts"
-import { type Compiled, compile, type Definition, withoutNamed } from "./loop/definition.ts"
+import { type Compiled, compile, type Definition, reachOf, withoutNamed } from "./loop/definition.ts"
 import * as handle from "./loop/handle.ts"
 import { human, type HumanMessage } from "./Message.ts"
 import type * as Middleware from "./Middleware.ts"
@@ -54,7 +55,8 @@ export interface Agent<out Output = string, out E = ModelError, out R = ChatMode
     readonly Output: Types.Covariant<Output>
     readonly E: Types.Covariant<E>
     readonly R: Types.Covariant<R>
-    readonly compiled: Compiled
+    readonly definition: Definition
+    readonly compiled: () => Compiled
   }
   readonly name: string
   readonly description: string
@@ -87,7 +89,8 @@ export type Services<A> = A extends Agent<infer _O, infer _E, infer R> ? R : nev
 const covariant = (value: never): never => value
 
 const fromDefinition = <O, E, R>(definition: Definition): Agent<O, E, R> => ({
-  [TypeId]: { Output: covariant, E: covariant, R: covariant, compiled: compile(definition) },
+  // A sub-agent of an agent that is made for one request may never run.
+  [TypeId]: { Output: covariant, E: covariant, R: covariant, definition, compiled: once(() => compile(definition)) },
   name: definition.name,
   description: definition.description,
   pipe() {
@@ -95,7 +98,7 @@ const fromDefinition = <O, E, R>(definition: Definition): Agent<O, E, R> => ({
   }
 })
 
-const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => agent[TypeId].compiled.definition
+const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => agent[TypeId].definition
 
 /**
  * The names of an agent's tools, and of those of its sub-agents.
@@ -103,7 +106,8 @@ const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => ag
  * @category getters
  * @since 0.1.0
  */
-export const toolNames = (agent: Agent<unknown, unknown, unknown>): ReadonlySet<string> => agent[TypeId].compiled.reach
+export const toolNames = (agent: Agent<unknown, unknown, unknown>): ReadonlySet<string> =>
+  reachOf(agent[TypeId].definition)
 
 /**
  * An agent as it can be looked at before it runs: its tools as models are told of them (those that come and go left
@@ -128,7 +132,7 @@ export interface Description {
  * @since 0.1.0
  */
 export const describe = (agent: Agent<unknown, unknown, unknown>): Description => {
-  const { definition, problem, toolset } = agent[TypeId].compiled
+  const { definition, problem, toolset } = agent[TypeId].compiled()
   const { description, maxRounds, name, toolConcurrency } = definition
   return { name, description, tools: toolset.definitions, maxRounds, toolConcurrency, problem }
 }
@@ -291,7 +295,7 @@ export const run = <O, E, R, Options extends RunOptions = {}>(
   options?: Options & Only<Options>
 ): Effect.Effect<AgentResult<O>, E | AgentError, R | Needs<Options>> =>
   // The definition was built from parts whose types `make` summed up in O, E and R.
-  handle.run(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
+  handle.run(agent[TypeId].compiled(), input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
 
 /**
  * Resumes a run that was suspended, interrupted or cut off: from a checkpoint (the result of the earlier run is one),
@@ -306,7 +310,7 @@ export const resume = <O, E, R, Options extends ResumeOptions>(
   options: Options & Only<Options, ResumeOptions>
 ): Effect.Effect<AgentResult<O>, E | AgentError, R | Needs<Options>> =>
   handle.run(
-    agent[TypeId].compiled,
+    agent[TypeId].compiled(),
     Checkpoint.resume("checkpoint" in options ? options.checkpoint : undefined, options),
     "threadId" in options ? { threadId: options.threadId } : {}
   ) as Effect.Effect<AgentResult<O>, E | AgentError, R>
@@ -323,7 +327,7 @@ export const stream = <O, E, R, Options extends RunOptions = {}>(
   input: Input,
   options?: Options & Only<Options>
 ): Stream.Stream<AgentEvent, E | AgentError, R | Needs<Options>> =>
-  handle.stream(agent[TypeId].compiled, input, options ?? {}) as Stream.Stream<AgentEvent, E | AgentError, R>
+  handle.stream(agent[TypeId].compiled(), input, options ?? {}) as Stream.Stream<AgentEvent, E | AgentError, R>
 
 /**
  * Starts an agent in the background of the current scope.
@@ -336,7 +340,7 @@ export const start = <O, E, R, Options extends RunOptions = {}>(
   input: Input,
   options?: Options & Only<Options>
 ): Effect.Effect<Handle<O, E | AgentError>, never, R | Needs<Options> | Scope.Scope> =>
-  handle.start(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<
+  handle.start(agent[TypeId].compiled(), input, options ?? {}) as Effect.Effect<
     Handle<O, E | AgentError>,
     never,
     R | Scope.Scope
@@ -422,7 +426,7 @@ export const delegate = <O, E, R>(
   input: Input,
   options?: child.ChildOptions
 ): Effect.Effect<AgentResult<O>, E | AgentError, R | ToolContext> =>
-  child.delegate(agent[TypeId].compiled, input, options ?? {}) as Effect.Effect<
+  child.delegate(agent[TypeId].compiled(), input, options ?? {}) as Effect.Effect<
     AgentResult<O>,
     E | AgentError,
     R | ToolContext
@@ -440,7 +444,7 @@ export const answer = <O, E, R>(
   input: Input,
   options?: child.ChildOptions
 ): Effect.Effect<Exclude<O, undefined>, E | AgentError, R | ToolContext> =>
-  Effect.flatMap(delegate(agent, input, options), (result) => child.answerOf(agent[TypeId].compiled, result))
+  Effect.flatMap(delegate(agent, input, options), (result) => child.answerOf(agent[TypeId].compiled(), result))
 
 /**
  * Does something in the middle of a tool, and keeps what came of it: when the tool is run again, after a suspension or

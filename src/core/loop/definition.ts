@@ -177,20 +177,34 @@ export const standing = (compiled: Compiled): Compiled => ({
   gates: compiled.gates.map(({ gate }) => ({ gate, suspends: false }))
 })
 
+type AnyMiddleware = Middleware<unknown, unknown>
+
+/** The middleware of an agent: first what it takes along or what comes down to it, and is not its own. */
+const allOf = ({ inherited, middleware }: Definition, from: ReadonlyArray<AnyMiddleware>) => [
+  ...[...new Set([...from, ...inherited])].filter((one) => !middleware.includes(one)),
+  ...middleware
+]
+
+/** The tools of an agent, without those that come and go. */
+const fixedTools = ({ tools }: Definition, offers: ReadonlyArray<Hook<"tools">>): ReadonlyArray<Tool<unknown>> => [
+  ...tools,
+  ...offers.flatMap((offer) => (typeof offer === "function" ? [] : offer))
+]
+
+const reachIn = (tools: ReadonlyArray<Tool<unknown>>, program: Program | undefined): ReadonlySet<string> =>
+  new Set([...tools.flatMap((tool) => [tool.name, ...(tool.reaches ?? [])]), ...(program?.reaches ?? [])])
+
+/** The names of an agent's tools, and of those of its sub-agents, before it is compiled. */
+export const reachOf = (definition: Definition): ReadonlySet<string> =>
+  reachIn(fixedTools(definition, hooks(allOf(definition, []), "tools")), definition.program)
+
 /** Works a definition out. `inherited` is what comes down from the parents of a sub-agent: outermost. */
-export const compile = (
-  definition: Definition,
-  inherited: ReadonlyArray<Middleware<unknown, unknown>> = []
-): Compiled => {
-  const from = [...new Set([...inherited, ...definition.inherited])]
-  const middleware = [...from.filter((one) => !definition.middleware.includes(one)), ...definition.middleware]
+export const compile = (definition: Definition, inherited: ReadonlyArray<AnyMiddleware> = []): Compiled => {
+  const middleware = allOf(definition, inherited)
   const offers = hooks(middleware, "tools")
-  const tools = [...definition.tools, ...offers.flatMap((offer) => (typeof offer === "function" ? [] : offer))]
+  const tools = fixedTools(definition, offers)
   const slots = hooks(middleware, "state").flat()
-  const reach = new Set([
-    ...tools.flatMap((tool) => [tool.name, ...(tool.reaches ?? [])]),
-    ...(definition.program?.reaches ?? [])
-  ])
+  const reach = reachIn(tools, definition.program)
   return {
     definition,
     problem: findProblem(definition, tools, slots) ?? refused(definition.middleware, tools, reach),
