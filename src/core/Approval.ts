@@ -90,6 +90,7 @@ export interface Principal extends Schema.Schema.Type<typeof Principal> {}
 const provenance = {
   id: Schema.String,
   by: Schema.optionalKey(Principal),
+  byProgram: Schema.optionalKey(Schema.Boolean),
   at: Schema.optionalKey(Schema.Finite),
   rule: Schema.optionalKey(Schema.String),
   digest: Schema.optionalKey(Schema.String)
@@ -136,7 +137,8 @@ export const Respond = Schema.TaggedStruct("Respond", {
 export interface Respond extends Schema.Schema.Type<typeof Respond> {}
 
 /**
- * The decision on the request with this id. `by` is who decided, `at` when (milliseconds since the epoch), `rule` by
+ * The decision on the request with this id. `by` is who decided, `byProgram` that it was a program in a person's place
+ * (it counts on no request that is `byPerson`), `at` when (milliseconds since the epoch), `rule` by
  * which rule, and `digest` (see {@link digest}) what was shown: a decision with another digest than its request is
  * refused. A run writes down what is not said: the time, the rule that asked, the digest.
  *
@@ -180,7 +182,10 @@ export const decidedBy = (
  * @category guards
  * @since 0.1.0
  */
-export const mayDecide = ({ deciders }: Pick<Request, "deciders">, by: Principal | undefined): boolean => {
+export const mayDecide = (
+  { deciders }: { readonly deciders?: ReadonlyArray<string> | undefined },
+  by: Principal | undefined
+): boolean => {
   if (deciders === undefined) return true
   if (by === undefined) return false
   // Who may choose an id must not choose a role by it.
@@ -226,6 +231,9 @@ export const problemOf = (request: Request, decision: Decision): string | undefi
   if (!mayDecide(request, by)) {
     const who = by === undefined ? "a decision that does not say by whom it is" : `"${by.id}"`
     return `"${request.toolName}" (id "${request.id}") may be decided by ${request.deciders?.join(", ") ?? ""}, not by ${who}`
+  }
+  if (request.byPerson === true && decision.byProgram === true) {
+    return `"${request.toolName}" (id "${request.id}") is for a person to decide on, and not for a program`
   }
   return shown === undefined || shown === digest(request)
     ? misfitOf(request, decision)

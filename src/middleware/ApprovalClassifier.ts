@@ -182,7 +182,7 @@ const decisionOf = (
 ): ReadonlyArray<Approval.Decision> => {
   if (verdict._tag === "Person") return []
   const decision = verdict._tag === "Approve" ? Approval.approve(request) : Approval.reject(request, verdict.reason)
-  return [Approval.decidedBy(decision, request, { by })]
+  return [{ ...Approval.decidedBy(decision, request, { by }), byProgram: true }]
 }
 
 const build = Effect.fnUntraced(function* <E, R>(options: Parameters<typeof layer<E, R>>[0]) {

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Schema, Stream } from "effect"
+import { Effect, Layer, Result, Schema, Stream } from "effect"
 import { Agent, Approval, type Journal, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
+import { Policy } from "effect-deepagents/policy"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 
@@ -37,6 +38,55 @@ const suspended = Effect.gen(function* () {
 })
 
 describe("Approval.Decision", () => {
+  const anybody = HumanInTheLoop.suspending({ tools: { pay: true } })
+  const ada = HumanInTheLoop.suspending({ tools: { pay: { deciders: ["ada"] } } })
+  const finance = Result.getOrThrow(
+    Policy.compile([{ tools: { pay: { mode: "ask", deciders: ["role:finance"] } } }])
+  ).suspending
+
+  it.effect.each([
+    ["anybody, then finance", [anybody, ...finance], [undefined, { id: "bob", roles: ["finance"] }]],
+    ["finance, then anybody", [...finance, anybody], [{ id: "bob", roles: ["finance"] }]],
+    ["ada, then finance", [ada, ...finance], [{ id: "ada" }, { id: "bob", roles: ["finance"] }]],
+    ["ada of finance for both", [ada, ...finance], [{ id: "ada", roles: ["finance"] }]]
+  ] as const)("of one that several ask for, all have their word: %s", ([, middleware, people]) =>
+    Effect.gen(function* () {
+      const clerk = Agent.make({ name: "clerk", prompt: "", tools: [pay], middleware })
+      let last = yield* Agent.run(clerk, "go")
+      for (const by of people) {
+        assert.strictEqual(last.stopReason, "suspended")
+        assert.strictEqual(last.pending.length, 1)
+        const decisions = last.pending.map((request) =>
+          by === undefined ? Approval.approve(request) : Approval.decidedBy(Approval.approve(request), request, { by })
+        )
+        last = yield* Agent.resume(clerk, { checkpoint: last, decisions })
+      }
+      assert.strictEqual(last.text, "done")
+      assert.strictEqual(last.messages.filter(({ role }) => role === "tool").length, 1)
+    }).pipe(Effect.provide(calls()))
+  )
+
+  it.effect("a program's word is none where a person is to decide, whoever asked first", () =>
+    Effect.gen(function* () {
+      const policy = Result.getOrThrow(Policy.compile([{ tools: { pay: "ask" } }])).suspending
+      const clerk = Agent.make({ name: "clerk", prompt: "", tools: [pay], middleware: [anybody, ...policy] })
+      const first = yield* Agent.run(clerk, "go")
+      const byProgram = (request: Approval.Request): Approval.Decision => ({
+        ...Approval.decidedBy(Approval.approve(request), request, { by: { id: "classifier" } }),
+        byProgram: true
+      })
+      const second = yield* Agent.resume(clerk, { checkpoint: first, decisions: first.pending.map(byProgram) })
+      assert.deepStrictEqual(
+        second.pending.map((request) => request.byPerson),
+        [true]
+      )
+      const refused = Agent.resume(clerk, { checkpoint: second, decisions: second.pending.map(byProgram) })
+      assert.include((yield* Effect.flip(refused)).message, "is for a person to decide on")
+      const approved = second.pending.map((request) => Approval.approve(request))
+      assert.strictEqual((yield* Agent.resume(clerk, { checkpoint: second, decisions: approved })).text, "done")
+    }).pipe(Effect.provide(calls()))
+  )
+
   it.effect("counts only by those who may decide, and a refusal says who they are", () =>
     Effect.gen(function* () {
       const { first, request } = yield* suspended

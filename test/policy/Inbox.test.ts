@@ -335,18 +335,19 @@ describe("Inbox", () => {
     }).pipe(Effect.provide(here))
   )
 
+  const clerkOf = Agent.make({
+    name: "clerk",
+    prompt: "",
+    tools: [pay],
+    middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+  })
+
   it.effect(
     "a classifier decides on threads that wait, and leaves the rest, and after three refusals all, to a person",
     () =>
       Effect.gen(function* () {
         paid.length = 0
         const { list } = yield* Inbox.Inbox
-        const clerkOf = Agent.make({
-          name: "clerk",
-          prompt: "",
-          tools: [pay],
-          middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
-        })
         let calls = 0
         let isDown = true
         const fiber = yield* Effect.forkChild(
@@ -387,7 +388,7 @@ describe("Inbox", () => {
         const audit = yield* Stream.runCollect(Audit.records())
         assert.isTrue(audit.every(({ decision }) => decision === undefined || decision.by?.id === "classifier"))
         yield* Fiber.interrupt(fiber)
-      }).pipe(Effect.provide(here))
+      }).pipe(Effect.provide(Inbox.layer({ deliver: Inbox.toAgents([clerkOf]) }).pipe(Layer.provideMerge(here))))
   )
 
   it.effect("a classifier is bound by what another one did, in another process, before it", () =>

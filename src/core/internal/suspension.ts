@@ -58,8 +58,8 @@ export const openRequests = ({ decisions, requests }: Suspension): ReadonlyArray
 
 /** Tells whether two decisions are of the same content, whoever made them and when. */
 const isSame = (left: Decision, right: Decision): boolean => {
-  const [one, other] = [left, right].map(({ at: _at, by: _by, digest: _digest, rule: _rule, ...said }) =>
-    canonical(said)
+  const [one, other] = [left, right].map(
+    ({ at: _at, by: _by, byProgram: _byProgram, digest: _digest, rule: _rule, ...said }) => canonical(said)
   )
   return one === other
 }
@@ -114,13 +114,14 @@ const indexOf = (current: Suspension): Index => {
   return index
 }
 
-/** The request about a call, if it is about these arguments, and none of those that are `settled`. */
+/** The first request about a call that `counts`, if it is about these arguments, and none of those that are `settled`. */
 export const requestFor = (
   current: Suspension | null,
   path: ReadonlyArray<string>,
   callId: string,
   args: JsonObject,
-  settled?: ReadonlySet<string>
+  settled?: ReadonlySet<string>,
+  counts?: (request: Request, decision: Decision | undefined) => boolean
 ): Request | undefined =>
   current === null
     ? undefined
@@ -130,7 +131,8 @@ export const requestFor = (
           (request) =>
             settled?.has(request.id) !== true &&
             request.path.length === path.length &&
-            canonical(request.arguments) === canonical(args)
+            canonical(request.arguments) === canonical(args) &&
+            counts?.(request, decisionOn(current, request)) !== false
         )
 
 /** The last request about a call, whatever its arguments, and none of those that are `settled`. */

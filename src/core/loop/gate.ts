@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { defined } from "../../support/defined.ts"
 import { visible } from "../../support/untrusted.ts"
 import type { Choice, Decision, Request } from "../Approval.ts"
-import { choiceOf, problemOf, recorded } from "../Approval.ts"
+import { choiceOf, mayDecide, problemOf, recorded } from "../Approval.ts"
 import { decisionOn, lastRequestOn, requestFor, suspension, toGate, waitingCalls } from "../internal/suspension.ts"
 import type { AiMessage } from "../Message.ts"
 import { type AskingGate, refuse as refuseWith, type Suspend } from "../Middleware.ts"
@@ -226,13 +226,29 @@ const gone = "It was there when this call was asked about: the call waited for a
 
 const tooOften = "The arguments of this call were changed again and again, so it was not executed."
 
-/** The request about a call: the one that was made before, unless it is about other arguments, or too old. */
+/** Tells whether a request that another gate made, and what was decided on it, is as strict as this one asks for. */
+const isEnough =
+  ({ byPerson, deciders }: Suspend) =>
+  (request: Request, decision: Decision | undefined): boolean =>
+    decision === undefined
+      ? (deciders === undefined || request.deciders?.every((one) => deciders.includes(one)) === true) &&
+        (byPerson !== true || request.byPerson === true)
+      : mayDecide({ deciders }, decision.by) && (byPerson !== true || decision.byProgram !== true)
+
+/** The request about a call: the one that was made before, unless it is about other arguments, too old, or not enough. */
 const requestOf = (
   live: Live,
   { call, prepared, tool }: Asked,
   gate: Suspend
 ): { readonly request: Request; readonly isNew: boolean } => {
-  const known = requestFor(live.suspension, live.run.path, prepared.id, prepared.arguments, call.settled)
+  const known = requestFor(
+    live.suspension,
+    live.run.path,
+    prepared.id,
+    prepared.arguments,
+    call.settled,
+    isEnough(gate)
+  )
   if (known !== undefined && isInTime(live, known)) return { request: known, isNew: false }
   const { allow, byPerson, deciders, description, expiresAt, rule } = gate
   return {
