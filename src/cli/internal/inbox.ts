@@ -171,7 +171,9 @@ export const decide = <E, R>(
     const by = yield* me
     yield* Inbox.Inbox.use((one) => one.decide([decision], { by })).pipe(
       Effect.provide(inbox),
-      Effect.mapError((error) => new Failure({ exit: "failed", message: error.message }))
+      Effect.mapError(
+        ({ message, reason }) => new Failure({ exit: reason._tag === "Refused" ? "usage" : "failed", message })
+      )
     )
     return yield* ended === undefined ? Effect.void : Effect.fromResult(ended)
   }).pipe(Effect.provide(sessions(places)))
