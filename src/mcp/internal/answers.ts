@@ -21,8 +21,9 @@ const failed = (id: Id, code: number, message: string): JSONRPCMessage => ({
 
 /** The id of the request that a message is an answer to, of whatever form. */
 const answeredId = (message: JSONRPCMessage): Id | undefined => {
-  const { id } = { id: undefined, ...message }
-  return !("method" in message) && (typeof id === "string" || typeof id === "number") ? id : undefined
+  if ("method" in message) return undefined
+  const { id } = message
+  return typeof id === "string" || typeof id === "number" ? id : undefined
 }
 
 const isFailure = (error: unknown): boolean =>
@@ -33,11 +34,13 @@ const isFailure = (error: unknown): boolean =>
 
 /** Puts a failure in the place of an answer that has neither a result nor an error as the protocol has them, or both. */
 export const understood = (message: JSONRPCMessage): JSONRPCMessage => {
-  const id = answeredId(message)
-  if (id === undefined) return message
-  const { error, result } = { error: undefined, result: undefined, ...message }
-  const isAnswer = error === undefined ? isObject(result) : result === undefined && isFailure(error)
-  return isAnswer ? message : failed(id, badAnswerCode, "what it answered is no answer of the protocol")
+  if ("method" in message) return message
+  const isAnswer =
+    "error" in message
+      ? !("result" in message) && isFailure(message.error)
+      : "result" in message && isObject(message.result)
+  const id = isAnswer ? undefined : answeredId(message)
+  return id === undefined ? message : failed(id, badAnswerCode, "what it answered is no answer of the protocol")
 }
 
 /**
