@@ -30,7 +30,7 @@ export interface Asked<E, R> {
 type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
 type Read<E, R> = Pull.Pull<Parts, ModelError | E, void, R>
 
-/** What was pulled of a turn so far. */
+/** A turn as far as it was pulled. */
 interface Pulled<E, R> {
   readonly scope: Scope.Scope
   read: Read<E, R>

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { request } from "node:http"
+import { type OutgoingHttpHeaders, request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -150,59 +150,55 @@ describe("egress", () => {
     })
   )
 
-  it.live("hands the body of a request on as a body, whatever its method: none becomes a request of its own", () =>
+  const body = "GET /own HTTP/1.1\r\nHost: denied.example\r\n\r\n"
+
+  /** Sends requests, as programs do that build their own, and gives what came of them to the server. */
+  const sent = (requests: ReadonlyArray<{ readonly method: string; readonly headers: OutgoingHttpHeaders }>) =>
     Effect.gen(function* () {
       const server = yield* echo
       const rules = { allowPrivate: ["127.0.0.1"] }
-      yield* Effect.gen(function* () {
-        const { env } = yield* NodeEgress.start({ rules })
-        const { password, port, username } = new URL(env["HTTP_PROXY"] ?? "")
-        const auth = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`
-        const body = "GET /own HTTP/1.1\r\nHost: denied.example\r\n\r\n"
-        for (const method of ["GET", "DELETE", "OPTIONS", "POST"]) {
-          yield* Effect.callback<void>((resume) => {
-            const headers = { "proxy-authorization": auth, "transfer-encoding": "chunked" }
-            const asked = request({ host: "127.0.0.1", port, path: `${server.url}/${method}`, method, headers })
-            asked.on("response", (answer) => answer.resume().on("end", () => resume(Effect.void)))
-            asked.on("error", () => resume(Effect.void))
-            asked.end(body)
-          })
-        }
-        assert.deepStrictEqual(
-          server.seen.map((one) => [one.url, one.body]),
-          ["/GET", "/DELETE", "/OPTIONS", "/POST"].map((path) => [path, body])
-        )
-      }).pipe(Effect.provide(Layer.merge(NodeNetwork.layer(rules), Secrets.none)))
+      const { env } = yield* Effect.provide(
+        NodeEgress.start({ rules }),
+        Layer.merge(NodeNetwork.layer(rules), Secrets.none)
+      )
+      const { password, port, username } = new URL(env["HTTP_PROXY"] ?? "")
+      const auth = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`
+      for (const { headers, method } of requests) {
+        const all = { ...headers, "proxy-authorization": auth }
+        yield* Effect.callback<void>((resume) => {
+          const asked = request({ host: "127.0.0.1", port, path: `${server.url}/${method}`, method, headers: all })
+          asked.on("response", (answer) => answer.resume().on("end", () => resume(Effect.void)))
+          asked.on("error", () => resume(Effect.void))
+          asked.end(body)
+        })
+      }
+      return server.seen
+    })
+
+  it.live("hands the body of a request on as a body, whatever its method: none becomes a request of its own", () =>
+    Effect.gen(function* () {
+      const methods = ["GET", "DELETE", "OPTIONS", "POST"]
+      const seen = yield* sent(methods.map((method) => ({ method, headers: { "transfer-encoding": "chunked" } })))
+      assert.deepStrictEqual(
+        seen.map((one) => [one.url, one.body]),
+        methods.map((method) => [`/${method}`, body])
+      )
     })
   )
 
   it.live("keeps to itself what is for its own connection, but not the length of a body", () =>
     Effect.gen(function* () {
-      const server = yield* echo
-      const rules = { allowPrivate: ["127.0.0.1"] }
-      yield* Effect.gen(function* () {
-        const { env } = yield* NodeEgress.start({ rules })
-        const { password, port, username } = new URL(env["HTTP_PROXY"] ?? "")
-        const auth = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`
-        const body = "GET /own HTTP/1.1\r\nHost: denied.example\r\n\r\n"
-        yield* Effect.callback<void>((resume) => {
-          const headers = {
-            "proxy-authorization": auth,
-            connection: "close, X-Key, Content-Length",
-            "x-key": "for the proxy alone",
-            "x-other": "for the server",
-            "content-length": body.length
-          }
-          const asked = request({ host: "127.0.0.1", port, path: `${server.url}/`, method: "DELETE", headers })
-          asked.on("response", (answer) => answer.resume().on("end", () => resume(Effect.void)))
-          asked.on("error", () => resume(Effect.void))
-          asked.end(body)
-        })
-        assert.deepStrictEqual(
-          server.seen.map((one) => [one.url, one.body, one.headers["x-key"], one.headers["x-other"]]),
-          [["/", body, undefined, "for the server"]]
-        )
-      }).pipe(Effect.provide(Layer.merge(NodeNetwork.layer(rules), Secrets.none)))
+      const headers = {
+        connection: "close, X-Key, Content-Length",
+        "x-key": "for the proxy alone",
+        "x-other": "for the server",
+        "content-length": body.length
+      }
+      const seen = yield* sent([{ method: "DELETE", headers }])
+      assert.deepStrictEqual(
+        seen.map((one) => [one.url, one.body, one.headers["x-key"], one.headers["x-other"]]),
+        [["/DELETE", body, undefined, "for the server"]]
+      )
     })
   )
 })
