@@ -299,6 +299,15 @@ describe("policies put together", () => {
       maxBytes: 100,
       streams: false
     })
+    const paced = { rate: { requests: 10, window: 1_000 }, breaker: { failures: 5, openFor: 1_000 } }
+    const slow = { rate: { requests: 60, window: 60_000 }, breaker: { failures: 9, openFor: 30_000 } }
+    const both = { rate: slow.rate, breaker: { failures: 5, openFor: 30_000 } }
+    for (const [first, second] of [
+      [paced, slow],
+      [slow, paced]
+    ] as const) {
+      assert.deepInclude(compile({ strict: ["network"], network: first }, { network: second }).network, both)
+    }
     assert.deepStrictEqual(compile({ network: { maxBytes: 1, timeout: 5 } }, { network: { maxBytes: 9 } }).network, {
       maxBytes: 9,
       timeout: 5

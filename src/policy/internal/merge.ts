@@ -108,6 +108,22 @@ const shared = <A>(first: ReadonlyArray<A> | undefined, second: ReadonlyArray<A>
 const least = (first: number | undefined, second: number | undefined): number | undefined =>
   first === undefined || second === undefined ? (first ?? second) : Math.min(first, second)
 
+type Rate = NonNullable<Network.Rules["rate"]>
+
+/** The rate of which fewer requests go out in the long run. */
+const slower = (first: Rate | undefined, second: Rate | undefined): Rate | undefined => {
+  if (first === undefined || second === undefined) return first ?? second
+  return second.requests / second.window < first.requests / first.window ? second : first
+}
+
+type Breaker = NonNullable<Network.Rules["breaker"]>
+
+/** A breaker that opens as soon, and stays open as long, as either of two. */
+const quicker = (first: Breaker | undefined, second: Breaker | undefined): Breaker | undefined =>
+  first === undefined || second === undefined
+    ? (first ?? second)
+    : { failures: Math.min(first.failures, second.failures), openFor: Math.max(first.openFor, second.openFor) }
+
 /** Rules that allow what both allow. What is closed unless it is named (`allowPrivate`, headers, streams) both must name. */
 const narrower = (first: Network.Rules, second: Network.Rules): Network.Rules => ({
   ...defined({
@@ -121,8 +137,8 @@ const narrower = (first: Network.Rules, second: Network.Rules): Network.Rules =>
     maxBytes: least(first.maxBytes, second.maxBytes),
     maxRawBytes: least(first.maxRawBytes, second.maxRawBytes),
     timeout: least(first.timeout, second.timeout),
-    rate: first.rate ?? second.rate,
-    breaker: first.breaker ?? second.breaker
+    rate: slower(first.rate, second.rate),
+    breaker: quicker(first.breaker, second.breaker)
   }),
   streams: first.streams === true && second.streams === true
 })
