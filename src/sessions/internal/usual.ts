@@ -132,18 +132,44 @@ export const usualPart = (value: unknown): Entry | undefined => (isObject(value)
 export const usual = (value: unknown): Entry | undefined =>
   isObject(value) && value["v"] === version ? entryOf(value, 1) : undefined
 
-/** A copy of JSON. */
-const copyOf = <A>(value: A): A => {
-  if (typeof value !== "object" || value === null) return value
-  // A copy has the type of what it is one of.
-  if (Array.isArray(value)) return Array.from(value, (one: unknown) => copyOf(one)) as A
-  const copy = {} as { [Key in keyof A]: A[Key] }
-  for (const key in value) {
+const copiesOf = <A>(list: ReadonlyArray<A>, copy: (item: A) => A): ReadonlyArray<A> => {
+  const copies: Array<A> = []
+  for (const one of list) copies.push(copy(one))
+  return copies
+}
+
+const copyOfJson = (value: Json): Json =>
+  Array.isArray(value) ? copiesOf<Json>(value, copyOfJson) : isObject(value) ? copyOfObject(value) : value
+
+const copyOfObject = (value: JsonObject): JsonObject => {
+  const copy: { [key: string]: Json } = {}
+  for (const key of Object.keys(value)) {
     const one = value[key]
-    copy[key] = typeof one === "object" ? copyOf(one) : one
+    if (one !== undefined) copy[key] = copyOfJson(one)
   }
   return copy
 }
 
+/** A copy of what may have data of a provider's, and nothing else that has parts. */
+const copyOf = <A extends { readonly providerData?: JsonObject }>(one: A): A =>
+  one.providerData === undefined ? { ...one } : { ...one, providerData: copyOfObject(one.providerData) }
+
+const copyOfCall = (call: ToolCall): ToolCall => copyOf({ ...call, arguments: copyOfObject(call.arguments) })
+
+// By their keys, a copy is several times as fast as one by whatever keys there are.
+const copyOfMessage = (message: Message): Message => {
+  const content = copiesOf(message.content, copyOf)
+  if (message.role !== "ai") return copyOf({ ...message, content })
+  const toolCalls = copiesOf(message.toolCalls, copyOfCall)
+  const { usage } = message
+  const copy = { ...message, content, toolCalls, malformedToolCalls: [] }
+  return copyOf(usage === undefined ? copy : { ...copy, usage: { ...usage } })
+}
+
 /** Gives a copy of an entry as runs make it; `undefined` for what its schema must read. */
-export const usualNew = (value: unknown): Entry | undefined => copyOf(usualPart(value))
+export const usualNew = (value: unknown): Entry | undefined => {
+  const entry = usualPart(value)
+  if (entry?._tag === "Message") return { _tag: "Message", message: copyOfMessage(entry.message) }
+  if (entry?._tag === "Step") return { ...entry, usage: { ...entry.usage } }
+  return entry?._tag === "State" && entry.value !== undefined ? { ...entry, value: copyOfJson(entry.value) } : entry
+}
