@@ -21,7 +21,7 @@ export type Used = ReadonlyMap<string, string>
 const shown = (name: string) => `[secret ${name}]`
 
 /** A value as it stands in a string of JSON. */
-export const inJson = (value: string): string => JSON.stringify(value).slice(1, -1)
+const inJson = (value: string): string => JSON.stringify(value).slice(1, -1)
 
 /** A value as it stands in a field of a form. */
 const inForm = (value: string): string => new URLSearchParams([["", value]]).toString().slice(1)
