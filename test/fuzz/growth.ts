@@ -45,14 +45,25 @@ const allowed = 9
 /** What takes longer than this is too slow, however it grows, in milliseconds. */
 const ceiling = 2_000
 
-/** Measures well at two places, as a step is no growth; and again if that looks bad, as the engine may have been at work. */
+/**
+ * Measures well at three places, as a step is no growth, though two of them may lie around it; and again if that looks bad,
+ * as the engine may have been at work.
+ */
 const closely = (prepare: (size: number) => Work, size: number): string | undefined => {
   let problem: string | undefined
   for (let count = 0; count < 3; count++) {
-    const costs = [size / 4, size / 2, size, size * 2].map((one) => [one, measure(prepare(one))] as const)
-    const [first, second, third, fourth] = costs.map(([, cost]) => cost)
-    const isTooFast = third! > allowed * first! && fourth! > allowed * second!
-    if (third! <= ceiling && !isTooFast) return undefined
+    const costs: Array<readonly [size: number, cost: number]> = []
+    const cost = (at: number): number => {
+      const found = measure(prepare(at))
+      costs.push([at, found])
+      return found
+    }
+    const [first, second, third] = [cost(size / 4), cost(size / 2), cost(size)]
+    const isTooFast =
+      third > allowed * first &&
+      cost(size * 2) > allowed * second &&
+      (third > ceiling || cost(size * 4) > allowed * third)
+    if (third <= ceiling && !isTooFast) return undefined
     problem = costs.map(([at, cost]) => `${at}: ${cost.toFixed(2)} ms`).join(", ")
   }
   return problem
