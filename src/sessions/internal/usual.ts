@@ -5,7 +5,7 @@
 import type { Block } from "../../core/Content.ts"
 import type { Entry } from "../../core/Journal.ts"
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
-import type { Message } from "../../core/Message.ts"
+import { type Message, TurnStop } from "../../core/Message.ts"
 import type { ToolCall } from "../../core/ToolCall.ts"
 import type { Usage } from "../../core/Usage.ts"
 import { version } from "../../support/version.ts"
@@ -74,15 +74,7 @@ const isUsage = (value: unknown): value is Usage =>
   isNumber(value["cacheWriteTokens"]) &&
   has(value, 5 + optional(value["cost"], isNumber))
 
-const stops: ReadonlySet<unknown> = new Set<Extract<Message, { readonly role: "ai" }>["stopReason"]>([
-  "stop",
-  "toolCalls",
-  "length",
-  "contentFilter",
-  "refusal",
-  "pause",
-  "interrupted"
-])
+const stops: ReadonlySet<unknown> = new Set(TurnStop.literals)
 
 const isMessage = (value: unknown): value is Message => {
   if (!isObject(value) || !isString(value["id"]) || !isListOf(value["content"], isBlock)) return false
