@@ -204,6 +204,30 @@ describe("ChatModel.fromAsyncIterable", () => {
     })
   )
 
+  it.effect("sources that wait for nothing, one after another, do not keep the event loop from its turn", () =>
+    Effect.gen(function* () {
+      const source = async function* () {
+        yield 1
+      }
+      const turnOfEventLoop = Effect.promise(() => new Promise<string>((resolve) => setImmediate(resolve, "turned")))
+      const reading = Effect.forever(Stream.runDrain(ChatModel.fromAsyncIterable(source, onError)))
+      assert.strictEqual(yield* Effect.race(reading, turnOfEventLoop), "turned")
+    })
+  )
+
+  it.effect("what a source says without waiting comes in one piece", () =>
+    Effect.gen(function* () {
+      const words = async function* () {
+        yield* ["one", "two", "three"]
+      }
+      const shouted = async function* () {
+        for await (const word of words()) yield word.toUpperCase()
+      }
+      const pieces = yield* Stream.runCollect(Stream.chunks(ChatModel.fromAsyncIterable(shouted, onError)))
+      assert.deepStrictEqual(pieces, [["ONE", "TWO", "THREE"]])
+    })
+  )
+
   it.effect("a source that never answers is left at once when the reader is interrupted", () =>
     Effect.gen(function* () {
       let aborted = false

@@ -53,11 +53,15 @@ const once = () =>
 
 const young = () => globalThis.gc({ type: "minor" })
 
+/** Node holds what ran last until the next turn of its event loop. */
+const turned = () => new Promise((go) => setImmediate(go))
+
 for (let run = 0; run < runs; run++) await once()
 globalThis.gc()
 const before = process.memoryUsage().heapUsed
 for (let run = 0; run < runs; run++) {
   await once()
+  await turned()
   // Twice: what lived through one is only then old.
   young()
   young()
