@@ -210,7 +210,9 @@ describe("ChatModel.fromAsyncIterable", () => {
         yield 1
       }
       const turnOfEventLoop = Effect.promise(() => new Promise<string>((resolve) => setImmediate(resolve, "turned")))
-      const reading = Effect.forever(Stream.runDrain(ChatModel.fromAsyncIterable(source, onError)))
+      const reading = Effect.forever(Stream.runDrain(ChatModel.fromAsyncIterable(source, onError)), {
+        disableYield: true
+      })
       assert.strictEqual(yield* Effect.race(reading, turnOfEventLoop), "turned")
     })
   )
