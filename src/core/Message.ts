@@ -12,6 +12,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { uuid } from "../support/uuid.ts"
 import { version } from "../support/version.ts"
 import * as Content from "./Content.ts"
 import { decodeVersioned } from "./internal/encoding.ts"
@@ -125,9 +126,7 @@ export type Message = SystemMessage | HumanMessage | AiMessage | ToolMessage
  * @category constructors
  * @since 0.1.0
  */
-export const makeId = (): string =>
-  // Node puts it together from pieces, 490 bytes that the string holds; this is the same text in one piece, in 65.
-  globalThis.crypto.randomUUID().normalize()
+export const makeId: () => string = uuid
 
 /**
  * The options of any message beside its content.
