@@ -174,7 +174,7 @@ const makeWatch = (scope: Scope.Scope, most: number): Watch => {
 /** Has somebody look after the turns. */
 const awake = (watch: Watch): Effect.Effect<unknown> => {
   watch.isAwake = true
-  return Effect.forkIn(watch.watching, watch.scope)
+  return Effect.forkIn(watch.watching, watch.scope, { startImmediately: true })
 }
 
 const give = (turn: Turn, exit: Exit.Exit<Parts, Failure>): void => {
