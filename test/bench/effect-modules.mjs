@@ -1,9 +1,9 @@
-// The Effect modules that dist/index.js imports, found by reading its imports.
+// The Effect modules that entries of dist/ import, found by reading their imports.
 import { readFileSync } from "node:fs"
 
 const imports = /^(?:import|export)\s(?:[^"']*?\sfrom\s)?["']([^"']+)["']/gm
 
-export const effectModules = () => {
+export const effectModules = (...entries) => {
   const found = new Set()
   const seen = new Set()
   const visit = ({ href }) => {
@@ -14,6 +14,6 @@ export const effectModules = () => {
       else if (specifier.startsWith("effect/")) found.add(specifier)
     }
   }
-  visit(new URL("../../dist/index.js", import.meta.url))
+  for (const entry of ["index.js", ...entries]) visit(new URL(`../../dist/${entry}`, import.meta.url))
   return [...found].sort()
 }
