@@ -51,7 +51,7 @@ const lookup = Tool.make("lookup", {
       ? Effect.delay(Effect.succeed("found"), "2 seconds")
       : id === 2
         ? Effect.fail(ToolError.make("there is none"))
-        : Effect.succeed(ToolOutput.make("bad", { isError: true }))
+        : Effect.succeed(ToolOutput.make("wrong", { isError: true }))
 })
 
 const looking = (...ids: ReadonlyArray<number>) =>
@@ -152,7 +152,7 @@ describe("Telemetry", () => {
         )
       const silent = yield* talk(false)
       const everything = JSON.stringify(silent.spans.map(attributesOf))
-      for (const secret of ["secret", "bad", "example"]) assert.notInclude(everything, secret)
+      for (const secret of ["secret", "wrong", "example"]) assert.notInclude(everything, secret)
       const { spans } = yield* talk(true)
       const parse = (span: Tracer.NativeSpan | undefined, key: string) =>
         JSON.parse(String(span?.attributes.get(key))) as unknown
@@ -172,7 +172,7 @@ describe("Telemetry", () => {
         { role: "assistant", parts: [{ type: "tool_call", id: "c3", name: "lookup", arguments: { id: 3 } }] },
         {
           role: "tool",
-          parts: [{ type: "tool_call_response", id: "c3", response: [{ type: "text", content: "bad" }] }]
+          parts: [{ type: "tool_call_response", id: "c3", response: [{ type: "text", content: "wrong" }] }]
         }
       ])
       assert.deepStrictEqual(parse(chats[1], "gen_ai.output.messages"), [
@@ -180,7 +180,7 @@ describe("Telemetry", () => {
       ])
       const tool = named(spans, "execute_tool lookup")
       assert.deepStrictEqual(parse(tool, "gen_ai.tool.call.arguments"), { id: 3 })
-      assert.strictEqual(tool.attributes.get("gen_ai.tool.call.result"), "bad")
+      assert.strictEqual(tool.attributes.get("gen_ai.tool.call.result"), "wrong")
     }).pipe(
       Effect.provide(
         TestChatModel.reactive((request) => {
