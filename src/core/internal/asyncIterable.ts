@@ -38,9 +38,8 @@ declare const process: { readonly nextTick?: (task: () => void) => void } | unde
 
 const hasTicks = typeof process !== "undefined" && process.nextTick !== undefined
 
-/** The number of readers that are woken in a row without a turn of the event loop. */
-const mostTicks = 64
-let ticks = 0
+/** The wakes and elements since the last turn of the event loop that a source took: at most `ahead`. */
+let spent = 0
 
 /**
  * Wakes a reader when no promise is left that can settle by itself: it finds all that came without waiting. Node tells
@@ -48,9 +47,10 @@ let ticks = 0
  * while it is the next turn on Node as well: a source that waits for nothing must not keep timers and signals waiting.
  */
 const whenSettled = (fiber: Fiber.Fiber<unknown, unknown>, wake: () => void): void => {
-  ticks = (ticks + 1) % mostTicks
-  if (hasTicks && ticks > 0) process.nextTick(wake)
-  else fiber.currentDispatcher.scheduleTask(wake, 0)
+  spent++
+  if (hasTicks && spent < ahead) return process.nextTick(wake)
+  spent = 0
+  fiber.currentDispatcher.scheduleTask(wake, 0)
 }
 
 /**
@@ -147,6 +147,7 @@ const pullOf = <A, E>(source: Source<A, E>): Read<A, E> => {
     const taken = source.items
     if (!Array.isReadonlyArrayNonEmpty(taken)) return source.end ?? woken
     source.items = []
+    spent += taken.length
     const go = source.resume
     source.resume = undefined
     go?.()
