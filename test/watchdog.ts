@@ -8,7 +8,7 @@ import { PerformanceObserver, type PerformanceEntry } from "node:perf_hooks"
 import { Effect } from "effect"
 
 /** Nothing may keep the event loop for longer, in milliseconds. */
-const longestBlock = 250
+const longestBlock = 100
 
 /** Between two ticks, in milliseconds. Work of that time may be counted as part of a block. */
 const interval = 5
