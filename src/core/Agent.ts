@@ -93,9 +93,7 @@ const fromDefinition = <O, E, R>(definition: Definition): Agent<O, E, R> => ({
   [TypeId]: { Output: covariant, E: covariant, R: covariant, definition, compiled: once(() => compile(definition)) },
   name: definition.name,
   description: definition.description,
-  pipe() {
-    return Pipeable.pipeArguments(this, arguments)
-  }
+  pipe: Pipeable.Prototype.pipe
 })
 
 const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => agent[TypeId].definition

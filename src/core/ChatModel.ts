@@ -244,9 +244,6 @@ const whole =
     transformPull(turn, (pull) => {
       const { prices } = model
       let done = false
-      const complete = Effect.suspend((): Effect.Effect<never, ModelError | Cause.Done> =>
-        done ? Cause.done() : Effect.fail(incomplete(model))
-      )
       const checked = (parts: Array.NonEmptyReadonlyArray<TurnPart>): Array.NonEmptyReadonlyArray<TurnPart> => {
         const last = parts[parts.length - 1]
         if (last?._tag !== "TurnDone") return parts
@@ -256,7 +253,9 @@ const whole =
         const message = { ...last.message, usage: priced(usage, prices) }
         return Array.map(parts, (part) => (part === last ? { ...last, message } : part))
       }
-      const next = Pull.catchDone(Effect.map(pull, checked), () => complete)
+      const next = Effect.catchCause(Effect.map(pull, checked), (cause) =>
+        !done && Pull.isDoneCause(cause) ? Effect.fail(incomplete(model)) : Effect.failCause(cause)
+      )
       // A source that goes on after its turn is done (with an open connection, for one) is not waited for.
       return Effect.suspend(() => (done ? Cause.done() : next))
     })

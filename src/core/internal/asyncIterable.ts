@@ -23,18 +23,19 @@ type Read<A, E> = Pull.Pull<Array.NonEmptyReadonlyArray<A>, E>
 /** A source that is pumped: what has come of it and was not taken, its end, and who waits for whom. */
 interface Source<A, E> {
   readonly fiber: Fiber.Fiber<unknown, unknown>
+  readonly pull: Read<A, E>
   iterator: AsyncIterator<A> | undefined
   items: ReadonlyArray<A> & { push(item: A): void }
   end: Read<A, E> | undefined
   hasLeft: boolean
   /** Lets the pump go on. */
   resume: (() => void) | undefined
-  /** Wakes the reader. */
-  wake: (() => void) | undefined
+  /** Gives the reader who waits something to do. One that was interrupted meanwhile takes no notice. */
+  wake: ((next: Read<A, E>) => void) | undefined
 }
 
 /** Node, Bun and Deno have it; browsers and some workers do not. */
-declare const process: { readonly nextTick?: (task: () => void) => void } | undefined
+declare const process: { readonly nextTick?: <A>(task: (argument: A) => void, argument: A) => void } | undefined
 
 const hasTicks = typeof process !== "undefined" && process.nextTick !== undefined
 
@@ -46,11 +47,11 @@ let spent = 0
  * of that by its ticks, at a tenth of what a turn of the event loop costs; elsewhere it is the next turn. Once in a
  * while it is the next turn on Node as well: a source that waits for nothing must not keep timers and signals waiting.
  */
-const whenSettled = (fiber: Fiber.Fiber<unknown, unknown>, wake: () => void): void => {
+const whenSettled = <A, E>({ fiber, pull }: Source<A, E>, wake: (next: Read<A, E>) => void): void => {
   spent++
-  if (hasTicks && spent < ahead) return process.nextTick(wake)
+  if (hasTicks && spent < ahead) return process.nextTick(wake, pull)
   spent = 0
-  fiber.currentDispatcher.scheduleTask(wake, 0)
+  fiber.currentDispatcher.scheduleTask(() => wake(pull), 0)
 }
 
 /**
@@ -67,6 +68,7 @@ export const fromAsyncIterable = <A, E>(
       const controller = make.length === 0 ? unused : new AbortController()
       const source: Source<A, E> = {
         fiber,
+        pull: Effect.suspend(() => taken(source) ?? woken),
         iterator: undefined,
         items: [],
         end: undefined,
@@ -74,6 +76,9 @@ export const fromAsyncIterable = <A, E>(
         resume: undefined,
         wake: undefined
       }
+      const woken = Effect.callback<Array.NonEmptyReadonlyArray<A>, E | Cause.Done>((ready) => {
+        source.wake = ready
+      })
       pump(source, make, controller.signal).then(undefined, (cause: unknown) => {
         if (source.hasLeft) return
         const error = Result.try(() => onError(cause))
@@ -84,7 +89,7 @@ export const fromAsyncIterable = <A, E>(
           scope,
           Effect.sync(() => leave(source, controller))
         ),
-        pullOf(source)
+        source.pull
       )
     })
   )
@@ -118,7 +123,7 @@ const notify = <A, E>(source: Source<A, E>): void => {
   const { wake } = source
   if (wake === undefined) return
   source.wake = undefined
-  whenSettled(source.fiber, wake)
+  whenSettled(source, wake)
 }
 
 const leave = <A, E>(source: Source<A, E>, controller: AbortController): void => {
@@ -130,28 +135,14 @@ const leave = <A, E>(source: Source<A, E>, controller: AbortController): void =>
   source.iterator?.return?.().then(undefined, () => undefined)
 }
 
-/** Takes what has come, or waits for more. */
-const pullOf = <A, E>(source: Source<A, E>): Read<A, E> => {
-  const woken: Read<A, E> = Effect.flatMap(
-    Effect.callback<void>((ready) => {
-      // V8 makes a function that is written as the value of a property an old one, which holds all it sees until a full collection.
-      const wake = () => ready(Effect.void)
-      source.wake = wake
-      return Effect.sync(() => {
-        source.wake = undefined
-      })
-    }),
-    () => pull
-  )
-  const pull: Read<A, E> = Effect.suspend(() => {
-    const taken = source.items
-    if (!Array.isReadonlyArrayNonEmpty(taken)) return source.end ?? woken
-    source.items = []
-    spent += taken.length
-    const go = source.resume
-    source.resume = undefined
-    go?.()
-    return Effect.succeed(taken)
-  })
-  return pull
+/** Takes what has come, or the end; `undefined` when there is neither yet. */
+const taken = <A, E>(source: Source<A, E>): Read<A, E> | undefined => {
+  const { items } = source
+  if (!Array.isReadonlyArrayNonEmpty(items)) return source.end
+  source.items = []
+  spent += items.length
+  const go = source.resume
+  source.resume = undefined
+  go?.()
+  return Effect.succeed(items)
 }

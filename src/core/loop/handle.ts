@@ -42,8 +42,8 @@ export const stream = (compiled: Compiled, input: Input, options: RunOptions) =>
 const read = (hub: Hub.Hub) =>
   fromPull((scope) =>
     Effect.suspend(() => {
-      const { leave, pull } = Hub.subscribe(hub)
-      return Effect.as(Scope.addFinalizer(scope, leave), pull)
+      const reader = Hub.subscribe(hub)
+      return Effect.as(Scope.addFinalizer(scope, Hub.leave(hub, reader)), reader.pull)
     })
   )
 

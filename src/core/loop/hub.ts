@@ -13,11 +13,13 @@ const capacity = 64
 
 type Taken = Pull.Pull<Array.NonEmptyReadonlyArray<AgentEvent>, unknown>
 
-/** One who reads: what was not taken yet, and how to wake who waits for more. */
+/** One who reads: by `pull`, what was said since and was not taken, with the end of the hub as its own. */
 interface Reader {
+  readonly pull: Taken
   buffer: ReadonlyArray<AgentEvent> & { push(event: AgentEvent): void }
   exit: Exit.Exit<unknown, unknown> | undefined
-  wake: (() => void) | undefined
+  /** Gives the reader who waits something to do. One that was interrupted meanwhile takes no notice. */
+  wake: ((next: Taken) => void) | undefined
   isWaking: boolean
 }
 
@@ -82,7 +84,7 @@ const wake = (reader: Reader): void => {
     reader.isWaking = false
     const waiting = reader.wake
     reader.wake = undefined
-    waiting?.()
+    waiting?.(reader.pull)
   })
 }
 
@@ -124,32 +126,29 @@ const take = (hub: Hub, reader: Reader): Taken | undefined => {
   return Exit.isSuccess(reader.exit) ? Cause.done() : Effect.failCause(reader.exit.cause)
 }
 
-/**
- * Subscribes at once. `pull` takes what was said since, with the end of the hub as its own; `leave` is for a reader who
- * may go first.
- */
-export const subscribe = (hub: Hub): { readonly pull: Taken; readonly leave: Effect.Effect<void> } => {
-  const reader: Reader = { buffer: [], exit: hub.ended, wake: undefined, isWaking: false }
+/** Subscribes at once. */
+export const subscribe = (hub: Hub): Reader => {
+  const reader: Reader = {
+    pull: Effect.suspend(() => take(hub, reader) ?? woken),
+    buffer: [],
+    exit: hub.ended,
+    wake: undefined,
+    isWaking: false
+  }
+  const woken = Effect.callback<Array.NonEmptyReadonlyArray<AgentEvent>, unknown>((resume) => {
+    reader.wake = resume
+  })
   if (hub.ended === undefined) {
     hub.readers = hub.readers.concat(reader)
     hub.watched = true
   }
-  const leave = Effect.sync(() => {
+  return reader
+}
+
+/** Is for a reader who may go before the end. */
+export const leave = (hub: Hub, reader: Reader): Effect.Effect<void> =>
+  Effect.sync(() => {
     hub.readers = hub.readers.filter((one) => one !== reader)
     hub.watched = hub.readers.length > 0
     release(hub)
   })
-  const woken: Taken = Effect.flatMap(
-    Effect.callback<void>((resume) => {
-      // V8 makes a function that is written as the value of a property an old one, which holds all it sees until a full collection.
-      const wake = () => resume(Effect.void)
-      reader.wake = wake
-      return Effect.sync(() => {
-        reader.wake = undefined
-      })
-    }),
-    () => pull
-  )
-  const pull: Taken = Effect.suspend(() => take(hub, reader) ?? woken)
-  return { pull, leave }
-}
