@@ -100,6 +100,8 @@ interface Limits {
 type Opened = Stream.Stream<TurnPart, ModelError>
 type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
 type Failure = ModelError | Cause.Done
+type Read = Effect.Effect<Parts, Failure>
+type Pulling = Effect.Effect<never, Failure>
 
 /** A turn that is under way: who pulls it, how that ended, and who waits for whom. */
 interface Turn {
@@ -110,14 +112,16 @@ interface Turn {
   /** The time since which its reader waits. */
   since: number
   puller: Fiber.Fiber<never, Failure> | undefined
+  /** Pulls once more. */
+  next: Pulling | undefined
   expired: Exit.Exit<never, ModelError> | undefined
   over: Exit.Exit<never, Failure> | undefined
-  /** The parts, or the end, that came before its reader waited. */
-  given: Exit.Exit<Parts, Failure> | undefined
-  /** Gives the reader what it waits for. */
-  answer: ((exit: Exit.Exit<Parts, Failure>) => void) | undefined
-  /** Lets the puller go on. */
-  demand: (() => void) | undefined
+  /** The parts that came and were not taken. */
+  given: Parts | undefined
+  /** Gives the reader who waits something to do. */
+  answer: ((next: Read) => void) | undefined
+  /** Gives the puller something to do. */
+  demand: ((next: Pulling) => void) | undefined
 }
 
 /** The turns of a run that are under way. */
@@ -177,39 +181,46 @@ const awake = (watch: Watch): Effect.Effect<unknown> => {
   return Effect.forkIn(watch.watching, watch.scope, { startImmediately: true })
 }
 
-const give = (turn: Turn, exit: Exit.Exit<Parts, Failure>): void => {
+/** Has the reader who waits look at what has come. */
+const tell = (turn: Turn, read: Read): void => {
   const { answer } = turn
   turn.answer = undefined
-  if (answer === undefined) turn.given = exit
-  else answer(exit)
+  answer?.(read)
 }
 
 /** Pulls a turn, on demand. */
-const pulled = (turn: Turn, { channel }: Opened, scope: Scope.Scope): Effect.Effect<never, Failure> =>
+const pulled = (turn: Turn, { channel }: Opened, scope: Scope.Scope, read: Read): Pulling =>
   Effect.flatMap(Channel.toPullScoped(channel, scope), (pull) => {
-    const next: Effect.Effect<never, Failure> = Effect.flatMap(pull, (parts) => {
-      turn.hasBegun ||= parts.some(isContent)
-      return Effect.callback<never, Failure>((resume) => {
-        const demand = () => resume(next)
-        turn.demand = demand
-        give(turn, Exit.succeed(parts))
-      })
+    const demanded = Effect.callback<never, Failure>((resume) => {
+      turn.demand = resume
+      tell(turn, read)
     })
-    return next
+    turn.next = Effect.flatMap(pull, (parts) => {
+      turn.hasBegun ||= parts.some(isContent)
+      turn.given = parts
+      return demanded
+    })
+    return turn.next
   })
 
-/** Waits for what is pulled next. A reader that is interrupted meanwhile interrupts whoever pulls. */
-const waited = (turn: Turn, puller: Fiber.Fiber<never, Failure>, clock: Clock.Clock): Effect.Effect<Parts, Failure> => {
-  const interrupted = Fiber.interrupt(puller)
-  return Effect.callback<Parts, Failure>((resume) => {
-    const { demand, given, over } = turn
-    turn.given = undefined
-    if (given !== undefined) return resume(given)
-    if (over !== undefined) return resume(over)
+/**
+ * Takes what has come, or the end; waits for it, and asks for it, when there is neither yet. A reader that is
+ * interrupted meanwhile interrupts whoever pulls.
+ */
+const readOf = (turn: Turn, clock: Clock.Clock): Read => {
+  const interrupted = Effect.suspend(() => (turn.puller === undefined ? Effect.void : Fiber.interrupt(turn.puller)))
+  const answered = Effect.callback<Parts, Failure>((resume) => {
+    const { demand, next } = turn
     turn.since = clock.currentTimeMillisUnsafe()
     turn.answer = resume
-    demand?.()
+    turn.demand = undefined
+    if (next !== undefined) demand?.(next)
     return interrupted
+  })
+  return Effect.suspend(() => {
+    const { given, over } = turn
+    turn.given = undefined
+    return given === undefined ? (over ?? answered) : Effect.succeed(given)
   })
 }
 
@@ -220,36 +231,36 @@ const waited = (turn: Turn, puller: Fiber.Fiber<never, Failure>, clock: Clock.Cl
  */
 const limited = (opened: Opened, limits: Limits, watch: Watch, model: Service): Opened =>
   fromPull((scope) => {
-    const turn: Turn = {
-      limits,
-      model,
-      begun: 0,
-      hasBegun: limits.first === undefined,
-      since: 0,
-      puller: undefined,
-      expired: undefined,
-      over: undefined,
-      given: undefined,
-      answer: undefined,
-      demand: undefined
-    }
-    const begin: Effect.Effect<Parts, Failure> = Effect.withFiber((reader) => {
+    const begin: Read = Effect.withFiber((reader) => {
       const clock = reader.getRef(Clock.Clock)
-      turn.begun = clock.currentTimeMillisUnsafe()
+      const turn: Turn = {
+        limits,
+        model,
+        begun: clock.currentTimeMillisUnsafe(),
+        hasBegun: limits.first === undefined,
+        since: 0,
+        puller: undefined,
+        next: undefined,
+        expired: undefined,
+        over: undefined,
+        given: undefined,
+        answer: undefined,
+        demand: undefined
+      }
+      read = readOf(turn, clock)
       watch.turns.add(turn)
-      const pulling = Effect.forkIn(pulled(turn, opened, scope), scope, { startImmediately: true })
+      const pulling = Effect.forkIn(pulled(turn, opened, scope, read), scope, { startImmediately: true })
       const forked = Effect.flatMap(pulling, (fiber) => {
         turn.puller = fiber
         fiber.addObserver((exit) => {
           watch.turns.delete(turn)
           turn.over = turn.expired ?? exit
-          give(turn, turn.over)
+          tell(turn, read)
         })
-        read = waited(turn, fiber, clock)
         return read
       })
       return watch.isAwake ? forked : Effect.andThen(awake(watch), forked)
     })
-    let read: Effect.Effect<Parts, Failure> = begin
+    let read: Read = begin
     return Effect.succeed(Effect.suspend(() => read))
   })
