@@ -27,7 +27,7 @@ import * as Middleware from "../core/Middleware.ts"
 import { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import * as Attached from "../support/attached.ts"
-import { fromPull } from "../support/pulled.ts"
+import { fromPull, plain } from "../support/pulled.ts"
 import { isContent } from "./internal/content.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf } from "./internal/openModel.ts"
@@ -126,11 +126,15 @@ interface Turn {
 
 /** The turns of a run that are under way. */
 interface Watch {
-  readonly turns: Set<Turn>
+  turns: ReadonlyArray<Turn>
   /** Ends when there is no turn to look at. */
   readonly watching: Effect.Effect<void>
   readonly scope: Scope.Scope
   isAwake: boolean
+}
+
+const leave = (watch: Watch, turn: Turn): void => {
+  watch.turns = watch.turns.filter((one) => one !== turn)
 }
 
 /** Has a turn give up if it must. Gives the time at which to look at it again. */
@@ -142,7 +146,7 @@ const look = (watch: Watch, turn: Turn, now: number): number => {
   const silence = isBeginning ? begun + first : answer === undefined ? now + idle : since + idle
   if (now >= Math.min(silence, end)) {
     turn.expired = Exit.fail(timedOut(model, now >= end ? endless : isBeginning ? slow : silent))
-    watch.turns.delete(turn)
+    leave(watch, turn)
     turn.puller?.interruptUnsafe()
     return Infinity
   }
@@ -157,7 +161,7 @@ const look = (watch: Watch, turn: Turn, now: number): number => {
  */
 const makeWatch = (scope: Scope.Scope, most: number): Watch => {
   const asleep = (clock: Clock.Clock): Effect.Effect<void> => {
-    if (watch.turns.size === 0) {
+    if (watch.turns.length === 0) {
       watch.isAwake = false
       return Effect.void
     }
@@ -167,7 +171,7 @@ const makeWatch = (scope: Scope.Scope, most: number): Watch => {
     return Effect.flatMap(clock.sleep(Duration.millis(Math.max(0, until - now))), () => asleep(clock))
   }
   const watch: Watch = {
-    turns: new Set(),
+    turns: [],
     scope,
     isAwake: false,
     watching: Effect.flatMap(Clock.Clock, asleep)
@@ -230,37 +234,39 @@ const readOf = (turn: Turn, clock: Clock.Clock): Read => {
  * through the scheduler. What opens the turn is part of its first pull, and so of its time.
  */
 const limited = (opened: Opened, limits: Limits, watch: Watch, model: Service): Opened =>
-  fromPull((scope) => {
-    const begin: Read = Effect.withFiber((reader) => {
-      const clock = reader.getRef(Clock.Clock)
-      const turn: Turn = {
-        limits,
-        model,
-        begun: clock.currentTimeMillisUnsafe(),
-        hasBegun: limits.first === undefined,
-        since: 0,
-        puller: undefined,
-        next: undefined,
-        expired: undefined,
-        over: undefined,
-        given: undefined,
-        answer: undefined,
-        demand: undefined
-      }
-      read = readOf(turn, clock)
-      watch.turns.add(turn)
-      const pulling = Effect.forkIn(pulled(turn, opened, scope, read), scope, { startImmediately: true })
-      const forked = Effect.flatMap(pulling, (fiber) => {
-        turn.puller = fiber
-        fiber.addObserver((exit) => {
-          watch.turns.delete(turn)
-          turn.over = turn.expired ?? exit
-          tell(turn, read)
+  plain(
+    fromPull((scope) => {
+      const begin: Read = Effect.withFiber((reader) => {
+        const clock = reader.getRef(Clock.Clock)
+        const turn: Turn = {
+          limits,
+          model,
+          begun: clock.currentTimeMillisUnsafe(),
+          hasBegun: limits.first === undefined,
+          since: 0,
+          puller: undefined,
+          next: undefined,
+          expired: undefined,
+          over: undefined,
+          given: undefined,
+          answer: undefined,
+          demand: undefined
+        }
+        read = readOf(turn, clock)
+        watch.turns = watch.turns.concat(turn)
+        const pulling = Effect.forkIn(pulled(turn, opened, scope, read), scope, { startImmediately: true })
+        const forked = Effect.flatMap(pulling, (fiber) => {
+          turn.puller = fiber
+          fiber.addObserver((exit) => {
+            leave(watch, turn)
+            turn.over = turn.expired ?? exit
+            tell(turn, read)
+          })
+          return read
         })
-        return read
+        return watch.isAwake ? forked : Effect.andThen(awake(watch), forked)
       })
-      return watch.isAwake ? forked : Effect.andThen(awake(watch), forked)
+      let read: Read = begin
+      return Effect.succeed(Effect.suspend(() => read))
     })
-    let read: Read = begin
-    return Effect.succeed(Effect.suspend(() => read))
-  })
+  )

@@ -50,3 +50,13 @@ export const transformPull = <A, E, R, B, E2, R2>(
   f: (pull: Read<A, E, R>) => Read<B, E2, R2>
 ): Stream.Stream<B, Pull.ExcludeDone<E2>, R | R2> =>
   fromPull((scope) => Effect.map(Channel.toPullScoped(stream.channel, scope), f))
+
+/** The key of what is said of a stream by {@link plain}. */
+const mark = Symbol("effect-deepagents/plain")
+
+/** Says of the stream of a turn, not of what is made of it, that it fails with a model's failures alone. */
+export const plain = <A, E, R>(turn: Stream.Stream<A, E, R>): Stream.Stream<A, E, R> =>
+  Object.assign(turn, { [mark]: true })
+
+/** Reports whether the stream of a turn is known to fail with a model's failures alone. */
+export const isPlain = (turn: object): boolean => mark in turn

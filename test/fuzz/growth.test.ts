@@ -162,7 +162,7 @@ const parsers: Readonly<Record<string, Parser>> = {
   },
   "names of tools": (text) => {
     const tools = new Map(inPieces(text, 13).map((name) => [name, name]))
-    return resolveName(tools, new Map(), text)
+    return resolveName(tools, () => new Map(), text)
   },
   nesting: (text) => isTooDeep(inPieces(text, 13).reduceRight<unknown>((inner, piece) => [piece, inner], null)),
   "canonical JSON": (text) => canonical({ [text]: text, list: [...inPieces(text, 13)] }),

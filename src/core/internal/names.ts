@@ -9,6 +9,6 @@ import { normaliseName } from "../../support/names.ts"
  */
 export const resolveName = (
   names: { has(name: string): boolean },
-  normalised: ReadonlyMap<string, string | undefined>,
+  normalised: () => ReadonlyMap<string, string | undefined>,
   name: string
-): string | undefined => (names.has(name) ? name : normalised.get(normaliseName(name)))
+): string | undefined => (names.has(name) ? name : normalised().get(normaliseName(name)))

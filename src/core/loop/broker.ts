@@ -4,12 +4,12 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { tunnel } from "../../support/tunnel.ts"
 import { visible } from "../../support/untrusted.ts"
 import { AgentError } from "../AgentError.ts"
 import * as Approval from "../Approval.ts"
 import { resolveName } from "../internal/names.ts"
 import { decisionOn, requestFor } from "../internal/suspension.ts"
-import { tunnel } from "../internal/tunnel.ts"
 import { canonical, type Json, type JsonObject } from "../Json.ts"
 import type { Question } from "../Question.ts"
 import { type Cited, union } from "../Sources.ts"

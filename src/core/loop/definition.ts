@@ -118,11 +118,14 @@ const hooks = <Name extends keyof Middleware<unknown, unknown>>(
     const hook = one[name]
     return hook === undefined ? [] : [hook]
   })
-  return found.length === 0 ? none : found
+  return kept(found)
 }
 
-/** No hooks: most agents have none of most kinds, so they share it. */
+/** Most agents have nothing of most kinds, so they share it. */
 const none: ReadonlyArray<never> = []
+
+/** What an agent keeps as long as it lives: an array that grew has room for 16 more. */
+const kept = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> => (values.length === 0 ? none : values.slice())
 
 /** The problem that one of the agent's own middlewares has with it. */
 const refused = (
@@ -203,19 +206,19 @@ export const compile = (definition: Definition, inherited: ReadonlyArray<AnyMidd
   const middleware = allOf(definition, inherited)
   const offers = hooks(middleware, "tools")
   const tools = fixedTools(definition, offers)
-  const slots = hooks(middleware, "state").flat()
+  const slots = kept(hooks(middleware, "state").flat())
   const reach = reachIn(tools, definition.program)
   return {
     definition,
     problem: findProblem(definition, tools, slots) ?? refused(definition.middleware, tools, reach),
     toolset: makeToolset(tools),
-    dynamicTools: offers.filter((offer) => typeof offer === "function"),
+    dynamicTools: kept(offers.filter((offer) => typeof offer === "function")),
     reach,
     slots,
     beforeAgent: hooks(middleware, "beforeAgent"),
-    afterAgent: hooks(middleware, "afterAgent").toReversed(),
+    afterAgent: kept(hooks(middleware, "afterAgent").toReversed()),
     beforeModel: hooks(middleware, "beforeModel"),
-    afterModel: hooks(middleware, "afterModel").toReversed(),
+    afterModel: kept(hooks(middleware, "afterModel").toReversed()),
     suspends: middleware.some(suspends),
     gates: middleware.flatMap((one) =>
       one.gateToolCalls === undefined ? [] : [{ gate: one.gateToolCalls, suspends: suspends(one) }]
@@ -223,6 +226,6 @@ export const compile = (definition: Definition, inherited: ReadonlyArray<AnyMidd
     wrapModelCall: hooks(middleware, "wrapModelCall"),
     wrapToolCall: hooks(middleware, "wrapToolCall"),
     prompts: hooks(middleware, "prompt"),
-    inherited: middleware.filter((one) => one.inherit === true)
+    inherited: kept(middleware.filter((one) => one.inherit === true))
   }
 }

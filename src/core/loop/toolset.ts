@@ -3,6 +3,7 @@
  */
 import { memoize } from "effect/Function"
 import { normaliseName } from "../../support/names.ts"
+import { once } from "../../support/once.ts"
 import { sha256Sync } from "../../support/sha256.ts"
 import { cut } from "../../support/text.ts"
 import type { ToolDefinition } from "../ChatModel.ts"
@@ -12,7 +13,7 @@ import type { Tool } from "../Tool.ts"
 /** Tools by name, as a model is offered them, and by the names that small models make of theirs. */
 export interface Toolset {
   readonly tools: ReadonlyMap<string, Tool<unknown>>
-  readonly folded: ReadonlyMap<string, string | undefined>
+  readonly folded: () => ReadonlyMap<string, string | undefined>
   readonly definitions: ReadonlyArray<ToolDefinition>
   /** Set if one of them may need a decision of its own accord. */
   readonly asks: boolean
@@ -29,19 +30,19 @@ const define = memoize((tool: Tool<unknown>): ToolDefinition => ({
 export const needsApproval = (tool: Tool<unknown>): boolean => tool.needsApproval === true
 
 /** Makes the tools of an agent. Two names that fold to one mean neither. */
-export const make = (tools: ReadonlyArray<Tool<unknown>>): Toolset => {
-  const folded = new Map<string, string | undefined>()
-  for (const { name } of tools) {
-    const key = normaliseName(name)
-    folded.set(key, folded.has(key) ? undefined : name)
-  }
-  return {
-    tools: new Map(tools.map((tool) => [tool.name, tool])),
-    folded,
-    definitions: tools.map(define),
-    asks: tools.some(needsApproval)
-  }
-}
+export const make = (tools: ReadonlyArray<Tool<unknown>>): Toolset => ({
+  tools: new Map(tools.map((tool) => [tool.name, tool])),
+  folded: once(() => {
+    const folded = new Map<string, string | undefined>()
+    for (const { name } of tools) {
+      const key = normaliseName(name)
+      folded.set(key, folded.has(key) ? undefined : name)
+    }
+    return folded
+  }),
+  definitions: tools.map(define),
+  asks: tools.some(needsApproval)
+})
 
 /**
  * Adds tools that come and go. What is there keeps its name, and every way to spell it; `known` gives the definition of
@@ -51,19 +52,19 @@ export const extend = (
   fixed: Toolset,
   more: ReadonlyArray<Tool<unknown>>,
   known: (tool: Tool<unknown>) => ToolDefinition | undefined
-): Toolset => {
-  const folded = new Map(fixed.folded)
-  for (const { name } of more) {
-    const key = normaliseName(name)
-    if (!folded.has(key)) folded.set(key, name)
-  }
-  return {
-    tools: new Map([...fixed.tools, ...more.map((tool) => [tool.name, tool] as const)]),
-    folded,
-    definitions: [...fixed.definitions, ...more.map((tool) => known(tool) ?? define(tool))],
-    asks: fixed.asks || more.some(needsApproval)
-  }
-}
+): Toolset => ({
+  tools: new Map([...fixed.tools, ...more.map((tool) => [tool.name, tool] as const)]),
+  folded: once(() => {
+    const folded = new Map(fixed.folded())
+    for (const { name } of more) {
+      const key = normaliseName(name)
+      if (!folded.has(key)) folded.set(key, name)
+    }
+    return folded
+  }),
+  definitions: [...fixed.definitions, ...more.map((tool) => known(tool) ?? define(tool))],
+  asks: fixed.asks || more.some(needsApproval)
+})
 
 const nameRule = /^[A-Za-z0-9_-]{1,64}$/
 

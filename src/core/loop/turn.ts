@@ -5,7 +5,8 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
-import { transformPull } from "../../support/pulled.ts"
+import { isPlain, transformPull } from "../../support/pulled.ts"
+import { tunnel } from "../../support/tunnel.ts"
 import {
   absent,
   incomplete,
@@ -15,7 +16,6 @@ import {
   type TurnPart
 } from "../ChatModel.ts"
 import { resolveName } from "../internal/names.ts"
-import { tunnel } from "../internal/tunnel.ts"
 import { partial } from "../Journal.ts"
 import { isTooDeep, maxDepth, stringify } from "../Json.ts"
 import type * as Message from "../Message.ts"
@@ -47,7 +47,7 @@ const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Turn =>
   // The needs of the middleware are in the context of the whole run: the agent's type saw to that.
   transformPull(turn, withKnown) as Turn
 
-/** Puts a hook around a door. A turn that it passes on as the door gave it has nothing to hide. */
+/** Puts a hook around a door. A turn that it passes on as the door gave it has nothing to hide, and a plain one neither. */
 const around = (run: OwnRun, hook: Compiled["wrapModelCall"][number], next: Next): Next => {
   let isAsked = false
   let given: Turn | undefined
@@ -63,7 +63,7 @@ const around = (run: OwnRun, hook: Compiled["wrapModelCall"][number], next: Next
     const isGiven = turn === given
     isAsked = false
     given = undefined
-    return isGiven ? (turn as Turn) : hide(turn)
+    return isGiven || isPlain(turn) ? (turn as Turn) : hide(turn)
   }
 }
 

@@ -10,7 +10,8 @@ import type * as Stream from "effect/Stream"
 import type { TurnPart } from "../../core/ChatModel.ts"
 import type { AiMessage } from "../../core/Message.ts"
 import { isModelError, type ModelError } from "../../core/ModelError.ts"
-import { fromPull } from "../../support/pulled.ts"
+import { fromPull, plain } from "../../support/pulled.ts"
+import { tunnel } from "../../support/tunnel.ts"
 
 /** Another go at a turn, and why there is one. */
 export interface Again {
@@ -28,18 +29,22 @@ export interface Asked<E, R> {
 }
 
 type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
-type Read<E, R> = Pull.Pull<Parts, ModelError | E, void, R>
+type Read<R> = Pull.Pull<Parts, ModelError, void, R>
 
 /** A turn as far as it was pulled. */
-interface Pulled<E, R> {
+interface Pulled<R> {
   readonly scope: Scope.Scope
-  read: Read<E, R>
+  read: Read<R>
   shown: boolean
   acted: boolean
 }
 
+/** What is around this knows a model's failures: the others go by. */
+const known = <A, E, R>(work: Effect.Effect<A, ModelError | E, R>): Effect.Effect<A, ModelError, R> =>
+  Effect.catch(work, (error) => (isModelError(error) ? Effect.fail(error) : Effect.die(tunnel(error))))
+
 /** Streams a turn in a scope of its own, until it fails. */
-const begin = <E, R>(pulled: Pulled<E, R>, { again, done, turn }: Asked<E, R>): Read<E, R> => {
+const begin = <E, R>(pulled: Pulled<R>, { again, done, turn }: Asked<E, R>): Read<R> => {
   const own = Scope.forkUnsafe(pulled.scope)
   const watch = (parts: Parts): Parts => {
     for (const part of parts) {
@@ -49,14 +54,14 @@ const begin = <E, R>(pulled: Pulled<E, R>, { again, done, turn }: Asked<E, R>): 
     }
     return parts
   }
-  const failed = (cause: Cause.Cause<ModelError | E | Cause.Done>): Read<E, R> =>
+  const failed = (cause: Cause.Cause<ModelError | Cause.Done>): Read<R> =>
     Pull.isDoneCause(cause)
       ? Effect.failCause(cause)
       : Effect.catchIf(Effect.failCause(cause), isModelError, (error) =>
           Effect.gen(function* () {
             yield* Scope.close(own, Exit.fail(error))
             if (pulled.acted) return yield* Effect.fail(error)
-            const { reason, turn } = yield* again(error)
+            const { reason, turn } = yield* known(again(error))
             pulled.read = begin(pulled, { turn, again, done })
             if (!pulled.shown) return yield* pulled.read
             pulled.shown = false
@@ -72,18 +77,21 @@ const begin = <E, R>(pulled: Pulled<E, R>, { again, done, turn }: Asked<E, R>): 
 /**
  * Streams a turn, and when it fails the one that `again` gives. Each is closed before the next begins. If parts of a
  * failed turn went out, `TurnRestarted` comes before the new ones; a turn in which the provider ran a tool has had its
- * effect, so its failure stands. Arrays of parts pass as they are. `ask` is run with the first pull.
+ * effect, so its failure stands. Arrays of parts pass as they are. `ask` is run with the first pull. What `ask` and
+ * `again` fail with of their own goes by as a defect, until the run makes it a failure again.
  */
 export const reissue = <E, R>(
   ask: Effect.Effect<Asked<E, R>, ModelError | E, R>
-): Stream.Stream<TurnPart, ModelError | E, R> =>
+): Stream.Stream<TurnPart, ModelError, R> =>
   // One channel for what would be several around each turn: a model that waits for its time holds them all.
-  fromPull((scope) => {
-    const pulled: Pulled<E, R> = {
-      scope,
-      read: Effect.flatMap(ask, (asked) => begin(pulled, asked)),
-      shown: false,
-      acted: false
-    }
-    return Effect.succeed(Effect.suspend(() => pulled.read))
-  })
+  plain(
+    fromPull((scope) => {
+      const pulled: Pulled<R> = {
+        scope,
+        read: Effect.flatMap(known(ask), (asked) => begin(pulled, asked)),
+        shown: false,
+        acted: false
+      }
+      return Effect.succeed(Effect.suspend(() => pulled.read))
+    })
+  )
