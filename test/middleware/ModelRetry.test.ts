@@ -290,10 +290,15 @@ describe("ModelRetry", () => {
           Effect.flatMap(Limit, (limit) => (attempt > limit ? Effect.fail(new Enough({ limit })) : Effect.void))
         )
       )
-      const error = yield* Agent.run(agentWith(ModelRetry.make({ schedule: counted })), prompt).pipe(
+      const swallowing = Middleware.make({
+        name: "swallowing",
+        wrapModelCall: (request, next) => Stream.catch(next(request), () => Stream.make(done("swallowed")))
+      })
+      const error = yield* Agent.run(agentWith(swallowing, ModelRetry.make({ schedule: counted })), prompt).pipe(
         Effect.flip,
         Effect.provideService(Limit, 2)
       )
+      // A hook outside knows a model's failures alone.
       assert.deepStrictEqual(error, new Enough({ limit: 2 }))
       assert.lengthOf(yield* TestChatModel.requests, 3)
     }).pipe(Effect.provide(TestChatModel.reactive(() => TestChatModel.fail(overloaded))))
