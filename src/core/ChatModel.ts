@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
-import { transformPull } from "../support/pulled.ts"
+import { plain, transformPull } from "../support/pulled.ts"
 import * as Content from "./Content.ts"
 import * as internal from "./internal/asyncIterable.ts"
 import type { JsonObject } from "./Json.ts"
@@ -241,21 +241,23 @@ const makeImageRemover = () => {
 const whole =
   (model: Service) =>
   (turn: Stream.Stream<TurnPart, ModelError>): Stream.Stream<TurnPart, ModelError> =>
-    transformPull(turn, (pull) => {
-      const { prices } = model
-      let done = false
-      const checked = (parts: Array.NonEmptyReadonlyArray<TurnPart>): Array.NonEmptyReadonlyArray<TurnPart> => {
-        const last = parts[parts.length - 1]
-        if (last?._tag !== "TurnDone") return parts
-        done = true
-        const { usage } = last.message
-        if (usage === undefined || prices === undefined) return parts
-        const message = { ...last.message, usage: priced(usage, prices) }
-        return Array.map(parts, (part) => (part === last ? { ...last, message } : part))
-      }
-      const next = Effect.catchCause(Effect.map(pull, checked), (cause) =>
-        !done && Pull.isDoneCause(cause) ? Effect.fail(incomplete(model)) : Effect.failCause(cause)
-      )
-      // A source that goes on after its turn is done (with an open connection, for one) is not waited for.
-      return Effect.suspend(() => (done ? Cause.done() : next))
-    })
+    plain(
+      transformPull(turn, (pull) => {
+        const { prices } = model
+        let done = false
+        const checked = (parts: Array.NonEmptyReadonlyArray<TurnPart>): Array.NonEmptyReadonlyArray<TurnPart> => {
+          const last = parts[parts.length - 1]
+          if (last?._tag !== "TurnDone") return parts
+          done = true
+          const { usage } = last.message
+          if (usage === undefined || prices === undefined) return parts
+          const message = { ...last.message, usage: priced(usage, prices) }
+          return Array.map(parts, (part) => (part === last ? { ...last, message } : part))
+        }
+        const next = Effect.catchCause(Effect.map(pull, checked), (cause) =>
+          !done && Pull.isDoneCause(cause) ? Effect.fail(incomplete(model)) : Effect.failCause(cause)
+        )
+        // A source that goes on after its turn is done (with an open connection, for one) is not waited for.
+        return Effect.suspend(() => (done ? Cause.done() : next))
+      })
+    )

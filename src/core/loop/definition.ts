@@ -56,8 +56,6 @@ export interface Compiled {
   readonly toolset: Toolset
   /** Middleware whose tools come and go. */
   readonly dynamicTools: ReadonlyArray<DynamicTools>
-  /** The names of its tools, and of those of its sub-agents. */
-  readonly reach: ReadonlySet<string>
   readonly slots: ReadonlyArray<AnySlot>
   readonly beforeAgent: ReadonlyArray<Hook<"beforeAgent">>
   readonly afterAgent: ReadonlyArray<Hook<"afterAgent">>
@@ -128,13 +126,10 @@ const none: ReadonlyArray<never> = []
 const kept = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> => (values.length === 0 ? none : values.slice())
 
 /** The problem that one of the agent's own middlewares has with it. */
-const refused = (
-  middleware: ReadonlyArray<Middleware<unknown, unknown>>,
-  tools: ReadonlyArray<Tool<unknown>>,
-  reach: ReadonlySet<string>
-): string | undefined => {
+const refused = ({ middleware, program }: Definition, tools: ReadonlyArray<Tool<unknown>>): string | undefined => {
   const checks = hooks(middleware, "check")
   if (checks.length === 0) return undefined
+  const reach = reachIn(tools, program)
   const names = new Set(tools.map((tool) => tool.name))
   for (const check of checks) {
     const problem = check(names, reach, tools.some(needsApproval))
@@ -207,13 +202,11 @@ export const compile = (definition: Definition, inherited: ReadonlyArray<AnyMidd
   const offers = hooks(middleware, "tools")
   const tools = fixedTools(definition, offers)
   const slots = kept(hooks(middleware, "state").flat())
-  const reach = reachIn(tools, definition.program)
   return {
     definition,
-    problem: findProblem(definition, tools, slots) ?? refused(definition.middleware, tools, reach),
+    problem: findProblem(definition, tools, slots) ?? refused(definition, tools),
     toolset: makeToolset(tools),
     dynamicTools: kept(offers.filter((offer) => typeof offer === "function")),
-    reach,
     slots,
     beforeAgent: hooks(middleware, "beforeAgent"),
     afterAgent: kept(hooks(middleware, "afterAgent").toReversed()),

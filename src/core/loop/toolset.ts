@@ -30,19 +30,20 @@ const define = memoize((tool: Tool<unknown>): ToolDefinition => ({
 export const needsApproval = (tool: Tool<unknown>): boolean => tool.needsApproval === true
 
 /** Makes the tools of an agent. Two names that fold to one mean neither. */
-export const make = (tools: ReadonlyArray<Tool<unknown>>): Toolset => ({
-  tools: new Map(tools.map((tool) => [tool.name, tool])),
-  folded: once(() => {
+export const make = (tools: ReadonlyArray<Tool<unknown>>): Toolset => {
+  const byName = new Map(tools.map((tool) => [tool.name, tool]))
+  return { tools: byName, folded: foldedOf(byName), definitions: tools.map(define), asks: tools.some(needsApproval) }
+}
+
+const foldedOf = (tools: Toolset["tools"]): Toolset["folded"] =>
+  once(() => {
     const folded = new Map<string, string | undefined>()
-    for (const { name } of tools) {
+    for (const name of tools.keys()) {
       const key = normaliseName(name)
       folded.set(key, folded.has(key) ? undefined : name)
     }
     return folded
-  }),
-  definitions: tools.map(define),
-  asks: tools.some(needsApproval)
-})
+  })
 
 /**
  * Adds tools that come and go. What is there keeps its name, and every way to spell it; `known` gives the definition of

@@ -5,7 +5,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
-import { isPlain, transformPull } from "../../support/pulled.ts"
+import { isPlain, plain, transformPull } from "../../support/pulled.ts"
 import { tunnel } from "../../support/tunnel.ts"
 import {
   absent,
@@ -45,27 +45,13 @@ const withKnown = <A>(pull: Effect.Effect<A, unknown, unknown>): Effect.Effect<A
 /** A stream of which the type says what an outer middleware may know: a model's failures and no needs. */
 const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Turn =>
   // The needs of the middleware are in the context of the whole run: the agent's type saw to that.
-  transformPull(turn, withKnown) as Turn
+  (isPlain(turn) ? turn : plain(transformPull(turn, withKnown))) as Turn
 
-/** Puts a hook around a door. A turn that it passes on as the door gave it has nothing to hide, and a plain one neither. */
-const around = (run: OwnRun, hook: Compiled["wrapModelCall"][number], next: Next): Next => {
-  let isAsked = false
-  let given: Turn | undefined
-  const inner: Next = (request) => {
-    const turn = next(request)
-    // What is asked for later is not what the hook gives.
-    if (isAsked) given = turn
-    return turn
-  }
-  return (request) => {
-    isAsked = true
-    const turn = hook(request, inner, run)
-    const isGiven = turn === given
-    isAsked = false
-    given = undefined
-    return isGiven || isPlain(turn) ? (turn as Turn) : hide(turn)
-  }
-}
+/** Puts a hook around a door. */
+const around =
+  (run: OwnRun, hook: Compiled["wrapModelCall"][number], next: Next): Next =>
+  (request) =>
+    hide(hook(request, next, run))
 
 const isHidden = ({ hidden }: ToolDefinition): boolean => hidden === true
 
