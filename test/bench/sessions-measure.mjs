@@ -133,7 +133,7 @@ const long = async () => {
   return { value: load, cold, fork, growth: fork / (await timed(() => store.fork(short), times)) }
 }
 
-/** 1,000 threads at once, five rounds each, a model that waits 20 ms: 120 ms at best. */
+/** 1,000 threads at once, five rounds each, a model that waits 20 ms: 120 ms at best. In waves, each of other threads. */
 const many = async () => {
   const make = (latency) => {
     const script = makeScript({ rounds: 5, latency })
@@ -141,10 +141,15 @@ const many = async () => {
     return async (threadId) => script.verify(await run(threadId))
   }
   await Promise.all(Array.from({ length: 50 }, () => make(0)(newId())))
-  const agents = Array.from({ length: 1_000 }, () => make(20))
-  const began = performance.now()
-  await Promise.all(agents.map((run) => run(newId())))
-  const ms = performance.now() - began
+  const wave = async () => {
+    const agents = Array.from({ length: 1_000 }, () => make(20))
+    const began = performance.now()
+    await Promise.all(agents.map((run) => run(newId())))
+    return performance.now() - began
+  }
+  const waves = []
+  while (waves.length < 3) waves.push(await wave())
+  const ms = median(waves)
   return { value: ms / (6 * 20), perSecond: (1_000 * 5 * 1_000) / ms, memory: process.resourceUsage().maxRSS / 1_000 }
 }
 
