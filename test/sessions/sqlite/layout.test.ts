@@ -112,6 +112,32 @@ describe("the tables of an SQLite file", () => {
     60_000
   )
 
+  it.effect("list a thread that somebody whose clock is ahead put in its place, and that goes on behind it", () =>
+    Effect.gen(function* () {
+      const [sqlite, memory] = yield* onBoth(
+        Effect.fnUntraced(function* (store) {
+          const at = (time: number) => TestClock.setTime(time)
+          const goOn = Effect.fnUntraced(function* (threadId: string, id: string) {
+            const { id: leaf } = yield* store.leaf(threadId)
+            yield* store.append(threadId, { leaf, entries: [message(id)] })
+          })
+          for (const threadId of ["ahead", "between"]) yield* store.create({ threadId })
+          yield* at(2_000)
+          yield* goOn("ahead", "e1")
+          yield* at(2_700)
+          yield* goOn("between", "e2")
+          yield* at(2_900)
+          yield* store.describe("ahead", { title: "first" })
+          yield* at(2_500)
+          yield* goOn("ahead", "e3")
+          return yield* listed(store, 1, false)
+        })
+      )
+      assert.deepStrictEqual(sqlite, ["between 2700", "ahead 2500"])
+      assert.deepStrictEqual(memory, sqlite)
+    })
+  )
+
   it.live(
     "refuse an id that is taken, whatever ids came before it, also in a fork",
     () =>
