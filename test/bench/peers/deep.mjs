@@ -12,12 +12,12 @@ import { consume, fromTurn, modelOf, stepOf } from "./ours.mjs"
 export { history } from "./ours.mjs"
 
 /** What most models have. Its trigger is at 170,000 tokens, as that of deepagents is. */
-const contextWindowTokens = 200_000
+export const contextWindowTokens = 200_000
 
 const surroundings = (model) =>
   Layer.merge(MemoryBackend.layer(), Layer.succeed(ChatModel.ChatModel, { ...model, contextWindowTokens }))
 
-const agentOf = (tools, more) => DeepAgent.make({ name: "bench", prompt, tools, maxRounds: 100_000, ...more })
+export const agentOf = (tools, more) => DeepAgent.make({ name: "bench", prompt, tools, maxRounds: 100_000, ...more })
 
 const run = (agent, model, before = []) =>
   Effect.runPromise(Effect.provide(consume(Agent.stream(agent, "go", { history: before })), surroundings(model)))
