@@ -5,7 +5,7 @@ import type { Snapshot } from "./AgentState.ts"
 import type { Request } from "./Approval.ts"
 import type { Message } from "./Message.ts"
 import type { StopReason } from "./StopReason.ts"
-import type { Usage } from "./Usage.ts"
+import type { Spent, Usage } from "./Usage.ts"
 
 /**
  * The end of a run. `output` is the decoded answer (the text, for an agent without an `output` schema); `messages` the
@@ -26,6 +26,8 @@ export interface AgentResult<out Output> {
   readonly state: Snapshot
   readonly usage: Usage
   readonly rounds: number
+  /** The work of the run and its sub-agents since the input, earlier runs of the same input included. */
+  readonly spent: Spent
   readonly stopReason: StopReason
   readonly pending: ReadonlyArray<Request>
 }

@@ -23,6 +23,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { defined } from "../support/defined.ts"
 import { version } from "../support/version.ts"
 import * as AgentState from "./AgentState.ts"
 import type { Decision, Request } from "./Approval.ts"
@@ -34,10 +35,10 @@ import { Json } from "./Json.ts"
 import { Message } from "./Message.ts"
 import type { PreparedCall } from "./Middleware.ts"
 import type { ToolOutput } from "./ToolOutput.ts"
-import { Usage } from "./Usage.ts"
+import { Spent, Usage } from "./Usage.ts"
 
 /**
- * The state of a run at some point. `usage` and `rounds` continue from there.
+ * The state of a run at some point. `usage`, `rounds` and `spent` continue from there.
  *
  * @category models
  * @since 0.1.0
@@ -47,13 +48,16 @@ export interface Checkpoint {
   readonly state: AgentState.Snapshot
   readonly usage: Usage
   readonly rounds: number
+  /** The work so far, which budgets continue from. Checkpoints of earlier versions do not have it. */
+  readonly spent?: Spent | undefined
 }
 
 const Stored = Schema.Struct({
   messages: Schema.Array(Message),
   state: Schema.Record(Schema.String, Json),
   usage: Usage,
-  rounds: Schema.Finite
+  rounds: Schema.Finite,
+  spent: Schema.optionalKey(Spent)
 })
 const encodeStored = Schema.encodeSync(Stored)
 const decodeStored = decodeVersioned("checkpoint", Stored)
@@ -64,9 +68,9 @@ const decodeStored = decodeVersioned("checkpoint", Stored)
  * @category encoding
  * @since 0.1.0
  */
-export const encode = ({ messages, rounds, state, usage }: Checkpoint): Json => ({
+export const encode = ({ messages, rounds, spent, state, usage }: Checkpoint): Json => ({
   v: version,
-  ...encodeStored({ messages, state, usage, rounds })
+  ...encodeStored({ messages, state, usage, rounds, ...defined({ spent }) })
 })
 
 /**
@@ -90,6 +94,14 @@ export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Req
       value === null || !isOpen(checkpoint.messages, value) ? [] : openRequests(value)
     )
   )
+
+/**
+ * True for the names of the slots that have a value only while a call, or a program, is open.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const isOpenCallSlot = (slot: string): boolean => slot === suspension.name || slot.startsWith("inside/")
 
 /**
  * The treatment of a call that was begun before a crash and can't be repeated: the model is told that its outcome is

@@ -14,7 +14,7 @@ import * as Content from "./Content.ts"
 import { Json } from "./Json.ts"
 import { ai, type AiMessage, Message } from "./Message.ts"
 import type { SessionError } from "./SessionError.ts"
-import { Usage } from "./Usage.ts"
+import { Spent, Usage } from "./Usage.ts"
 
 /** A piece of what a turn has said: `from` is how much of it was said before, in UTF-16 units. */
 const piece = { from: Schema.Finite, text: Schema.String }
@@ -55,7 +55,7 @@ export const Entry = Schema.Union([
   Schema.TaggedStruct("Request", { request: Request }),
   Schema.TaggedStruct("Decision", { decision: Decision }),
   Schema.TaggedStruct("RunStarted", { runId: Schema.String, agent: Schema.String }),
-  Schema.TaggedStruct("Step", { usage: Usage, rounds: Schema.Finite }),
+  Schema.TaggedStruct("Step", { usage: Usage, rounds: Schema.Finite, spent: Schema.optionalKey(Spent) }),
   Schema.TaggedStruct("RunSettled", { runId: Schema.String, outcome: Schema.String }),
   Part
 ])

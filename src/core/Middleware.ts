@@ -49,6 +49,8 @@ export interface PreparedCall {
   readonly annotations: Annotations
   readonly toolDigest: () => string
   readonly parent?: string | undefined
+  /** True for a call that an earlier run began: it is made again, or its outcome is looked for. */
+  readonly wasBegun?: boolean | undefined
   /** Says what it does, to a person who decides on it, where its tool can. */
   readonly describe?: (() => string) | undefined
 }
@@ -100,7 +102,7 @@ export const continueWith = (message: HumanMessage): Directive => ({ _tag: "Cont
  * @since 0.1.0
  */
 export type Gate =
-  | { readonly _tag: "Allow"; readonly decided?: boolean | undefined }
+  | { readonly _tag: "Allow"; readonly decided?: boolean | undefined; readonly isCounted?: boolean | undefined }
   | { readonly _tag: "Answer"; readonly output: ToolOutput }
   | { readonly _tag: "Edit"; readonly arguments: JsonObject }
 
@@ -157,6 +159,15 @@ export const allow: Gate = { _tag: "Allow" }
  * @since 0.1.0
  */
 export const approve: Gate = { _tag: "Allow", decided: true }
+
+/**
+ * The gate that lets a call run and counts it: the turn is stored before the call begins, also where all calls of the
+ * turn only read.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const allowCounted: Gate = { _tag: "Allow", isCounted: true }
 
 /**
  * The gate that answers a call in its place.

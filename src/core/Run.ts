@@ -9,7 +9,7 @@ import type * as ChatModel from "./ChatModel.ts"
 import type { Json } from "./Json.ts"
 import type { AiMessage, Message } from "./Message.ts"
 import type { ModelError } from "./ModelError.ts"
-import type { Usage } from "./Usage.ts"
+import type { Spent, Usage } from "./Usage.ts"
 
 /**
  * One run of one agent. Everything on it that changes is read through it at the moment of reading: `round` (how many
@@ -35,6 +35,13 @@ export interface Run {
   readonly offered: ReadonlyArray<ChatModel.ToolDefinition>
   readonly messages: ReadonlyArray<Message>
   readonly usage: Usage
+  /**
+   * The work since the input of this run, its sub-agents included, counted on when the run is resumed. `time` is that of
+   * earlier runs of the same input.
+   */
+  readonly spent: Spent
+  /** The run that this one is inside of; `undefined` for the outermost. */
+  readonly parent: Run | undefined
   readonly state: Store
   /** Milliseconds since the epoch at which the outermost run of this tree began. */
   readonly startedAt: number
@@ -48,6 +55,8 @@ export interface Run {
   readonly compacted: (tokensBefore: number, tokensAfter: number) => Effect.Effect<void>
   /** The milliseconds that a call of the run, or the run, spent waiting for people: they are no working time. */
   readonly waited: (callId?: string) => Effect.Effect<number>
+  /** Counts work that was done beside this run and for it, and stores the count with the thread. */
+  readonly charge: (work: Partial<Omit<Spent, "time">>) => Effect.Effect<void>
   readonly call: (
     request: Partial<ChatModel.ModelRequest> & Pick<ChatModel.ModelRequest, "messages" | "purpose">
   ) => Effect.Effect<AiMessage, ModelError, ChatModel.ChatModel>

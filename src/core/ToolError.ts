@@ -21,7 +21,15 @@ import * as Schema from "effect/Schema"
  * @since 0.1.0
  */
 export class ToolError extends Schema.TaggedError<ToolError>()("ToolError", {
-  reason: Schema.Literals(["Failed", "InvalidArguments", "UnknownTool", "TimedOut", "Defect", "Rejected"]),
+  reason: Schema.Literals([
+    "Failed",
+    "InvalidArguments",
+    "UnknownTool",
+    "TimedOut",
+    "Defect",
+    "Rejected",
+    "UnknownOutcome"
+  ]),
   message: Schema.String,
   isRetryable: Schema.optionalKey(Schema.Boolean),
   cause: Schema.optionalKey(Schema.Defect())

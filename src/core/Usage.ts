@@ -21,6 +21,22 @@ export const Usage = Schema.Struct({
 export type Usage = typeof Usage.Type
 
 /**
+ * The work of a run and everything below it since its input, counted on when the run is resumed. `rounds` are turns of
+ * the model, forced final answers not counted; `toolCalls` are calls that were begun; `time` is milliseconds of work,
+ * without the time that people were waited for; `beside` is the usage of tasks in the background.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const Spent = Schema.Struct({
+  rounds: Schema.Finite,
+  toolCalls: Schema.Finite,
+  time: Schema.Finite,
+  beside: Schema.optionalKey(Usage)
+})
+export type Spent = typeof Spent.Type
+
+/**
  * Price of one million tokens. A kind that is left out is charged as its plain counterpart (input or output).
  *
  * @category models
@@ -46,6 +62,14 @@ export const zero: Usage = {
   cacheWriteTokens: 0,
   reasoningTokens: 0
 }
+
+/**
+ * No work done.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const nothingSpent: Spent = { rounds: 0, toolCalls: 0, time: 0 }
 
 /**
  * Makes a usage from the counts that are known.
@@ -80,6 +104,23 @@ export const add = (left: Usage, right: Usage): Usage => {
   return left.cost === undefined && right.cost === undefined
     ? sum
     : { ...sum, cost: (left.cost ?? 0) + (right.cost ?? 0) }
+}
+
+/**
+ * The usage since an earlier count: `left` less `right`.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const subtract = (left: Usage, right: Usage): Usage => {
+  const rest = {
+    inputTokens: left.inputTokens - right.inputTokens,
+    outputTokens: left.outputTokens - right.outputTokens,
+    cacheReadTokens: left.cacheReadTokens - right.cacheReadTokens,
+    cacheWriteTokens: left.cacheWriteTokens - right.cacheWriteTokens,
+    reasoningTokens: left.reasoningTokens - right.reasoningTokens
+  }
+  return left.cost === undefined ? rest : { ...rest, cost: left.cost - (right.cost ?? 0) }
 }
 
 /**

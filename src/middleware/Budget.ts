@@ -174,9 +174,13 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
       if (reached !== undefined)
         return yield* policy.at(run, reached, Middleware.forceFinalAnswer(`budget:${reached.limit}`))
       ledger.rounds++
+      yield* Ledger.chargeWork(ledger, run, { rounds: 1 })
       return undefined
     }),
-    afterModel: (run) => Effect.asVoid(watch(run)),
+    afterModel: Effect.fnUntraced(function* (run) {
+      const { ledger } = yield* watch(run)
+      yield* Ledger.chargeUsage(ledger, run)
+    }),
     gateToolCalls: Effect.fnUntraced(function* (run, calls) {
       const ledger = yield* ledgers.of(run)
       const now = yield* WorkingTime.now(ledger.owner)
@@ -184,17 +188,20 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
       const asked = counted.get(run)
       const ids = asked?.round === run.round ? asked.ids : new Set<string>()
       counted.set(run, { round: run.round, ids })
-      for (const { id } of calls) {
-        const reached = ids.has(id) ? undefined : Ledger.reached(maxima, ledger, now, ["time", "toolCalls"])
+      const before = ledger.toolCalls
+      for (const { id, wasBegun } of calls) {
+        const isCounted = wasBegun === true || ids.has(id)
+        const reached = isCounted ? undefined : Ledger.reached(maxima, ledger, now, ["time", "toolCalls"])
         if (reached === undefined) {
-          if (!ids.has(id)) ledger.toolCalls++
+          if (!isCounted) ledger.toolCalls++
           ids.add(id)
-          gates.push(Middleware.allow)
+          gates.push(toolCalls === undefined ? Middleware.allow : Middleware.allowCounted)
         } else {
           ledger.wantsCalls = true
           gates.push(yield* policy.at(run, reached, Middleware.refuse(`Not executed: ${isUsedUp(reached)}.`)))
         }
       }
+      yield* Ledger.chargeWork(ledger, run, { toolCalls: ledger.toolCalls - before })
       yield* watch(run)
       return gates
     }),
@@ -250,8 +257,10 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
 /**
  * Limits a run and everything below it: the sub-agents of the agent that it is given to, tasks in the background, and
  * what servers have sampled work on the same budget. Of a task on a server (`RemoteAgents`) the tokens count that its
- * server tells when the task has ended. A sub-agent with a budget of its own is under both. Every run starts with
- * nothing used, one that goes on from saved state too.
+ * server tells when the task has ended. A sub-agent with a budget of its own is under both.
+ *
+ * A new input begins with nothing used. A run that is resumed goes on with what was used since its input: after an
+ * approval, after a crash, in another process, and in a fork.
  *
  * At 80 % of a limit there is one `Warning` event (`budget`). At the limit `onExhausted` decides:
  *

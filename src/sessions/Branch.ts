@@ -27,6 +27,7 @@ import { isModelError, type ModelError } from "../core/ModelError.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { type Leaf, SessionStore } from "../core/SessionStore.ts"
 import * as Usage from "../core/Usage.ts"
+import { defined } from "../support/defined.ts"
 import { quote } from "../support/untrusted.ts"
 import { lastOf, leftBehind } from "./internal/parting.ts"
 import { problemAt } from "./internal/points.ts"
@@ -161,7 +162,12 @@ export const leave = Effect.fnUntraced(function* <E, R>(
   const before = yield* persistent(lastOf(store, threadId, to, "Step"))
   const written: ReadonlyArray<Entry> = [
     { _tag: "Message", message: summary },
-    { _tag: "Step", usage: Usage.add(before?.usage ?? Usage.zero, usage), rounds: before?.rounds ?? 0 }
+    {
+      _tag: "Step",
+      usage: Usage.add(before?.usage ?? Usage.zero, usage),
+      rounds: before?.rounds ?? 0,
+      ...defined({ spent: before?.spent })
+    }
   ]
   const entries = idsBehind(leaf.id)(written, yield* Clock.currentTimeMillis)
   return { leaf: yield* persistent(store.append(threadId, { leaf: leaf.id, behind: to, entries })), summary }

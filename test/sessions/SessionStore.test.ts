@@ -45,7 +45,8 @@ describe("SessionStore.journal", () => {
         messages: first.messages,
         state: first.state,
         usage: first.usage,
-        rounds: first.rounds
+        rounds: first.rounds,
+        spent: first.spent
       })
       const { events } = yield* AgentTest.collect(adder, "two", { threadId: "t" })
       const loaded = events.find((event) => event._tag === "CheckpointLoaded")

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
-import { Agent, Approval, Middleware, Question, ToolContext } from "effect-deepagents"
+import { Agent, Approval, Checkpoint, Middleware, Question, ToolContext } from "effect-deepagents"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { sampled } from "../scale.ts"
 import { folder } from "./places.ts"
@@ -61,8 +61,8 @@ const hold = (name: string, effects: number, expected: string) =>
 hold("ten", 10, "55")
 hold("goal", 12, "3 rounds")
 
-describe("a fork in the middle of a program", () => {
-  it.effect("goes on by itself, with what was done before it", () =>
+describe("a program that waits", () => {
+  it.effect("is forked and rewound only to where it had not begun", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       const step = (name: string) =>
@@ -87,13 +87,22 @@ describe("a fork in the middle of a program", () => {
       })
       const first = yield* Agent.run(program, "go", { threadId: "t" })
       const store = yield* SessionStore.SessionStore
-      const { id: at } = yield* store.leaf("t")
-      const { threadId } = yield* store.fork("t", { at })
-      const decided = (way: string) => first.pending.map((request) => Approval.respond(request, way))
-      const left = yield* Agent.resume(program, { threadId: "t", decisions: decided("left") })
-      const right = yield* Agent.resume(program, { threadId, decisions: decided("right") })
-      assert.deepStrictEqual([left.text, right.text], ["1 left 2", "1 right 3"])
-      assert.deepStrictEqual(ran, ["before", "after left", "after right"])
+      const { entries } = yield* store.load("t", { limit: 100 })
+      const begun = entries.findIndex(({ entry }) => entry._tag === "State" && Checkpoint.isOpenCallSlot(entry.slot))
+      assert.isAbove(begun, 0)
+      for (const [index, { id }] of entries.entries()) {
+        const fork = yield* Effect.result(store.fork("t", { at: id }))
+        assert.strictEqual(fork._tag, index < begun ? "Success" : "Failure", `entry ${index}`)
+        if (index < begun) continue
+        const moved = yield* Effect.result(store.rewind("t", id))
+        assert.strictEqual(moved._tag === "Failure" && moved.failure.reason._tag, "InvalidPoint")
+      }
+      const decisions = first.pending.map((request) => Approval.respond(request, "left"))
+      const { text } = yield* Agent.resume(program, { threadId: "t", decisions })
+      assert.strictEqual(text, "1 left 2")
+      assert.deepStrictEqual(ran, ["before", "after left"])
+      const { id: end } = yield* store.leaf("t")
+      yield* store.fork("t", { at: end })
     }).pipe(Effect.provide(SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))))
   )
 })

@@ -15,7 +15,7 @@ import { decide, openRequests, type Suspension, suspension, waitingCalls } from 
 import { Journal, type Thread } from "../Journal.ts"
 import * as Message from "../Message.ts"
 import type { SessionError } from "../SessionError.ts"
-import { type Usage, zero } from "../Usage.ts"
+import { nothingSpent, type Spent, type Usage, zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import type { OpenCall } from "./live.ts"
 import { sealed } from "./seal.ts"
@@ -45,6 +45,7 @@ export interface Beginning {
   readonly state: AgentState.Snapshot
   readonly usage: Usage
   readonly rounds: number
+  readonly spent: Spent
   /** The turn to resume, and its calls that are open. */
   readonly turn: Message.AiMessage | undefined
   readonly open: Reopened["open"]
@@ -55,7 +56,15 @@ export interface Beginning {
   readonly voids: ReadonlyArray<Request> | undefined
 }
 
-const fresh = { usage: zero, rounds: 0, turn: undefined, open: [], left: new Map(), suspension: null }
+const fresh = {
+  usage: zero,
+  rounds: 0,
+  spent: nothingSpent,
+  turn: undefined,
+  open: [],
+  left: new Map(),
+  suspension: null
+}
 
 const isExecutable = ({ stopReason }: Message.AiMessage): boolean => stopReason === "toolCalls" || stopReason === "stop"
 
@@ -97,6 +106,7 @@ const goOn = (
           late: [],
           state: checkpoint.state,
           usage: checkpoint.usage,
+          spent: checkpoint.spent ?? nothingSpent,
           // The round that is resumed is reported again.
           rounds: Math.max(0, checkpoint.rounds - (isAgain(compiled, reopened) ? 1 : 0)),
           left: leftOf(reopened.turn, decided),

@@ -19,9 +19,9 @@ import { fromStored, type ToolOutput, toStored } from "../ToolOutput.ts"
 import { type Call, resolve } from "./calls.ts"
 import { execute } from "./execute.ts"
 import { judge } from "./gate.ts"
-import { isRepeatable } from "./gatekeepers.ts"
+import { isRepeatable, unknownInnerOutcome } from "./gatekeepers.ts"
 import * as Inside from "./inside.ts"
-import { type Attempt, type Doors, emit, type Live, note, type OpenCall, save, waitingIn } from "./live.ts"
+import { type Attempt, countWork, type Doors, emit, type Live, note, type OpenCall, save, waitingIn } from "./live.ts"
 import type { DoneOf } from "./records.ts"
 import { register } from "./sources.ts"
 
@@ -63,6 +63,13 @@ const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Too
       left: saved === undefined ? undefined : traces[saved.status]
     }
   )
+  if (one.tool === undefined && one.left !== undefined) {
+    one.outcome = { error: unknownInnerOutcome(name) }
+    yield* live.run.warn(
+      "tool-gone",
+      `The tool "${name}" is not offered any more. An earlier run began a call of it, and its outcome is not known.`
+    )
+  }
   if (typeof target !== "string" && one.tool !== undefined && one.tool !== target) {
     return yield* new ToolError({
       reason: "UnknownTool",
@@ -90,6 +97,7 @@ const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Too
   if (one.outcome === undefined) {
     // A decision on a call that must not be repeated is used up.
     const isOnce = one.tool !== undefined && !isRepeatable(one.tool)
+    if (one.left === undefined) countWork(live, "toolCalls", 1)
     yield* kept("begun", isOnce ? [...before, ...settled.map((request) => request.id)] : before)
   }
   yield* execute(live, one)

@@ -179,6 +179,7 @@ export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<u
     annotations,
     toolDigest: () => digestOf(tool),
     parent: call.outer?.id,
+    wasBegun: call.left !== undefined,
     describe: describe && (() => described(call.name, describe, prepared.arguments))
   }
 }

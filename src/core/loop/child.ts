@@ -17,7 +17,7 @@ import * as Message from "../Message.ts"
 import type { Parameters } from "../Tool.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { make as toolError } from "../ToolError.ts"
-import { zero } from "../Usage.ts"
+import { nothingSpent, zero } from "../Usage.ts"
 import { isResume } from "./beginning.ts"
 import { type Compiled, compile, type Definition, readAnswer, standing } from "./definition.ts"
 import * as Inside from "./inside.ts"
@@ -183,7 +183,7 @@ const converse = Effect.fnUntraced(function* (
 const answered = Effect.fnUntraced(function* (
   parent: Live,
   { definition }: Compiled,
-  { messages, state }: Inside.Conversation,
+  { messages, spent, state }: Inside.Conversation,
   { from, rounds, stopReason, text, to, usage }: End
 ) {
   return {
@@ -195,7 +195,8 @@ const answered = Effect.fnUntraced(function* (
     newMessages: messages.slice(from, to),
     state: { ...Inside.divide(state).state, ...sharedSnapshot(parent.run.state) },
     usage,
-    rounds
+    rounds,
+    spent: spent ?? nothingSpent
   } satisfies AgentResult<unknown>
 })
 

@@ -25,17 +25,20 @@ import type { Compiled } from "./definition.ts"
 import type { Hub } from "./hub.ts"
 import { divide, forgetOthers, ofEarlier } from "./inside.ts"
 import {
+  charge,
   type Control,
   emit,
   half,
   type Live,
   note,
+  noteShared,
   type OpenCall,
   type Origin,
   type OwnRun,
   prefixOf,
   type Recorder,
-  waited
+  waited,
+  type Writer
 } from "./live.ts"
 import { askedIn } from "./program.ts"
 import * as Store from "./store.ts"
@@ -87,14 +90,15 @@ export const create = Effect.fnUntraced(function* (
   const thread = opened?.thread
   const recorder: Recorder | undefined =
     thread === undefined || threadId === undefined
-      ? parent?.recorder
-      : { thread, threadId, entries: [], lock: Semaphore.makeUnsafe(1) }
+      ? parent?.journal?.recorder
+      : { thread, threadId, entries: [], spent: undefined, lock: Semaphore.makeUnsafe(1) }
+  const journal: Writer | undefined = recorder && { recorder, held: undefined }
   const begun = yield* Effect.fromResult(prepare(compiled, input, options, thread, parent?.decisions ?? []))
   const { inside, state: slots } = divide(begun.state)
   const children = begun.suspension?.children
   const records = inside ?? (children === undefined ? undefined : ofEarlier(children))
   const beginning = { ...begun, state: slots }
-  const { left, messages, open, rounds, suspension, turn, usage } = beginning
+  const { left, messages, open, rounds, spent, suspension, turn, usage } = beginning
   const { name, program } = compiled.definition
   const model = program === undefined ? yield* ChatModel : Option.getOrUndefined(yield* Effect.serviceOption(ChatModel))
   const makeId = yield* IdGenerator
@@ -124,7 +128,8 @@ export const create = Effect.fnUntraced(function* (
   const opening = Scope.provide(openSession(model ?? absent), scope)
   // A program may never ask a model.
   const session = program === undefined ? yield* opening : later(yield* Effect.cached(opening))
-  const state = yield* openState(compiled, beginning, parent, { origin, recorder, place })
+  const state = yield* openState(compiled, beginning, parent, { origin, journal, place })
+  const beganAt = origin.clock.currentTimeMillisUnsafe()
   // Literals: objects that are put together piece by piece become hash tables, larger and slower.
   const run: OwnRun = {
     [half]: undefined,
@@ -138,8 +143,10 @@ export const create = Effect.fnUntraced(function* (
     offered: compiled.toolset.definitions,
     messages,
     usage,
+    spent,
     state,
-    startedAt: parent?.run.startedAt ?? origin.clock.currentTimeMillisUnsafe(),
+    parent: parent?.run,
+    startedAt: parent?.run.startedAt ?? beganAt,
     scope,
     depth: parent === undefined ? 0 : parent.run.depth + 1,
     warn: (code, message) => Effect.suspend(() => emit(live, { _tag: "Warning", code, message })),
@@ -153,7 +160,8 @@ export const create = Effect.fnUntraced(function* (
         return emit(live, { _tag: "Compacted", tokensBefore, tokensAfter })
       }),
     call: (request) => call(live, request),
-    waited: (callId) => Effect.sync(() => waited(live, callId ?? ""))
+    waited: (callId) => Effect.sync(() => waited(live, callId ?? "")),
+    charge: (work) => Effect.suspend(() => charge(live, work))
   }
   const live: Live = {
     origin,
@@ -168,12 +176,13 @@ export const create = Effect.fnUntraced(function* (
     tools: compiled.toolset.definitions,
     toolset: compiled.toolset,
     given: undefined,
+    beganAt,
     firstNew: messages.length,
     callIds: callIdsIn(messages),
     partial: undefined,
     batch: open.map((one) => reopened(one, left)),
     usageSinceRound: zero,
-    recorder,
+    journal,
     log,
     logged: messages.length,
     resumed: turn && { turn, left },
@@ -182,6 +191,9 @@ export const create = Effect.fnUntraced(function* (
     under,
     inside: records,
     waits: undefined,
+    gating: undefined,
+    isMarked: false,
+    isCounted: false,
     doors,
     decisions: [...(suspension?.decisions ?? []), ...(parent?.decisions ?? [])],
     unknownOutcome: isResume(input) ? input.unknownOutcome : inherited(parent?.unknownOutcome)
@@ -205,15 +217,16 @@ const openState = (
   compiled: Compiled,
   { state }: Beginning,
   parent: Live | undefined,
-  from: Pick<Live, "origin" | "recorder" | "place">
+  from: Pick<Live, "origin" | "journal" | "place">
 ) => {
   const unread = ({ error, slot }: Store.Unread) =>
     invalid(compiled, { _tag: "InvalidState", slot, problem: error.message })
   const onChange = (slot: string, encode: () => Json, isShared: boolean) => {
-    const isKept = from.recorder !== undefined && (isShared || parent === undefined || from.place !== undefined)
+    const isKept = from.journal !== undefined && (isShared || parent === undefined || from.place !== undefined)
     if (!isKept && !from.origin.hub.watched) return Effect.void
     const value = encode()
-    if (isKept) note(from, { _tag: "State", slot: isShared ? slot : `${prefixOf(from)}${slot}`, value })
+    if (isKept && isShared) noteShared(from, { _tag: "State", slot, value })
+    else if (isKept) note(from, { _tag: "State", slot: `${prefixOf(from)}${slot}`, value })
     return emit(from, { _tag: "StateChanged", slot, value })
   }
   const made = Store.make(state, compiled.slots, parent?.run.state.shared, onChange, (one) => tunnel(unread(one)))

@@ -56,7 +56,8 @@ const endOf = (text: string, end: number): number => {
 
 /** The draft of a turn of the outermost run, if its journal takes parts. */
 export const draftOf = (live: Live): Draft | undefined => {
-  const { parent, recorder } = live
+  const { journal, parent } = live
+  const recorder = journal?.recorder
   const part = parent === undefined ? recorder?.thread.part : undefined
   if (part === undefined || recorder === undefined) return undefined
   const model = live.run.model?.modelId ?? ""

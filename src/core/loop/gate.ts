@@ -13,7 +13,7 @@ import type { Prepared, Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
 import { type Asked, type DecidedOn, gatekeepers, type Gatekeeper, isInTime, isPassed, voided } from "./gatekeepers.ts"
-import { emit, type Live, note, save, waitingIn } from "./live.ts"
+import { emit, type Gating, isJournaled, type Live, note, save, waitingIn } from "./live.ts"
 import { digestOf } from "./toolset.ts"
 
 /** The number of times that the calls of a round go through the gates because somebody changed their arguments. */
@@ -24,6 +24,13 @@ export interface Judged {
   readonly pending: ReadonlyArray<Request>
   readonly settled: ReadonlyArray<Request>
   readonly given: ReadonlyArray<Decision>
+}
+
+/** True for a gate that lets a call run. Notes whether a call of the turn is counted. */
+const isAllowed = (live: Live, gate: AskingGate | undefined): boolean => {
+  if (gate?._tag !== "Allow") return false
+  if (gate.isCounted === true) live.isCounted = true
+  return true
 }
 
 const freely: Effect.Effect<Judged> = Effect.succeed({ pending: [], settled: [], given: [] })
@@ -50,7 +57,7 @@ const objections = (
     const next = asked.length === 0 ? undefined : gates[index]
     if (next === undefined) return Effect.undefined
     return Effect.flatMap(next.gate(live.run, asked), (answers) =>
-      asked.every((_, at) => answers[at]?._tag === "Allow")
+      asked.every((_, at) => isAllowed(live, answers[at]))
         ? ask(index + 1, [...said, answers])
         : Effect.succeed([...said, answers])
     )
@@ -65,8 +72,7 @@ const objections = (
  */
 export const judge = (live: Live, calls: ReadonlyArray<Call>): Effect.Effect<Judged, unknown, unknown> => {
   const isPlain = !live.toolset.asks && live.suspension === null && calls.every(({ left }) => left === undefined)
-  const whole = (said: ReadonlyArray<ReadonlyArray<AskingGate>>) =>
-    Effect.andThen(save(live), judged(live, calls, said))
+  const whole = (said: ReadonlyArray<ReadonlyArray<AskingGate>>) => judged(live, calls, said)
   return isPlain
     ? Effect.flatMap(objections(live, calls), (said) => (said === undefined ? freely : whole(said)))
     : Effect.suspend(() => whole([]))
@@ -114,6 +120,7 @@ const judged = Effect.fnUntraced(function* (
       } else if (meant._tag === "Answer") call.outcome = { output: meant.output }
       else if (meant._tag === "Allow") {
         if (meant.decided === true) isDecided(call)
+        if (meant.isCounted === true) live.isCounted = true
       } else {
         const { isNew, request } = requestOf(live, one, meant)
         const decision = isNew ? undefined : decisionOn(live.suspension, request)
@@ -125,9 +132,11 @@ const judged = Effect.fnUntraced(function* (
           if (isNew) yield* announce(live, request)
         } else if (approvals === undefined) refuse(call, undecided)
         else {
+          live.gating?.requests.push(request)
+          if (isNew) noteRequest(live, request)
           waiting.push(
             Effect.flatMap(
-              Effect.andThen(announce(live, request), waitingIn(live, call, approvals.decide(request))),
+              Effect.andThen(report(live, request), waitingIn(live, call, approvals.decide(request))),
               (answered) => {
                 const problem = notOn(live, request, answered)
                 if (problem !== undefined) {
@@ -135,6 +144,7 @@ const judged = Effect.fnUntraced(function* (
                   return voided(live, request)
                 }
                 given.push(answered)
+                live.gating?.decisions.push(answered)
                 return decided(one, meant, request, answered)
               }
             )
@@ -142,6 +152,7 @@ const judged = Effect.fnUntraced(function* (
         }
       }
     }
+    if (waiting.length > 0) yield* storeBeforeAsking(live)
     yield* Effect.all(waiting, { concurrency: "unbounded", discard: true })
   })
 
@@ -165,17 +176,43 @@ const judged = Effect.fnUntraced(function* (
   return { pending, settled: [...settled], given } satisfies Judged
 })
 
+/** Stores a turn with the fact that none of its calls has begun, before a person is asked while the run waits. */
+const storeBeforeAsking = (live: Live): Effect.Effect<void, unknown, unknown> => {
+  const { gating } = live
+  return gating === undefined || !isJournaled(live) ? save(live) : Effect.andThen(markGated(live, gating), save(live))
+}
+
+/** Notes that no call of a turn has begun: they wait for their gates. */
+export const markGated = (live: Live, { calls, decisions, message, requests }: Gating): Effect.Effect<void> => {
+  const before = live.suspension?.messageId === message.id ? live.suspension : undefined
+  const known = new Set(before?.requests.map(({ id }) => id))
+  live.isMarked = true
+  return live.run.state.set(suspension, {
+    messageId: message.id,
+    requests: [...(before?.requests ?? []), ...requests.filter(({ id }) => !known.has(id))],
+    decisions: [...(before?.decisions ?? []), ...decisions],
+    waiting: before === undefined ? [] : waitingCalls(before),
+    answers: before?.answers ?? [],
+    unknown: before?.unknown ?? calls.flatMap((call) => (call.left === "unknown" ? [call.id] : []))
+  })
+}
+
 /** Asks the gates about the calls of a turn. If something waits, the run is suspended: nothing of the turn may run. */
 export const gate = (
   live: Live,
   message: AiMessage,
   calls: ReadonlyArray<Call>
 ): Effect.Effect<ReadonlyArray<Request>, unknown, unknown> =>
-  Effect.flatMap(judge(live, calls), (judged) =>
-    judged.pending.length === 0
-      ? Effect.succeed(judged.pending)
-      : Effect.as(suspend(live, message, calls, judged), judged.pending)
-  )
+  Effect.suspend(() => {
+    live.isCounted = false
+    live.gating = { message, calls, requests: [], decisions: [] }
+    return Effect.flatMap(judge(live, calls), (judged) => {
+      live.gating = undefined
+      return judged.pending.length === 0
+        ? Effect.succeed(judged.pending)
+        : Effect.as(suspend(live, message, calls, judged), judged.pending)
+    })
+  })
 
 /** Keeps what waits, and what was decided on meanwhile, in the state. */
 const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { given, pending, settled }: Judged) => {
@@ -302,9 +339,14 @@ const settleChanged = Effect.fnUntraced(function* (live: Live, call: Call, settl
   }
 })
 
+const noteRequest = (live: Live, request: Request): void => note(live, { _tag: "Request", request })
+
+const report = (live: Live, request: Request): Effect.Effect<void> =>
+  emit(live, { _tag: "ApprovalRequested", ...request })
+
 const announce = (live: Live, request: Request): Effect.Effect<void> => {
-  note(live, { _tag: "Request", request })
-  return emit(live, { _tag: "ApprovalRequested", ...request })
+  noteRequest(live, request)
+  return report(live, request)
 }
 
 /** The reason why the answer of a service is no decision on this request. */

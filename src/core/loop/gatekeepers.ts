@@ -10,6 +10,7 @@ import { canonical, type JsonObject } from "../Json.ts"
 import { allow, answer, type AskingGate, type PreparedCall, refuse, suspend } from "../Middleware.ts"
 import { type Reconciled, type Tool, unknown } from "../Tool.ts"
 import { describeArguments } from "../ToolCall.ts"
+import { ToolError } from "../ToolError.ts"
 import { type Call, inContext, needsDecision } from "./calls.ts"
 import { emit, type Live } from "./live.ts"
 
@@ -73,9 +74,20 @@ const ofUnknownOutcome = (live: Live, { call, prepared }: Asked): Effect.Effect<
   return Effect.map(typeof look === "function" ? look(prepared) : Effect.undefined, (output) => {
     // The model is told its outcome.
     call.left = undefined
+    if (output === undefined && call.outer !== undefined) {
+      call.outcome = { error: unknownInnerOutcome(call.name) }
+      return allow
+    }
     return output === undefined ? refuse(unknownOutcome) : answer(output)
   })
 }
+
+/** The failure of a call inside of another, of which nobody knows whether it took effect. */
+export const unknownInnerOutcome = (name: string): ToolError =>
+  new ToolError({
+    reason: "UnknownOutcome",
+    message: `A call of "${name}" was begun when an earlier run was cut off. Whether it took effect is not known: look before you repeat it.`
+  })
 
 /** A gate, with what it let pass. The one after a crash is asked once, about calls whose outcome is not known. */
 export interface Gatekeeper {

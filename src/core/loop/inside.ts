@@ -17,7 +17,7 @@ import type { Child } from "../internal/suspension.ts"
 import { canonical, fromUnknown, isObject, type Json } from "../Json.ts"
 import * as Message from "../Message.ts"
 import type { ToolContext } from "../ToolContext.ts"
-import { type Usage, zero } from "../Usage.ts"
+import { type Spent, type Usage, zero } from "../Usage.ts"
 import {
   type Attempt,
   type Inside,
@@ -27,7 +27,8 @@ import {
   note,
   offer,
   type OpenCall,
-  prefixOf
+  prefixOf,
+  progressOf
 } from "./live.ts"
 import { decodeDone, decodeProgress, type Done, type DoneOf, encodeDone } from "./records.ts"
 import { ownSnapshot } from "./store.ts"
@@ -113,19 +114,19 @@ export const slotsOf = ({ inside }: Live): Snapshot => {
       const slot = slotOf(callId, place)
       const value = done === undefined ? json : encodeDone(done)
       if (value !== undefined) slots[slot] = value
-      for (const [name, one] of live === undefined ? below : progressOf(live)) slots[`${slot}/${name}`] = one
+      for (const [name, one] of live === undefined ? below : belowOf(live)) slots[`${slot}/${name}`] = one
     }
   }
   return slots
 }
 
-/** The progress of a sub-agent, as the slots below its record. */
-const progressOf = (live: Live): ReadonlyArray<readonly [string, Json]> => [
+/** The conversation and the progress of a sub-agent, as the slots below its record. */
+const belowOf = (live: Live): ReadonlyArray<readonly [string, Json]> => [
   ...live.run.messages.map((message, at) => [`m/${at}`, Message.encode(message)] as const),
   ...Object.entries({ ...ownSnapshot(live.run.state), ...slotsOf(live) }).map(
     ([name, value]) => [`s/${name}`, value] as const
   ),
-  ["u", fromUnknown({ usage: live.run.usage, rounds: live.run.round })]
+  ["u", progressOf(live)]
 ]
 
 /** The key of {@link Bound}. A WeakMap would cost more than all else of an attempt. */
@@ -302,6 +303,7 @@ export interface Conversation {
   readonly state: Snapshot
   readonly usage: Usage
   readonly rounds: number
+  readonly spent?: Spent | undefined
 }
 
 /** The key of a message that the parent has as well: the record refers to it by its id. */
@@ -312,7 +314,7 @@ export const conversationOf = (attempt: Attempt, place: string): Effect.Effect<C
   Effect.suspend(() => {
     const kept = keptAt(attempt, place)
     if (kept === undefined) return Effect.undefined
-    const below = kept.live === undefined ? kept.below : new Map(progressOf(kept.live))
+    const below = kept.live === undefined ? kept.below : new Map(belowOf(kept.live))
     return Effect.mapError(read(below, attempt.live.run.messages), (problem) => invalid(attempt.live, place, problem))
   })
 

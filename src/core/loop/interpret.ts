@@ -21,7 +21,7 @@ import { create, type Place } from "./create.ts"
 import type { Compiled } from "./definition.ts"
 import { voided } from "./gatekeepers.ts"
 import { slotsOf } from "./inside.ts"
-import { append, appendLate, flushLog, type Live, note, offer, type Origin, save } from "./live.ts"
+import { append, appendLate, flushLog, type Live, note, offer, type Origin, save, spentBy } from "./live.ts"
 import { type Ending, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
 import { programmed } from "./program.ts"
@@ -125,7 +125,8 @@ const result = (live: Live, ending: Ending): AgentResult<unknown> => ({
   newMessages: live.run.messages.slice(live.firstNew),
   state: { ...snapshot(live.run.state), ...slotsOf(live) },
   usage: live.run.usage,
-  rounds: live.run.round
+  rounds: live.run.round,
+  spent: spentBy(live)
 })
 
 /** Makes valid history of what an interruption or a failure cut off: marks a partial answer, answers open calls. */

@@ -22,7 +22,7 @@ import type { Cited } from "../Sources.ts"
 import type { Tool } from "../Tool.ts"
 import type { ToolError } from "../ToolError.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
-import { add, type Usage } from "../Usage.ts"
+import { add, type Spent, type Usage, zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import * as Hub from "./hub.ts"
 import type { Done } from "./records.ts"
@@ -69,8 +69,19 @@ export interface Recorder {
   readonly thread: Thread
   readonly threadId: string
   entries: Array<Entry>
+  /** The work of the whole tree, as the thread has it. */
+  spent: Spent | undefined
   /** One append at a time: what waits for it is stored in one go. */
   readonly lock: Semaphore.Semaphore
+}
+
+/**
+ * The journal of one run. While the calls of a turn pass their gates, the turn and all entries behind it are held back:
+ * a sibling that stores its own step must not store this turn as begun.
+ */
+export interface Writer {
+  readonly recorder: Recorder
+  held: Array<Entry> | undefined
 }
 
 /** A record as it is kept: as it was stored until it is asked for, and a sub-agent by the run that it is. */
@@ -100,6 +111,14 @@ export interface Attempt {
   onStill: ((requests: ReadonlyArray<Request>) => void) | undefined
   /** Set when the attempt has ended: nothing may begin in it any more. */
   over: boolean
+}
+
+/** A turn whose calls are at the gates, with the requests made about them and the decisions made so far. */
+export interface Gating {
+  readonly message: AiMessage
+  readonly calls: ReadonlyArray<OpenCall>
+  readonly requests: Array<Request>
+  readonly decisions: Array<Decision>
 }
 
 /** The time that something spent waiting for people: how many it waits for, since when, and before that (milliseconds). */
@@ -144,11 +163,12 @@ export interface From {
 export const half = Symbol("effect-deepagents/live")
 
 /** The half of a run that middleware and tools see, as the loop writes it. */
-export interface OwnRun extends Omit<Run, "round" | "offered" | "usage" | "messages" | "state">, Holder {
+export interface OwnRun extends Omit<Run, "round" | "offered" | "usage" | "spent" | "messages" | "state">, Holder {
   [half]: Live | undefined
   round: number
   offered: ReadonlyArray<ToolDefinition>
   usage: Usage
+  spent: Spent
   readonly messages: Array<Message>
   readonly state: StateStore
 }
@@ -169,6 +189,8 @@ export interface Live extends From {
   /** The arrays that middleware gave last of tools that come and go. */
   given: ReadonlyArray<ReadonlyArray<Tool<unknown>>> | undefined
 
+  /** The time at which this run began, in milliseconds since the epoch. */
+  readonly beganAt: number
   /** The index of the first message that this run adds. */
   readonly firstNew: number
   /** The ids of all calls of this conversation. */
@@ -179,8 +201,8 @@ export interface Live extends From {
   batch: ReadonlyArray<OpenCall>
   usageSinceRound: Usage
 
-  /** The journal of the whole tree. */
-  readonly recorder: Recorder | undefined
+  /** Writes to the journal of the whole tree. */
+  readonly journal: Writer | undefined
   readonly log: MessageLog | undefined
   /** The number of messages that the log has. */
   logged: number
@@ -195,6 +217,12 @@ export interface Live extends From {
   readonly under: OpenCall | undefined
   /** Everything done inside of its open calls. */
   inside: Inside | undefined
+  /** The turn whose calls are at the gates: none of them has begun. */
+  gating: Gating | undefined
+  /** True when that turn was stored with the fact that none of its calls has begun. */
+  isMarked: boolean
+  /** True when a gate counted a call of that turn: the turn is stored before its calls begin. */
+  isCounted: boolean
   /** The time that calls, and the run as a whole (under ""), spent waiting for people. */
   waits: Map<string, Waiting> | undefined
   /** Everything that a tool may do by the run in the middle of its work. */
@@ -269,14 +297,31 @@ export const flushLog = (live: Live): Effect.Effect<void> => {
   return Effect.uninterruptible(Effect.forEach(messages, (message) => log.append(message, context), { discard: true }))
 }
 
-/** Writes down what happened; it is stored with the step. */
-export const note = ({ recorder }: Pick<Live, "recorder">, entry: Entry): void => {
-  recorder?.entries.push(entry)
+/** Adds an entry to the journal. The next step stores it. */
+export const note = ({ journal }: Pick<Live, "journal">, entry: Entry): void => {
+  if (journal !== undefined) (journal.held ?? journal.recorder.entries).push(entry)
+}
+
+/** Adds an entry about what the whole tree shares: it is never held back. */
+export const noteShared = ({ journal }: Pick<Live, "journal">, entry: Entry): void => {
+  journal?.recorder.entries.push(entry)
+}
+
+/** Holds back the entries of a run until the calls of its turn have passed their gates. */
+export const hold = ({ journal }: Live): void => {
+  if (journal !== undefined) journal.held ??= []
+}
+
+/** Ends {@link hold}: the entries are stored with the next step of any run of the tree. */
+export const release = ({ journal }: Live): void => {
+  if (journal?.held === undefined) return
+  journal.recorder.entries.push(...journal.held)
+  journal.held = undefined
 }
 
 /** True for a run whose messages and state a journal keeps: that of a thread, and those inside of its calls. */
-export const isJournaled = ({ parent, place, recorder }: Live): boolean =>
-  recorder !== undefined && (parent === undefined || place !== undefined)
+export const isJournaled = ({ journal, parent, place }: Live): boolean =>
+  journal !== undefined && (parent === undefined || place !== undefined)
 
 /** The beginning of the names by which the journal has the slots of a run. */
 export const prefixOf = ({ place }: Pick<Live, "place">): string => (place === undefined ? "" : `${place}/s/`)
@@ -289,21 +334,36 @@ const rootOf = (live: Live): Live => {
 
 /** Stores what was written down, by the whole tree. A step begins when the one before it is stored. */
 export const save = (live: Live): Effect.Effect<void, AgentError> => {
-  const { recorder } = live
-  if (recorder === undefined || !isJournaled(live) || recorder.entries.length === 0) return Effect.void
-  if (live.place !== undefined) {
-    const { round: rounds, usage } = live.run
-    note(live, { _tag: "State", slot: `${live.place}/u`, value: fromUnknown({ usage, rounds }) })
-  }
-  return recorder.lock.withPermits(1)(Effect.suspend(() => store(rootOf(live), recorder)))
+  const { journal } = live
+  if (journal === undefined || !isJournaled(live)) return Effect.void
+  release(live)
+  const { recorder } = journal
+  if (recorder.entries.length === 0 && rootOf(live).run.spent === recorder.spent) return Effect.void
+  if (live.place !== undefined) note(live, { _tag: "State", slot: `${live.place}/u`, value: progressOf(live) })
+  return storeDue(live, recorder)
+}
+
+/** Stores every entry that is due, but for those held back. */
+export const storeDue = (live: Live, recorder: Recorder): Effect.Effect<void, AgentError> =>
+  recorder.lock.withPermits(1)(Effect.suspend(() => store(rootOf(live), recorder)))
+
+/** The usage, the rounds and the work of a run, as the record of a sub-agent keeps them. */
+export const progressOf = (live: Live): Json =>
+  fromUnknown({ usage: live.run.usage, rounds: live.run.round, spent: spentBy(live) })
+
+/** The work of a run and everything below it so far. */
+export const spentBy = (live: Live): Spent => {
+  const now = live.origin.clock.currentTimeMillisUnsafe()
+  return { ...live.run.spent, time: live.run.spent.time + Math.max(0, now - live.beganAt - waited(live, "")) }
 }
 
 const store = (live: Live, recorder: Recorder): Effect.Effect<void, AgentError> => {
   const { thread, threadId } = recorder
   const due = recorder.entries
-  // Whoever came before stored them as well.
-  if (due.length === 0) return Effect.void
-  const entries: ReadonlyArray<Entry> = [...due, { _tag: "Step", usage: live.run.usage, rounds: live.run.round }]
+  const { round: rounds, spent, usage } = live.run
+  // An earlier append may have stored them.
+  if (due.length === 0 && spent === recorder.spent) return Effect.void
+  const entries: ReadonlyArray<Entry> = [...due, { _tag: "Step", usage, rounds, spent: spentBy(live) }]
   recorder.entries = []
   const stored = Effect.onError(thread.append(entries), () =>
     Effect.sync(() => {
@@ -316,7 +376,10 @@ const store = (live: Live, recorder: Recorder): Effect.Effect<void, AgentError> 
       Effect.uninterruptible(stored),
       (error) => new AgentError({ agent: live.run.agent, reason: { _tag: "Thread", error } })
     ),
-    (step) => emit(live, { _tag: "CheckpointSaved", threadId, step })
+    (step) => {
+      recorder.spent = spent
+      return emit(live, { _tag: "CheckpointSaved", threadId, step })
+    }
   )
 }
 
@@ -352,6 +415,32 @@ export const count = (live: Live, usage: Usage | undefined): void => {
   if (usage === undefined) return
   live.usageSinceRound = add(live.usageSinceRound, usage)
   for (let one: Live | undefined = live; one !== undefined; one = one.parent) one.run.usage = add(one.run.usage, usage)
+}
+
+/** Counts a turn of the model, or calls of tools, here and in everything above. */
+export const countWork = (live: Live, kind: "rounds" | "toolCalls", amount: number): void => {
+  if (amount === 0) return
+  for (let one: Live | undefined = live; one !== undefined; one = one.parent) {
+    one.run.spent = { ...one.run.spent, [kind]: one.run.spent[kind] + amount }
+  }
+}
+
+/**
+ * Counts work that was done beside a run and for it, here and in everything above, and stores it: nothing else of the run
+ * may come soon. After the end of the run it is not stored any more.
+ */
+export const charge = (live: Live, { beside, rounds = 0, toolCalls = 0 }: Partial<Spent>): Effect.Effect<void> => {
+  countWork(live, "rounds", rounds)
+  countWork(live, "toolCalls", toolCalls)
+  for (let one: Live | undefined = live; one !== undefined; one = one.parent) {
+    if (beside !== undefined) one.run.spent = { ...one.run.spent, beside: add(one.run.spent.beside ?? zero, beside) }
+    if (one.place !== undefined) noteShared(one, { _tag: "State", slot: `${one.place}/u`, value: progressOf(one) })
+  }
+  const recorder = live.journal?.recorder
+  if (recorder === undefined || rootOf(live).origin.ending) return Effect.void
+  return Effect.catch(storeDue(live, recorder), (error) =>
+    Effect.logError(`Work in the background could not be counted in its thread: ${error.message}`)
+  )
 }
 
 /** Does something during which nothing of a call, and of whatever it is inside of, counts as work. */

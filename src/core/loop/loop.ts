@@ -16,7 +16,7 @@ import { finalAnswer as finalAnswerName } from "../Tool.ts"
 import { make as say, type ToolOutput } from "../ToolOutput.ts"
 import { zero } from "../Usage.ts"
 import { refresh } from "./dynamicTools.ts"
-import { append, emit, type Live, save } from "./live.ts"
+import { append, countWork, emit, type Live, save } from "./live.ts"
 import * as Output from "./output.ts"
 import { didWork, type LastRound, notAgain, signatureOf } from "./repeats.ts"
 import * as Tools from "./tools.ts"
@@ -89,6 +89,7 @@ const beforeTurn = Effect.fnUntraced(function* (live: Live, memory: Memory) {
     return yield* follow(live, instead)
   }
   yield* startRound(live)
+  countWork(live, "rounds", 1)
   yield* save(live)
   return undefined
 })
@@ -152,9 +153,6 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
       return next
     }
   }
-  // A crash from here on must find the calls. Where all of them only read, and no gate has a word to say, the round is
-  // stored in one go: cut off, it is asked for again.
-  if (!onlyReads(live, message)) yield* save(live)
   const signature = signatureOf(message.toolCalls)
   if (signature !== "" && signature === memory.last.signature) {
     const answers = notAgain(live, message, memory.last)
@@ -323,11 +321,6 @@ const requestOf = (live: Live): ModelRequest => ({
   cacheHints: [],
   purpose: "turn"
 })
-
-/** Reports whether all calls of a turn can be made again. */
-const onlyReads = ({ toolset }: Live, { malformedToolCalls, toolCalls }: Message.AiMessage): boolean =>
-  malformedToolCalls.length === 0 &&
-  toolCalls.every(({ name }) => toolset.tools.get(name)?.annotations.readOnly === true)
 
 const callCount = (message: Message.AiMessage): number => message.toolCalls.length + message.malformedToolCalls.length
 

@@ -6,7 +6,7 @@ import { Json, JsonObject } from "../Json.ts"
 import { StopReason } from "../StopReason.ts"
 import { ToolError } from "../ToolError.ts"
 import { Stored } from "../ToolOutput.ts"
-import { Usage } from "../Usage.ts"
+import { Spent, Usage } from "../Usage.ts"
 
 /** One answer of a sub-agent: to which input, in which of its messages, and what it had used by then. */
 const End = Schema.Struct({
@@ -47,6 +47,6 @@ export type DoneOf<Tag extends Done["_tag"]> = Extract<Done, { readonly _tag: Ta
 export const encodeDone = Schema.encodeSync(Done)
 export const decodeDone = Schema.decodeUnknownResult(Done)
 
-/** Usage and rounds of a sub-agent. */
-const Progress = Schema.Struct({ usage: Usage, rounds: Schema.Finite })
+/** Usage, rounds and work of a sub-agent. Records of earlier versions have no work. */
+const Progress = Schema.Struct({ usage: Usage, rounds: Schema.Finite, spent: Schema.optionalKey(Spent) })
 export const decodeProgress = Schema.decodeUnknownResult(Progress)

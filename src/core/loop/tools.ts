@@ -8,10 +8,10 @@ import type * as Message from "../Message.ts"
 import type * as ToolOutput from "../ToolOutput.ts"
 import { answer, type Call, malformed, resolve, untouched } from "./calls.ts"
 import { execute } from "./execute.ts"
-import { gate, isOn } from "./gate.ts"
+import { gate, isOn, markGated } from "./gate.ts"
 import { isRepeatable } from "./gatekeepers.ts"
 import { forget } from "./inside.ts"
-import { append, isJournaled, type Live, type OpenCall, save } from "./live.ts"
+import { append, countWork, hold, isJournaled, type Live, type OpenCall, release, save } from "./live.ts"
 import { register, sourcesOf, withSources } from "./sources.ts"
 
 /** The outcome of a round of calls. */
@@ -42,11 +42,18 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
     live.compiled.gates.length === 0 && !live.toolset.asks && live.resumed === undefined
       ? []
       : yield* gate(live, message, calls)
+  release(live)
   if (pending.length > 0) {
     // These stay open for the run that is resumed with decisions on them.
     live.batch = []
     return suspended(pending)
   }
+  // From here on the calls are begun. A turn that is stored without a suspension says so: it is stored only now.
+  if (live.isMarked && live.suspension === null) yield* live.run.state.set(suspension, null)
+  live.isMarked = false
+  countWork(live, "toolCalls", calls.filter(isBegun).length)
+  // Where all calls only read, the round is stored in one go: cut off, its turn is asked for again.
+  if (live.isCounted || !onlyReads(live, message)) yield* save(live)
   const all = [...calls, ...message.malformedToolCalls.filter(isOpen).map((call) => done(call) ?? malformed(call))]
   live.batch = all
   yield* runAll(
@@ -64,6 +71,14 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
     mayPass: idsOf(all, mayPass)
   } satisfies Round
 })
+
+/** True for a call that is about to begin, and that no earlier run began. */
+const isBegun = ({ left, outcome }: Call): boolean => outcome === undefined && left === undefined
+
+/** Reports whether all calls of a turn can be made again. */
+const onlyReads = ({ toolset }: Live, { malformedToolCalls, toolCalls }: Message.AiMessage): boolean =>
+  malformedToolCalls.length === 0 &&
+  toolCalls.every(({ name }) => toolset.tools.get(name)?.annotations.readOnly === true)
 
 const outputOf = ({ outcome }: Call): ToolOutput.ToolOutput | undefined =>
   outcome !== undefined && "output" in outcome ? outcome.output : undefined
@@ -149,6 +164,7 @@ const suspended = (pending: ReadonlyArray<Request>): Round => ({
 
 /** Puts the answers of a round into the history, in call order. */
 export const settle = Effect.fnUntraced(function* (live: Live) {
+  release(live)
   for (const call of live.batch) {
     if (call.answered) continue
     call.answered = true
@@ -164,6 +180,13 @@ export const settle = Effect.fnUntraced(function* (live: Live) {
  * came of the calls behind it. False if there is none.
  */
 export const leaveOpen = Effect.fnUntraced(function* (live: Live) {
+  if (live.gating !== undefined && isJournaled(live)) {
+    // Stopped while the gates were asked: none of these calls began. They are asked again when the run is resumed.
+    yield* markGated(live, live.gating)
+    release(live)
+    live.batch = []
+    return true
+  }
   const first = live.batch.findIndex((call) => isUnderWay(call) && call.resumes === true)
   const turn = live.run.messages.findLast(({ role }) => role === "ai")
   if (first < 0 || turn === undefined || !isJournaled(live)) return false
@@ -209,6 +232,7 @@ const numberSources = (live: Live, call: OpenCall): Effect.Effect<void> => {
 export const appendTurn = (live: Live, message: Message.AiMessage): Effect.Effect<void> => {
   if (message.toolCalls.length + message.malformedToolCalls.length > 0) {
     live.batch = [...message.toolCalls, ...message.malformedToolCalls].map((call) => untouched(call))
+    hold(live)
   }
   const appended = append(live, message)
   const sources = sourcesOf(message)

@@ -17,6 +17,7 @@ import type { Service } from "../../core/SessionStore.ts"
 import { StopReason } from "../../core/StopReason.ts"
 import { zero } from "../../core/Usage.ts"
 import { loadThread, makeJournal, persistent } from "../../sessions/SessionStore.ts"
+import { defined } from "../../support/defined.ts"
 import { Conflict } from "../Conflict.ts"
 import type { Ended, Outcome } from "../Outcome.ts"
 import type { Codecs } from "./codecs.ts"
@@ -69,12 +70,13 @@ export const markStopped = Effect.fnUntraced(function* (
   const end = endOf(ended)
   if (!isNew && end !== undefined && end !== "suspended") return
   const runId = makeId()
-  const { rounds, usage } = isNew || checkpoint === undefined ? { usage: zero, rounds: 0 } : checkpoint
+  const step = isNew || checkpoint === undefined ? { usage: zero, rounds: 0, spent: undefined } : checkpoint
+  const { rounds, spent, usage } = step
   yield* append([
     { _tag: "RunStarted", runId, agent },
     ...(isNew ? [{ _tag: "Message", message } as const] : []),
     { _tag: "RunSettled", runId, outcome: stopped },
-    { _tag: "Step", usage, rounds }
+    { _tag: "Step", usage, rounds, ...defined({ spent }) }
   ])
 })
 

@@ -3,8 +3,8 @@
  *
  * Tokens and cost are read from the usage of the run that the budget was given to: the core counts there whatever is
  * used below, however the middleware is stacked. Tasks in the background are runs beside it, here or on a server, and are
- * added. Rounds and calls are counted here, before they begin, so that agents that run in parallel can't take the same
- * one twice.
+ * added. Rounds and calls are counted here before they begin, so that agents that run in parallel can't take the same one
+ * twice. The ledger of a resumed run begins with the work that its thread has (`Run.spent`).
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import type { Run } from "../../core/Run.ts"
 import type { ToolError } from "../../core/ToolError.ts"
 import type { ToolOutput } from "../../core/ToolOutput.ts"
-import { totalTokens, type Usage } from "../../core/Usage.ts"
+import { subtract, totalTokens, type Usage, zero } from "../../core/Usage.ts"
 import * as Attached from "../../support/attached.ts"
 
 /** Kinds of limits. */
@@ -27,17 +27,25 @@ export interface Spender {
   readonly usage: Usage
 }
 
-/**
- * `owner` is the run that the budget was given to, `since` when it began; `wantsCalls`, whether more calls were asked.
- */
+/** The use of one run and everything below it. */
 export interface Ledger {
+  /** The run that the budget was given to. */
   readonly owner: Run
+  /** The time at which its work began, in milliseconds since the epoch, moved back by the work of earlier runs. */
   readonly since: number
   readonly warned: Set<string>
-  /** The tasks in the background: the usage of the owner does not count them. */
-  readonly beside: Set<Spender>
+  /**
+   * The tasks in the background, each with its usage before it came onto this ledger: the usage of the owner does not
+   * count them.
+   */
+  readonly beside: Map<Spender, Usage>
+  /** The usage of tasks in the background that earlier runs began. */
+  readonly earlier: Usage
+  /** The usage of each task in the background that was counted for the owner. */
+  readonly charged: Map<Spender, Usage>
   rounds: number
   toolCalls: number
+  /** True when more calls were asked for than there are. */
   wantsCalls: boolean
 }
 
@@ -71,8 +79,8 @@ export const Beside = Context.Reference<boolean>("effect-deepagents/middleware/B
 })
 
 const sum = (ledger: Ledger, of: (one: Spender) => number): number => {
-  let total = of(ledger.owner)
-  for (const one of ledger.beside) total += of(one)
+  let total = of(ledger.owner) + of({ usage: ledger.earlier })
+  for (const [one, before] of ledger.beside) total += of(one) - of({ usage: before })
   return total
 }
 
@@ -113,7 +121,7 @@ export const reached = (
  */
 export const draw = (one: Spender): Effect.Effect<UsedUp> =>
   Effect.map(Calls, (calls) => {
-    for (const { ledger } of calls.values()) ledger.beside.add(one)
+    for (const { ledger } of calls.values()) ledger.beside.set(one, zero)
     return Effect.gen(function* () {
       for (const { usedUp } of calls.values()) {
         const problem = yield* usedUp
@@ -123,10 +131,54 @@ export const draw = (one: Spender): Effect.Effect<UsedUp> =>
     })
   })
 
+const begin = (owner: Run, now: number): Ledger => {
+  const { beside, rounds, time, toolCalls } = owner.spent
+  return {
+    owner,
+    since: now - time,
+    warned: new Set(),
+    beside: new Map(),
+    earlier: beside ?? zero,
+    charged: new Map(),
+    rounds,
+    toolCalls,
+    wantsCalls: false
+  }
+}
+
+const topOf = (run: Run): Run => (run.parent === undefined ? run : topOf(run.parent))
+
+/** The task in the background that a run belongs to; `undefined` for the owner of a ledger and the runs below it. */
+const taskOf = ({ beside }: Ledger, run: Run): Run | undefined => {
+  const top = topOf(run)
+  return beside.has(top) ? top : undefined
+}
+
+/** Counts rounds and calls of a task in the background for the owner of the ledger, whose thread keeps them. */
+export const chargeWork = (
+  ledger: Ledger,
+  run: Run,
+  work: { readonly rounds?: number; readonly toolCalls?: number }
+): Effect.Effect<void> => (taskOf(ledger, run) === undefined ? Effect.void : ledger.owner.charge(work))
+
+/** Counts the usage of a task in the background since it was last counted. */
+export const chargeUsage = (ledger: Ledger, run: Run): Effect.Effect<void> => {
+  const task = taskOf(ledger, run)
+  if (task === undefined) return Effect.void
+  const { usage } = task
+  const beside = subtract(usage, ledger.charged.get(task) ?? ledger.beside.get(task) ?? zero)
+  ledger.charged.set(task, usage)
+  return ledger.owner.charge({ beside })
+}
+
 /** The ledgers of one budget: one for each run that it was given to, shared with everything below that run. */
 export const make = () => {
   const key = Symbol("Budget")
   const known = Attached.make<Run, Ledger>()
+
+  /** The ledger of the nearest run above that has one: that of a program, which calls no tool for its sub-agents. */
+  const above = ({ parent }: Run): Ledger | undefined =>
+    parent === undefined ? undefined : (known.get(parent) ?? above(parent))
 
   const of = (run: Run): Effect.Effect<Ledger> =>
     Effect.suspend(() => {
@@ -136,16 +188,8 @@ export const make = () => {
         // A run that a tool begins on its own account is nobody's sub-agent.
         const call = run.depth === 0 && !isBeside ? undefined : calls.get(key)
         if (call !== undefined && run.depth > 0) call.hasAgent = true
-        if (call !== undefined && run.depth === 0) call.ledger.beside.add(run)
-        const ledger = call?.ledger ?? {
-          owner: run,
-          since: now,
-          warned: new Set(),
-          beside: new Set(),
-          rounds: 0,
-          toolCalls: 0,
-          wantsCalls: false
-        }
+        if (call !== undefined && run.depth === 0) call.ledger.beside.set(run, run.usage)
+        const ledger = call?.ledger ?? above(run) ?? begin(run, now)
         known.set(run, ledger)
         return ledger
       })

@@ -2,24 +2,35 @@
  * Decides which entries of a thread a run may resume from.
  */
 import * as Effect from "effect/Effect"
+import { isOpenCallSlot } from "../../core/Checkpoint.ts"
 import { callIds } from "../../core/Message.ts"
 import type { Stored } from "../../core/SessionStore.ts"
 
 const window = 64
 
+const insideOfOpenCall =
+  "a call or a program is at work there, or waits; choose an entry before it began, or behind its end"
+
 /**
  * The reason why no run can resume behind an entry, `undefined` if one can: every call of the turn before it must have
- * its answer. Looks back as far as that turn, not at the whole path.
+ * its answer, and no call and no program may be open. Looks back as far as that turn, not at the whole path.
  */
 export const problemAt = Effect.fnUntraced(function* <E>(
   path: (from: string, limit: number) => Effect.Effect<ReadonlyArray<Stored>, E>,
   entryId: string
 ) {
   const answered = new Set<string>()
+  /** Slots with a later value than the entry that is looked at. */
+  const later = new Set<string>()
+  const isReplaced = (slot: string): boolean => [...later].some((one) => slot === one || slot.startsWith(`${one}/`))
   let from: string | null = entryId
   while (from !== null) {
     const part: ReadonlyArray<Stored> = yield* path(from, window)
     for (const { entry } of part) {
+      if (entry._tag === "State" && isOpenCallSlot(entry.slot)) {
+        if ((entry.value ?? null) !== null && !isReplaced(entry.slot)) return insideOfOpenCall
+        later.add(entry.slot)
+      }
       if (entry._tag !== "Message") continue
       const { message } = entry
       if (message.role === "tool") {

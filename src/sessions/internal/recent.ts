@@ -15,7 +15,7 @@ import { boundOf } from "../../support/size.ts"
 export interface Sum {
   readonly messages: Array<Message>
   readonly state: Map<string, Json>
-  step: Pick<Checkpoint, "usage" | "rounds">
+  step: Pick<Checkpoint, "usage" | "rounds" | "spent">
   /** The parts of a turn that did not end yet. */
   parts: Array<Part>
   /** The parts that were there before the last run began. */
@@ -30,7 +30,7 @@ export interface Sum {
 export const emptySum = (): Sum => ({
   messages: [],
   state: new Map(),
-  step: { usage: Usage.zero, rounds: 0 },
+  step: { usage: Usage.zero, rounds: 0, spent: undefined },
   parts: [],
   earlier: 0,
   last: undefined,
@@ -65,7 +65,7 @@ export const add = (sum: Sum, id: string, entry: Entry): void => {
   // A turn that failed leaves nothing; one that a crash cut off before is still there.
   if (entry._tag === "RunSettled" && sum.parts.length > sum.earlier) sum.parts = sum.parts.slice(0, sum.earlier)
   if (entry._tag === "State") applyState(sum.state, entry)
-  if (entry._tag === "Step") sum.step = { usage: entry.usage, rounds: entry.rounds }
+  if (entry._tag === "Step") sum.step = { usage: entry.usage, rounds: entry.rounds, spent: entry.spent }
   // It is changed in place: a long thread would leave as many behind as it has entries.
   sum.base.id = id
   sum.base.parts = sum.parts.length

@@ -7,7 +7,7 @@ import type { Entry } from "../../core/Journal.ts"
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { type Message, TurnStop } from "../../core/Message.ts"
 import type { ToolCall } from "../../core/ToolCall.ts"
-import type { Usage } from "../../core/Usage.ts"
+import type { Spent, Usage } from "../../core/Usage.ts"
 import { version } from "../../support/version.ts"
 
 /** The keys of an object must be those that were looked at, and no more. */
@@ -74,6 +74,13 @@ const isUsage = (value: unknown): value is Usage =>
   isNumber(value["cacheWriteTokens"]) &&
   has(value, 5 + optional(value["cost"], isNumber))
 
+const isSpent = (value: unknown): value is Spent =>
+  isObject(value) &&
+  isNumber(value["rounds"]) &&
+  isNumber(value["toolCalls"]) &&
+  isNumber(value["time"]) &&
+  has(value, 3 + optional(value["beside"], isUsage))
+
 const stops: ReadonlySet<unknown> = new Set(TurnStop.literals)
 
 const isMessage = (value: unknown): value is Message => {
@@ -107,11 +114,12 @@ const entryOf = (value: JsonObject, others: number): Entry | undefined => {
     if (given === undefined) return has(value, 2 + others) ? { _tag, slot } : undefined
     return isJson(given) && has(value, 3 + others) ? { _tag, slot, value: given } : undefined
   }
-  if (!has(value, 3 + others)) return undefined
   if (_tag === "Step" && isNumber(rounds)) {
-    const usage: unknown = value["usage"]
-    return isUsage(usage) ? { _tag, usage, rounds } : undefined
+    const { spent, usage }: { readonly [key: string]: unknown } = value
+    if (!isUsage(usage) || !has(value, 3 + others + optional(spent, isSpent))) return undefined
+    return spent === undefined ? { _tag, usage, rounds } : isSpent(spent) ? { _tag, usage, rounds, spent } : undefined
   }
+  if (!has(value, 3 + others)) return undefined
   if (!isString(runId)) return undefined
   if (_tag === "RunStarted" && isString(agent)) return { _tag, runId, agent }
   return _tag === "RunSettled" && isString(outcome) ? { _tag, runId, outcome } : undefined
@@ -158,10 +166,18 @@ const copyOfMessage = (message: Message): Message => {
   return copyOf(usage === undefined ? copy : { ...copy, usage: { ...usage } })
 }
 
+const copyOfStep = (step: Extract<Entry, { readonly _tag: "Step" }>): Entry => {
+  const { spent, usage } = step
+  if (spent === undefined) return { ...step, usage: { ...usage } }
+  const { beside } = spent
+  const copy: Spent = beside === undefined ? { ...spent } : { ...spent, beside: { ...beside } }
+  return { ...step, usage: { ...usage }, spent: copy }
+}
+
 /** Gives a copy of an entry as runs make it; `undefined` for what its schema must read. */
 export const usualNew = (value: unknown): Entry | undefined => {
   const entry = usualPart(value)
   if (entry?._tag === "Message") return { _tag: "Message", message: copyOfMessage(entry.message) }
-  if (entry?._tag === "Step") return { ...entry, usage: { ...entry.usage } }
+  if (entry?._tag === "Step") return copyOfStep(entry)
   return entry?._tag === "State" && entry.value !== undefined ? { ...entry, value: copyOfJson(entry.value) } : entry
 }
