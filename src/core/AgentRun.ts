@@ -82,7 +82,8 @@ export type Needs<Options> = Options extends { readonly threadId: string } ? Jou
 /**
  * A running agent.
  *
- * `events` may be read any number of times at once; each reader gets everything from the moment it subscribed, and the
+ * `events` may be read any number of times at once; each reader gets everything from the moment it subscribed (after the
+ * end: the terminal event), and the
  * slowest sets the pace. `steer` puts a message in at the next safe place (never between a call and its result),
  * `followUp` after the final answer, which then is not the last one; both fail if the run is over. What was accepted
  * but not delivered when a run was ended by force is in `undelivered`. `messages` is the conversation as it stands,

@@ -347,7 +347,7 @@ export const names = (list: ReadonlyArray<string>, tool: string): boolean =>
 export const unknownTool = (who: string, names: Iterable<string>, tools: ReadonlySet<string>): string | undefined => {
   for (const name of names) {
     if (findTool(tools, name) === undefined) {
-      return `${who} ${JSON.stringify(name)}, which is none of ${[...tools].join(", ")}; correct its name, or take it out.${didYouMean(name, tools)}`
+      return `${who} ${JSON.stringify(name)}, which is none of ${[...tools].join(", ")}; correct its name, or take it out. A tool that only another tool calls is named by the \`reaches\` of that tool.${didYouMean(name, tools)}`
     }
   }
   return undefined

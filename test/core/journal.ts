@@ -18,11 +18,11 @@ export const checkpointOf = (entries: ReadonlyArray<Journal.Entry>): Checkpoint.
   if (entries.length === 0) return undefined
   const messages: Array<Message.Message> = []
   const state = new Map<string, AgentState.Snapshot[string]>()
-  let step = { usage: Usage.zero, rounds: 0 }
+  let step: Pick<Checkpoint.Checkpoint, "usage" | "rounds" | "spent"> = { usage: Usage.zero, rounds: 0 }
   for (const entry of entries) {
     if (entry._tag === "Message") messages.push(entry.message)
     if (entry._tag === "State") Journal.applyState(state, entry)
-    if (entry._tag === "Step") step = { usage: entry.usage, rounds: entry.rounds }
+    if (entry._tag === "Step") step = { usage: entry.usage, rounds: entry.rounds, spent: entry.spent }
   }
   return { messages, state: Object.fromEntries(state), ...step }
 }

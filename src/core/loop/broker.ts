@@ -4,13 +4,14 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { cut } from "../../support/text.ts"
 import { tunnel } from "../../support/tunnel.ts"
 import { visible } from "../../support/untrusted.ts"
 import { AgentError } from "../AgentError.ts"
 import * as Approval from "../Approval.ts"
 import { resolveName } from "../internal/names.ts"
 import { decisionOn, requestFor } from "../internal/suspension.ts"
-import { canonical, type Json, type JsonObject } from "../Json.ts"
+import { canonical, Json, type JsonObject } from "../Json.ts"
 import type { Question } from "../Question.ts"
 import { type Cited, union } from "../Sources.ts"
 import type { Tool } from "../Tool.ts"
@@ -159,11 +160,44 @@ const done = Effect.fnUntraced(function* <A, E, R>(
     ending(Effect.mapError(effect, (error) => invalid(live, name, error.message)))
   const saved = yield* ending(Effect.fromResult(Inside.find(attempt, place, "Step")))
   if (saved !== undefined) return yield* ended(decode(saved.value))
-  const value = yield* work
-  Inside.keep(attempt, place, { _tag: "Step", value: yield* ended(encode(value)) })
+  const running = (attempt.steps ??= new Set<string>())
+  if (running.has(name)) {
+    yield* live.run.warn(
+      "step-name",
+      `Two steps "${cut(name, 100)}" run at once. A run that is resumed tells steps of one name apart by their order: give each its own name.`
+    )
+  }
+  running.add(name)
+  const value = yield* Effect.onExitPrimitive(work, () => {
+    running.delete(name)
+    return undefined
+  })
+  const json = yield* ending(Effect.mapError(encode(value), (error) => notStored(live, name, error.message)))
+  const problem = problemOfJson(json)
+  if (problem !== undefined) return yield* ending(Effect.fail(notStored(live, name, problem)))
+  Inside.keep(attempt, place, { _tag: "Step", value: json })
   yield* ending(save(live))
   return value
 })
+
+/** A step whose value its schema can't write as JSON. */
+const notStored = (live: Live, name: string, problem: string): AgentError =>
+  new AgentError({
+    agent: live.run.agent,
+    reason: {
+      _tag: "InvalidOutput",
+      raw: "",
+      problem: `the step "${cut(name, 100)}" was done, but its value can't be stored as JSON: ${cut(problem, 1_000)}. Give the step a schema that writes it, or return less`
+    }
+  })
+
+const isJson = Schema.is(Json)
+
+/** The reason that a value is no JSON; a schema such as `Schema.Any` lets everything pass. */
+const problemOfJson = (value: unknown): string | undefined =>
+  isJson(value)
+    ? undefined
+    : `${typeof value === "object" ? "it contains a value" : `a ${typeof value}`} that is no JSON`
 
 /** A failure that ends the run, past whatever is wrapped around the step. */
 const ending = <A>(effect: Effect.Effect<A, AgentError>): Effect.Effect<A> =>

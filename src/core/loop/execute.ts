@@ -141,13 +141,23 @@ const drifted = (attempt: Attempt): Effect.Effect<void> | undefined => {
   )
 }
 
+/** The number of inner calls that the model is told of. */
+const maxLeftAlone = 20
+
 /** The outcome of a call that an earlier run had begun, with what that run did in it and this one knows nothing of. */
 const whole = (attempt: Attempt, work: Effect.Effect<ToolOutput.ToolOutput, ToolError, unknown>) => {
   const note = (): string => {
-    const names = leftAlone(attempt).map((name) => `"${name}"`)
-    return names.length === 0
-      ? ""
-      : `An earlier run of this call had begun ${names.join(", ")}, which it does not use now. Whether that took effect is not known: look before you repeat it.\n`
+    const left = leftAlone(attempt)
+    if (left.length === 0) return ""
+    const shown = left
+      .slice(0, maxLeftAlone)
+      .map(({ name, outcome }) =>
+        outcome === undefined
+          ? `- "${name}" was begun. Whether it took effect is not known: look before you repeat it.`
+          : `- "${name}" was done. Its result: ${cut(outcome, 1_000)}`
+      )
+    const more = left.length > shown.length ? [`- and ${left.length - shown.length} more`] : []
+    return ["An earlier run of this call did this, and does not use it now:", ...shown, ...more, ""].join("\n")
   }
   return Effect.mapBoth(work, {
     onSuccess: (output): ToolOutput.ToolOutput => {

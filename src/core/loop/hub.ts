@@ -37,6 +37,8 @@ export interface Hub {
   seq: number
   readers: ReadonlyArray<Reader>
   waiting: Array<() => void>
+  /** The terminal event: a reader that comes after the end gets it alone. */
+  last: AgentEvent | undefined
   /** Set when the last event is in: what a fiber that outlives the run says is said to nobody. */
   isOver: boolean
   ended: Exit.Exit<unknown, unknown> | undefined
@@ -47,6 +49,7 @@ export const make = (): Hub => ({
   seq: 0,
   readers: [],
   waiting: [],
+  last: undefined,
   isOver: false,
   ended: undefined
 })
@@ -130,7 +133,7 @@ const take = (hub: Hub, reader: Reader): Taken | undefined => {
 export const subscribe = (hub: Hub): Reader => {
   const reader: Reader = {
     pull: Effect.suspend(() => take(hub, reader) ?? woken),
-    buffer: [],
+    buffer: hub.ended === undefined || hub.last === undefined ? [] : [hub.last],
     exit: hub.ended,
     wake: undefined,
     isWaking: false

@@ -17,6 +17,7 @@ import type { Child } from "../internal/suspension.ts"
 import { canonical, fromUnknown, isObject, type Json } from "../Json.ts"
 import * as Message from "../Message.ts"
 import type { ToolContext } from "../ToolContext.ts"
+import { fromStored, text } from "../ToolOutput.ts"
 import { type Spent, type Usage, zero } from "../Usage.ts"
 import {
   type Attempt,
@@ -150,6 +151,7 @@ export const begin = (live: Live, call: OpenCall): Attempt => {
     live,
     call,
     seen: undefined,
+    steps: undefined,
     sessions: undefined,
     active: 0,
     waiting: undefined,
@@ -266,17 +268,30 @@ const isSeen = ({ seen }: Attempt, place: string): boolean => {
   return seen.has(place) || Number(place.slice(end + 1)) <= (seen.get(place.slice(0, end)) ?? 0)
 }
 
-/** The names of the sub-agents and tools that an earlier run began in a call, and that an attempt did not ask for. */
-export const leftAlone = (attempt: Attempt): ReadonlyArray<string> => {
-  const names = new Set<string>()
+/** Work that an earlier run began in a call and an attempt did not ask for. `outcome` is a text, where one is known. */
+export interface LeftAlone {
+  readonly name: string
+  readonly outcome: string | undefined
+}
+
+/** The sub-agents and inner calls that an earlier run began in a call, and that an attempt did not ask for. */
+export const leftAlone = (attempt: Attempt): ReadonlyArray<LeftAlone> => {
+  const left: Array<LeftAlone> = []
   for (const [place, { done, json, live }] of attempt.live.inside?.get(attempt.call.id) ?? []) {
     if (live !== undefined || isSeen(attempt, place)) continue
     const record = done ?? (json === undefined ? undefined : Result.getOrUndefined(decodeDone(json)))
-    if (record?._tag === "Child") names.add(record.agent)
-    if (record?._tag === "Call" && record.status !== "asked") names.add(place.split(":")[1] ?? "")
+    if (record?._tag === "Child") {
+      left.push({ name: record.agent, outcome: record.open === undefined ? record.ends.at(-1)?.text : undefined })
+    }
+    if (record?._tag === "Call" && record.status !== "asked") {
+      left.push({ name: place.split(":")[1] ?? "", outcome: record.outcome && textOf(record.outcome) })
+    }
   }
-  return [...names]
+  return left
 }
+
+const textOf = (outcome: NonNullable<DoneOf<"Call">["outcome"]>): string =>
+  outcome._tag === "Failed" ? `failed: ${outcome.error.message}` : text(fromStored(outcome))
 
 /** The number of the next call or question inside of a call: after all that were given, also by an earlier run. */
 export const freshId = ({ call, live }: Attempt): string => {

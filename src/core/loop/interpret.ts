@@ -21,7 +21,7 @@ import { create, type Place } from "./create.ts"
 import type { Compiled } from "./definition.ts"
 import { voided } from "./gatekeepers.ts"
 import { slotsOf } from "./inside.ts"
-import { append, appendLate, flushLog, type Live, note, offer, type Origin, save, spentBy } from "./live.ts"
+import { append, appendLate, flushLog, type Live, note, offerEnd, type Origin, save, spentBy } from "./live.ts"
 import { type Ending, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
 import { programmed } from "./program.ts"
@@ -159,9 +159,9 @@ const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
 const announce = (origin: Origin, live: Live | undefined, exit: Exit.Exit<AgentResult<unknown>, unknown>): void => {
   origin.ending = true
   const spent = { usage: live?.run.usage ?? zero, rounds: live?.run.round ?? 0 }
-  if (Exit.isSuccess(exit)) offer({ origin }, { _tag: "RunCompleted", stopReason: exit.value.stopReason, ...spent })
-  else if (Cause.hasInterrupts(exit.cause)) offer({ origin }, { _tag: "RunInterrupted", ...spent })
-  else offer({ origin }, { _tag: "RunFailed", error: describe(exit.cause), ...spent })
+  if (Exit.isSuccess(exit)) offerEnd(origin, { _tag: "RunCompleted", stopReason: exit.value.stopReason, ...spent })
+  else if (Cause.hasInterrupts(exit.cause)) offerEnd(origin, { _tag: "RunInterrupted", ...spent })
+  else offerEnd(origin, { _tag: "RunFailed", error: describe(exit.cause), ...spent })
   if (origin.path.length === 1) origin.hub.isOver = true
 }
 

@@ -101,6 +101,8 @@ export interface Attempt {
   readonly call: OpenCall
   /** The number of times that each thing was begun. */
   seen: Map<string, number> | undefined
+  /** The names of the steps that are at work. */
+  steps: Set<string> | undefined
   /** The locks of conversations that go on from input to input. */
   sessions: Map<string, Semaphore.Semaphore> | undefined
   active: number
@@ -262,6 +264,13 @@ export const offer = ({ origin }: From, fields: Fields<AgentEvent>): void => {
 export const offerDelta = ({ origin }: From, tag: "TextDelta" | "ReasoningDelta", text: string, at: number): void => {
   const { hub, path, runId } = origin
   if (hub.watched) Hub.offer(hub, { _tag: tag, text, seq: hub.seq++, runId, path, at })
+}
+
+/** Reports the end of a run. That of the outermost run is kept for late readers. */
+export const offerEnd = (origin: Origin, fields: Fields<AgentEvent>): void => {
+  const event = stamp(origin, fields)
+  if (origin.path.length === 1) origin.hub.last = event
+  if (origin.hub.watched) Hub.offer(origin.hub, event)
 }
 
 /** Waits for slow readers, unless the run is being wound up. */

@@ -704,7 +704,7 @@ describe("steering", () => {
         const [first, second] = [yield* Fiber.join(one), yield* Fiber.join(two)]
         assert.deepStrictEqual(first, second)
         inOrder(first)
-        assert.deepStrictEqual(yield* Stream.runCollect(handle.events), [])
+        assert.deepStrictEqual(tags(yield* Stream.runCollect(handle.events)), ["RunCompleted"])
       })
     ).pipe(Effect.provide(TestChatModel.script([stepCall(1), "done"])))
   )
@@ -790,5 +790,39 @@ describe("the transcript and the usage can be rebuilt from the events alone", ()
         { numRuns: scaled(150) }
       )
     )
+  )
+})
+
+describe("readers of a handle", () => {
+  const stepper = Agent.make({ name: "a", prompt: "", tools: [step] })
+  const script = TestChatModel.script([stepCall(1), stepCall(2), "done"])
+
+  it.effect("that leave early take nothing from the others", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const handle = yield* Agent.start(stepper, "go")
+        const all = yield* handle.events.pipe(Stream.runCollect, Effect.forkChild({ startImmediately: true }))
+        const one = yield* handle.events.pipe(
+          Stream.take(1),
+          Stream.runCollect,
+          Effect.forkChild({ startImmediately: true })
+        )
+        yield* Fiber.join(one)
+        yield* handle.await
+        const events = yield* Fiber.join(all)
+        assert.strictEqual(events.at(-1)?._tag, "RunCompleted")
+        assert.strictEqual(events.filter(({ _tag }) => _tag === "ToolCompleted").length, 2)
+      })
+    ).pipe(Effect.provide(script))
+  )
+
+  it.effect("that come after the end get the terminal event", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const handle = yield* Agent.start(stepper, "go")
+        yield* handle.await
+        for (const _ of [1, 2]) assert.deepStrictEqual(tags(yield* Stream.runCollect(handle.events)), ["RunCompleted"])
+      })
+    ).pipe(Effect.provide(script))
   )
 })
