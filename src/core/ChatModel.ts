@@ -18,7 +18,7 @@ import type { JsonObject } from "./Json.ts"
 import type { AiMessage, Message } from "./Message.ts"
 import { ModelError } from "./ModelError.ts"
 import type { Annotations } from "./Tool.ts"
-import { type Prices, priced } from "./Usage.ts"
+import { type Prices, priced, sanitize } from "./Usage.ts"
 
 /**
  * A tool as the model is told about it. `parameters` is a JSON Schema (draft 2020-12) of an object. A middleware may
@@ -164,8 +164,8 @@ export const absent: Service = {
 
 /**
  * Opens a session as the loop does: images are taken out for a model without vision (with a note in their place), usage
- * is priced, and a stream that ends before its `TurnDone` fails with `BadResponse`. Middleware that brings a model of
- * its own opens it with this.
+ * is priced, and a stream that ends before its `TurnDone` fails with `BadResponse`. A count that is `NaN`, negative or
+ * infinite becomes 0, with one `Warning` (`usage`) a session. Middleware that brings a model of its own opens it with this.
  *
  * @category getters
  * @since 0.1.0
@@ -237,22 +237,34 @@ const makeImageRemover = () => {
   }
 }
 
+const unsound = ({ modelId }: Service): TurnPart => ({
+  _tag: "Warning",
+  code: "usage",
+  message: `"${modelId}" reports a usage that is not a number of tokens or a cost of at least 0; it is counted as 0, so budgets of tokens and cost don't see it. Correct its layer.`
+})
+
 /** A stream that ends without its last part is a broken one, however much text came. */
-const whole =
-  (model: Service) =>
-  (turn: Stream.Stream<TurnPart, ModelError>): Stream.Stream<TurnPart, ModelError> =>
+const whole = (model: Service) => {
+  const { prices } = model
+  let warned = false
+  return (turn: Stream.Stream<TurnPart, ModelError>): Stream.Stream<TurnPart, ModelError> =>
     plain(
       transformPull(turn, (pull) => {
-        const { prices } = model
         let done = false
         const checked = (parts: Array.NonEmptyReadonlyArray<TurnPart>): Array.NonEmptyReadonlyArray<TurnPart> => {
           const last = parts[parts.length - 1]
           if (last?._tag !== "TurnDone") return parts
           done = true
           const { usage } = last.message
-          if (usage === undefined || prices === undefined) return parts
-          const message = { ...last.message, usage: priced(usage, prices) }
-          return Array.map(parts, (part) => (part === last ? { ...last, message } : part))
+          if (usage === undefined) return parts
+          const sound = sanitize(usage)
+          const told = prices === undefined ? sound : sanitize(priced(sound, prices))
+          if (told === usage) return parts
+          const message = { ...last.message, usage: told }
+          const completed = Array.map(parts, (part) => (part === last ? { ...last, message } : part))
+          if (sound === usage || warned) return completed
+          warned = true
+          return Array.prepend(completed, unsound(model))
         }
         const next = Effect.catchCause(Effect.map(pull, checked), (cause) =>
           !done && Pull.isDoneCause(cause) ? Effect.fail(incomplete(model)) : Effect.failCause(cause)
@@ -261,3 +273,4 @@ const whole =
         return Effect.suspend(() => (done ? Cause.done() : next))
       })
     )
+}

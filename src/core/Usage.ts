@@ -87,13 +87,48 @@ export const make = (counts: Partial<Usage>): Usage => ({ ...zero, ...counts })
  */
 export const totalTokens = (usage: Usage): number => usage.inputTokens + usage.outputTokens
 
+/** A count or a cost that can be added up. `NaN` is none, and neither is what JavaScript can't count to. */
+const isCount = (value: unknown): value is number =>
+  typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER
+
+const isSound = (usage: Usage): boolean =>
+  isCount(usage.inputTokens) &&
+  isCount(usage.outputTokens) &&
+  isCount(usage.cacheReadTokens) &&
+  isCount(usage.cacheWriteTokens) &&
+  isCount(usage.reasoningTokens) &&
+  (usage.cost === undefined || isCount(usage.cost))
+
+const orZero = (value: number): number => (isCount(value) ? value : 0)
+
 /**
- * Adds two usages. The sum has a cost as soon as one of them has.
+ * Replaces counts that are no counts: `NaN`, negative, infinite or above `Number.MAX_SAFE_INTEGER`. They become 0, and such
+ * a cost is left out. A usage without any is given back as it is, so a comparison says whether there was one.
  *
  * @category combinators
  * @since 0.1.0
  */
-export const add = (left: Usage, right: Usage): Usage => {
+export const sanitize = (usage: Usage): Usage => {
+  if (isSound(usage)) return usage
+  const counts = {
+    inputTokens: orZero(usage.inputTokens),
+    outputTokens: orZero(usage.outputTokens),
+    cacheReadTokens: orZero(usage.cacheReadTokens),
+    cacheWriteTokens: orZero(usage.cacheWriteTokens),
+    reasoningTokens: orZero(usage.reasoningTokens)
+  }
+  return usage.cost === undefined || !isCount(usage.cost) ? counts : { ...counts, cost: usage.cost }
+}
+
+/**
+ * Adds two usages. The sum has a cost as soon as one of them has. What is no count adds nothing; see {@link sanitize}.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const add = (one: Usage, other: Usage): Usage => {
+  const left = sanitize(one)
+  const right = sanitize(other)
   const sum = {
     inputTokens: left.inputTokens + right.inputTokens,
     outputTokens: left.outputTokens + right.outputTokens,

@@ -1,0 +1,91 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import { Agent, type AgentEvent, ChatModel, Message, Usage } from "effect-deepagents"
+import { Budget } from "effect-deepagents/middleware"
+import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import * as fc from "fast-check"
+import { scaled } from "../../scale.ts"
+
+const hostile = [Number.NaN, -5, Infinity, -Infinity, 1e308]
+
+const kinds = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens", "cost"] as const
+
+/** A model whose layer reports this usage. */
+const reporting = (usage: Usage.Usage, prices?: Usage.Prices) =>
+  Layer.succeed(ChatModel.ChatModel, {
+    modelId: "odd",
+    provider: "test",
+    supportsVision: true,
+    contextWindowTokens: undefined,
+    prices,
+    makeSession: Effect.succeed({
+      nextTurn: () => Stream.succeed({ _tag: "TurnDone" as const, message: Message.ai("done", { usage }) })
+    })
+  })
+
+const agent = Agent.make({
+  name: "a",
+  prompt: "p",
+  middleware: [Budget.make({ tokens: 1000, cost: 1, onExhausted: "fail" })]
+})
+
+describe("usage that is no usage", () => {
+  for (const kind of kinds) {
+    for (const value of hostile) {
+      it.effect(`${kind} ${value} counts as 0, is told once, and can be stored`, () =>
+        Effect.gen(function* () {
+          const usage = { ...Usage.zero, inputTokens: 1, [kind]: value }
+          const events: Array<AgentEvent.AgentEvent> = []
+          yield* Stream.runForEach(Agent.stream(agent, "hi", { threadId: "t" }), (event) =>
+            Effect.sync(() => void events.push(event))
+          ).pipe(
+            Effect.provide([reporting(usage), SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))])
+          )
+          const warned = events.filter((event) => event._tag === "Warning" && event.code === "usage")
+          assert.strictEqual(warned.length, 1)
+          const end = events.at(-1)
+          assert.strictEqual(end?._tag, "RunCompleted")
+          if (end?._tag !== "RunCompleted") return
+          assert.deepStrictEqual(end.usage, { ...Usage.zero, inputTokens: kind === "inputTokens" ? 0 : 1 })
+        })
+      )
+    }
+  }
+
+  it.effect("a cost that is none is replaced by that of the prices", () =>
+    Effect.gen(function* () {
+      const usage = Usage.make({ inputTokens: 1_000_000, cost: Number.NaN })
+      const result = yield* Effect.provide(Agent.run(agent, "hi"), reporting(usage, { input: 0.25, output: 1 }))
+      assert.strictEqual(result.usage.cost, 0.25)
+    })
+  )
+
+  it("sums never go down and are always numbers", () => {
+    const amount = fc.oneof(fc.nat(1e6), fc.constantFrom(...hostile), fc.double())
+    const usage = fc.record(
+      {
+        inputTokens: amount,
+        outputTokens: amount,
+        cacheReadTokens: amount,
+        cacheWriteTokens: amount,
+        reasoningTokens: amount,
+        cost: amount
+      },
+      { requiredKeys: ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"] }
+    )
+    fc.assert(
+      fc.property(fc.array(usage), (all) => {
+        let sum = Usage.zero
+        for (const one of all) {
+          const next = Usage.add(sum, one)
+          for (const kind of kinds) {
+            const value = next[kind] ?? 0
+            assert.isTrue(Number.isFinite(value) && value >= (sum[kind] ?? 0), `${kind} ${value}`)
+          }
+          sum = next
+        }
+      }),
+      { numRuns: scaled(8000) }
+    )
+  })
+})
