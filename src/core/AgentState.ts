@@ -44,6 +44,8 @@ export interface Slot<in out A> {
   readonly origin: object
   readonly initial: A
   readonly merge: ((current: A, incoming: A) => A) | undefined
+  /** Makes the value that is taken when the signature of the thread does not hold, for a slot that gates read. */
+  readonly ifTampered: (() => Json) | undefined
   readonly encode: (value: A) => Json
   readonly decode: (json: unknown) => Result.Result<A, InvalidEncoding>
 }
@@ -54,7 +56,7 @@ export interface Slot<in out A> {
  * @category models
  * @since 0.1.0
  */
-export type AnySlot = Pick<Slot<never>, "name" | "origin"> & {
+export type AnySlot = Pick<Slot<never>, "name" | "origin" | "ifTampered"> & {
   readonly decode: (json: unknown) => Result.Result<unknown, InvalidEncoding>
 }
 
@@ -68,6 +70,11 @@ export interface SlotOptions<A, I> {
   readonly schema: Schema.Codec<A, I>
   readonly initial: NoInfer<A>
   readonly shared?: { readonly merge: (current: NoInfer<A>, incoming: NoInfer<A>) => NoInfer<A> } | undefined
+  /**
+   * Marks a slot that gates decide by, with its safe value. With a `SigningKey` in the context of a run, the slot (and
+   * slots below its name and a `/`) is signed in the thread; if the signature does not hold, it has this value.
+   */
+  readonly ifTampered?: NoInfer<A> | undefined
 }
 
 /**
@@ -89,8 +96,11 @@ export const family = <A, I>(name: string, options: SlotOptions<A, I>): ((key: s
   const codec = Schema.toCodecJson(options.schema)
   const encode = Schema.encodeSync(codec)
   const decode = Schema.decodeUnknownResult(codec)
+  const { ifTampered } = options
+  const safe = ifTampered === undefined ? undefined : () => encode(ifTampered)
   return (key) => ({
     name: name + key,
+    ifTampered: safe,
     origin: options,
     initial: options.initial,
     merge: options.shared?.merge,

@@ -319,7 +319,8 @@ const choices: { readonly [Tag in Decision["_tag"]]: Choice } = {
 export const always = AgentState.slot("approvedAlways", {
   schema: Schema.Array(Schema.String),
   initial: [],
-  shared: { merge: (current, incoming) => [...new Set([...current, ...incoming])] }
+  shared: { merge: (current, incoming) => [...new Set([...current, ...incoming])] },
+  ifTampered: []
 })
 
 /**

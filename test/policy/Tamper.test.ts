@@ -7,7 +7,8 @@ import { Agent, Approval, type Json, Message, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Tamper } from "effect-deepagents/policy"
 import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
-import { TestChatModel } from "effect-deepagents/testing"
+import { Ledger } from "effect-deepagents/stores"
+import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { folder } from "../sessions/places.ts"
 
 const pay = Tool.make("pay", {
@@ -150,6 +151,11 @@ const model = TestChatModel.reactive(({ messages }) => {
     : "hello"
 })
 
+const filesOf = (path: string): ReadonlyArray<readonly [name: string, text: string]> =>
+  readdirSync(path, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".jsonl"))
+    .map((name) => [join(path, name), readFileSync(join(path, name), "utf8")])
+
 /** Changes the lines of the one thread of a folder, in place. */
 const rewrite = (path: string, change: (text: string) => string): boolean => {
   const names = readdirSync(path, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".jsonl"))
@@ -205,7 +211,7 @@ describe("a thread whose runs have a key", () => {
           [/("decisions":)\[\]/g, '$1[{"_tag":"Approve","id":"x"}]'],
           [/("description":")/g, "$1Harmless: "],
           [/"slot":"deepagents\/seal"/g, '"slot":"else"'],
-          [/"slot":"deepagents\/seal","value":"./g, '"slot":"deepagents/seal","value":"!']
+          [/"mac":"./g, '"mac":"!']
         ] as const) {
           const changed = yield* attack(said, (text) => text.replaceAll(from, to), [key, key])
           assert.isTrue(changed.isChanged, String(from))
@@ -225,7 +231,7 @@ describe("a thread whose runs have a key", () => {
       const same = (text: string) => text
       assert.deepInclude(reasonOf(yield* attack("500", same, [other, key])), { _tag: "Tampered" })
       const unsigned = yield* attack("500", same, [none, key])
-      assert.deepInclude(reasonOf(unsigned), { _tag: "Tampered", problem: "what it waits for has no signature" })
+      assert.deepInclude(reasonOf(unsigned), { _tag: "Tampered", problem: "what gates decide by has no signature" })
       const rotated = Tamper.layer(Redacted.make("the new secret, long enough"), secret)
       assert.strictEqual((yield* attack("500", same, [key, rotated])).end._tag, "Success")
       yield* Effect.gen(function* () {
@@ -239,6 +245,87 @@ describe("a thread whose runs have a key", () => {
         assert.include(copied.message, "was signed with another key or for another thread; say something new in it")
         assert.strictEqual((yield* Agent.resume(teller, { threadId: "t", decisions })).text, "done")
       }).pipe(Effect.provide([stored(unsigned.path), key]))
+    }).pipe(Effect.scoped)
+  )
+
+  /** Approves payments for good, ends, and lets somebody change the idle thread. */
+  const idle = Effect.fnUntraced(function* (always: boolean) {
+    const path = yield* folder
+    paid.length = 0
+    const first = yield* Agent.run(clerk, "500", { threadId: "t" }).pipe(Effect.provide([stored(path), key]))
+    const decisions = first.pending.map((request) => Approval.approve(request, { always }))
+    yield* Agent.resume(clerk, { threadId: "t", decisions }).pipe(Effect.provide([stored(path), key]))
+    assert.deepStrictEqual(paid, [500])
+    return path
+  })
+  const clerk = Agent.make({
+    name: "clerk",
+    prompt: "",
+    tools: [transfer],
+    middleware: [HumanInTheLoop.suspending({ tools: { transfer: true } })]
+  })
+
+  it.effect("believes no approval for good that was put into it, and asks", () =>
+    Effect.gen(function* () {
+      const honest = yield* idle(true)
+      const { state } = yield* SessionStore.checkpoint("t").pipe(
+        Effect.flatMap(Effect.fromNullishOr),
+        Effect.provide(stored(honest))
+      )
+      const value = state[Approval.always.name]
+      assert.isDefined(value)
+      const again = yield* Agent.run(clerk, "500", { threadId: "t" }).pipe(Effect.provide([stored(honest), key]))
+      assert.deepStrictEqual([again.text, paid], ["done", [500, 500]])
+      for (const keys of [key, none]) {
+        const path = yield* idle(false)
+        // Somebody who can write the store copies an approval of another thread into it.
+        yield* Effect.gen(function* () {
+          const store = yield* SessionStore.SessionStore
+          const { id } = yield* store.leaf("t")
+          const entry = { _tag: "State" as const, slot: "approvedAlways", value }
+          yield* store.append("t", { leaf: id, behind: id, entries: [{ id: "forged", entry }] })
+        }).pipe(Effect.provide(stored(path)))
+        const { events } = yield* AgentTest.collect(clerk, "500", { threadId: "t" }).pipe(
+          Effect.provide([stored(path), keys])
+        )
+        const isAsked = keys === key
+        const last = events.at(-1)
+        const stopReason = last?._tag === "RunCompleted" ? last.stopReason : last?._tag
+        assert.strictEqual(stopReason, isAsked ? "suspended" : "completed")
+        assert.deepStrictEqual(paid, isAsked ? [500] : [500, 500])
+        assert.strictEqual(
+          events.some((event) => event._tag === "Warning" && event.code === "tampered"),
+          isAsked
+        )
+        if (!isAsked) continue
+        // The thread stays usable: what is approved now holds.
+        const decisions = events.flatMap((event) =>
+          event._tag === "ApprovalRequested" ? [Approval.approve(event, { always: true })] : []
+        )
+        yield* Agent.resume(clerk, { threadId: "t", decisions }).pipe(Effect.provide([stored(path), key]))
+        yield* Agent.run(clerk, "500", { threadId: "t" }).pipe(Effect.provide([stored(path), key]))
+        assert.deepStrictEqual(paid, [500, 500, 500])
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("is refused where an older state of it was put back, if a ledger counts its signatures", () =>
+    Effect.gen(function* () {
+      for (const ledger of [Layer.succeedContext(yield* Layer.build(Ledger.layerMemory)), none]) {
+        const path = yield* folder
+        paid.length = 0
+        const first = yield* Agent.run(clerk, "500", { threadId: "t" }).pipe(
+          Effect.provide([stored(path), key, ledger])
+        )
+        const decisions = first.pending.map((request) => Approval.approve(request))
+        const waiting = filesOf(path)
+        const resume = Agent.resume(clerk, { threadId: "t", decisions })
+        yield* resume.pipe(Effect.provide([stored(path), key, ledger]))
+        for (const [name, text] of waiting) writeFileSync(name, text)
+        const end = yield* Effect.result(resume.pipe(Effect.provide([stored(path), key, ledger])))
+        assert.deepStrictEqual([end._tag, paid], ledger === none ? ["Success", [500, 500]] : ["Failure", [500]])
+        if (end._tag === "Failure") assert.include(end.failure.message, "an older state of the thread")
+      }
     }).pipe(Effect.scoped)
   )
 

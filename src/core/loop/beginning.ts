@@ -18,7 +18,7 @@ import type { SessionError } from "../SessionError.ts"
 import { nothingSpent, type Spent, type Usage, zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import type { OpenCall } from "./live.ts"
-import { sealed } from "./seal.ts"
+import { type Sealed, sealed } from "./seal.ts"
 
 /** The failure of a run itself. */
 export const invalid = (compiled: Compiled, reason: Reason): AgentError =>
@@ -201,7 +201,7 @@ export const openThread = Effect.fnUntraced(function* (
   compiled: Compiled,
   threadId: string,
   input: Input
-): Effect.fn.Return<{ readonly thread: Thread; readonly held: unknown }, AgentError, Scope.Scope> {
+): Effect.fn.Return<Sealed & { readonly held: unknown }, AgentError, Scope.Scope> {
   const journal = yield* Effect.serviceOption(Journal)
   if (Option.isNone(journal)) {
     const problem = "a run with a threadId needs a journal; provide a layer of effect-deepagents/sessions"
@@ -210,6 +210,6 @@ export const openThread = Effect.fnUntraced(function* (
   const { hold, open } = journal.value
   const failed = (error: SessionError) => invalid(compiled, { _tag: "Thread", error })
   const held = hold === undefined ? undefined : yield* Effect.mapError(hold(threadId), failed)
-  const opened = Effect.flatMap(open(threadId), (thread) => sealed(threadId, thread, isResume(input)))
-  return { thread: yield* Effect.mapError(opened, failed), held }
+  const opened = Effect.flatMap(open(threadId), (thread) => sealed(threadId, thread, compiled.slots, isResume(input)))
+  return { ...(yield* Effect.mapError(opened, failed)), held }
 })

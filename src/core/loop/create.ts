@@ -202,6 +202,11 @@ export const create = Effect.fnUntraced(function* (
   // Records of calls that are no longer open are given up with them.
   if (records !== undefined)
     forgetOthers(live, program !== undefined && isResume(input) ? idOf(askedIn(messages)) : open.map(({ id }) => id))
+  for (const entry of opened?.repairs ?? []) note(live, entry)
+  if (opened?.problem !== undefined) {
+    const message = `The signature of this thread does not hold: ${opened.problem}. What was approved for good in it is asked again.`
+    yield* emit(live, { _tag: "Warning", code: "tampered", message })
+  }
   return { live, beginning, held: opened?.held }
 })
 
