@@ -5,6 +5,7 @@ import { type BackendError, make as makeError } from "../../../core/BackendError
 import * as Derive from "../derive/backend.ts"
 import { fail, find, on as inTarget, type Source } from "../derive/target.ts"
 import * as Path from "../files/path.ts"
+import { asking } from "./asking.ts"
 import { on, told } from "./failure.ts"
 import * as Folder from "./folder.ts"
 import * as Jail from "./jail.ts"
@@ -56,13 +57,13 @@ export const inJail = (jail: Jail.Jail, options: Options): Effect.Effect<Backend
     const locks = Locks.make(jail)
     const source: Source = { primitives, locks, maxFileSize, concurrency: 1 }
     const derived = Derive.make(primitives, locks, { maxFileSize })
-    return {
+    return asking(jail, {
       ...derived,
       onHost: true,
       delete: (path, how) => (how?.recursive === true ? removeAll(jail, source, path) : derived.delete(path, how)),
       grep: Search.grep(searched),
       glob: Search.glob(searched)
-    }
+    })
   })
 
 /** Opens the root. */

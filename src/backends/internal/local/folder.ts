@@ -7,6 +7,7 @@ import * as Atomic from "./atomic.ts"
 import { type Fault, fault, on, told } from "./failure.ts"
 import * as Jail from "./jail.ts"
 import * as Many from "./many.ts"
+import * as Protected from "./protected.ts"
 import * as System from "./system.ts"
 
 const chunkBytes = 1024 * 1024
@@ -170,19 +171,20 @@ const write = (
 ): Effect.Effect<string, Fault> => {
   const once = Effect.gen(function* () {
     const { missing, names, stats } = yield* Jail.locate(jail, path, true)
+    const changing = <A>(work: Effect.Effect<A, Fault>) => Protected.changing(jail, [[...names, ...missing]], work)
     if (stats !== undefined) {
       if (create) return yield* Effect.fail(fault({ _tag: "AlreadyExists" }))
       yield* Jail.checkRegular(stats)
       const [parents, name] = yield* parted(names)
-      return yield* Jail.holding(jail, parents, (held) =>
+      const replace = (held: Jail.Held) =>
         // A file that must not be written is not replaced either.
         Effect.andThen(System.accessTo("write", held.at(name)), Atomic.write({ held, name, old: stats }, content))
-      )
+      return yield* changing(Jail.holding(jail, parents, replace))
     }
     const [folders, name] = yield* parted(missing)
-    return yield* Jail.holding(jail, names, (held) =>
+    const add = (held: Jail.Held) =>
       Jail.making(jail, held, folders, (folder) => Atomic.write({ held: folder, name, old: undefined }, content))
-    )
+    return yield* changing(Jail.holding(jail, names, add))
   })
   return Effect.map(
     create ? once : Effect.retry(once, { times: attempts - 1, while: (failed: Fault) => is("AlreadyExists")(failed) }),
@@ -205,9 +207,10 @@ const remove = Effect.fnUntraced(function* (jail: Jail.Jail, path: ReadonlyArray
   const { names, stats } = yield* Jail.locate(jail, path, false)
   if (stats === undefined) return yield* Effect.fail(notFound)
   const [parents, name] = yield* parted(names)
-  return yield* Jail.holding(jail, parents, (held) =>
+  const removing = Jail.holding(jail, parents, (held) =>
     stats.isDirectory() ? removeFolder(held, name) : System.unlink(held.at(name))
   )
+  return yield* Protected.changing(jail, [names], removing)
 })
 
 /** Takes away all that is in a folder, whatever its name, and then the folder. */
@@ -240,6 +243,7 @@ const clear = (
 export const removeTree = Effect.fnUntraced(function* (jail: Jail.Jail, path: ReadonlyArray<string>, gone: () => void) {
   const { names, stats } = yield* Jail.locate(jail, path, false)
   if (stats === undefined) return yield* Effect.fail(notFound)
+  yield* Protected.checkTree(jail, names)
   const [parents, name] = yield* parted(names)
   return yield* Jail.holding(jail, parents, (held) => clear(jail, held, name, gone))
 })
@@ -252,11 +256,12 @@ const rename = Effect.fnUntraced(function* (jail: Jail.Jail, from: ReadonlyArray
   if (target.stats !== undefined) return yield* Effect.fail(fault({ _tag: "AlreadyExists" }))
   const [parents, name] = yield* parted(source.names)
   const [folders, newName] = yield* parted(target.missing)
-  return yield* Jail.holding(jail, parents, (old) =>
+  const moving = Jail.holding(jail, parents, (old) =>
     Jail.holding(jail, target.names, (held) =>
       Jail.making(jail, held, folders, (folder) => Effect.uninterruptible(move(old.at(name), folder.at(newName))))
     )
   )
+  return yield* Protected.changing(jail, [source.names, [...target.names, ...target.missing]], moving)
 })
 
 /** The primitives. `maxFileSize`, in bytes, bounds what is read at once. */

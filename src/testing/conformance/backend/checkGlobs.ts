@@ -2,6 +2,7 @@
  * Checks of glob: the dialect, ignore files, limits.
  */
 import * as Effect from "effect/Effect"
+import * as Permissions from "../../../backends/Permissions.ts"
 import type { GlobQuery, Service } from "../../../core/Backend.ts"
 import { fails, assert, same, within } from "../assert.ts"
 import { ends, fill, pathsOf, rule, type Rules } from "./common.ts"
@@ -82,7 +83,10 @@ const notIgnored = [
 ] // prettier-ignore
 
 const ignores = Effect.fnUntraced(function* (backend: Service) {
-  yield* fill(backend, ignoring)
+  // Backends with a real folder ask before the files of a repository are written.
+  yield* Effect.provideService(fill(backend, ignoring), Permissions.Approver, {
+    ask: () => Effect.succeed(Permissions.approve)
+  })
   const grepped = (path: string, ignored?: boolean) =>
     Effect.map(backend.grep({ pattern: "hit", mode: "files", path, ignored }), (found) =>
       found.files.map((file) => file.path)

@@ -1,0 +1,168 @@
+/**
+ * Asks a person before the files of a git repository are changed.
+ *
+ * An operation is tried first. Only one that the protection refused is asked about, and run again with the approved
+ * places. Nothing is locked while the person decides.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as Backend from "../../../core/Backend.ts"
+import * as BackendError from "../../../core/BackendError.ts"
+import { fromUnknown, type Json } from "../../../core/Json.ts"
+import { sha256 } from "../../../support/hash.ts"
+import * as Path from "../files/path.ts"
+import { Approver } from "../permissions/approval.ts"
+import type { Action, FileRule } from "../permissions/model.ts"
+import * as Once from "../permissions/once.ts"
+import * as Jail from "./jail.ts"
+import * as Protected from "./protected.ts"
+
+type Failing<A> = Effect.Effect<A, BackendError.BackendError>
+
+/** A path that an operation changes: with `link` the link itself, with `tree` all that is in the folder. */
+interface Change {
+  readonly path: string
+  readonly link?: boolean
+  readonly tree?: boolean
+}
+
+const rule: FileRule = { operations: ["write"], paths: ["/**/.git/**"], mode: "ask" }
+
+const advice = "leave it alone, use git itself, or ask the person to change it"
+
+/** The protected places that changes lead to. A path that leads nowhere has none. */
+const protectedBy = (jail: Jail.Jail, changes: ReadonlyArray<Change>): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.map(
+    Effect.forEach(changes, ({ link = false, path, tree = false }) => {
+      const normal = Path.normalize("write", path)
+      if (Result.isFailure(normal)) return Effect.succeed([])
+      return Jail.locate(jail, Path.segments(normal.success), !link).pipe(
+        Effect.flatMap(({ missing, names, stats }) => {
+          const all = [...names, ...missing]
+          if (tree && stats?.isDirectory() === true) return Protected.below(jail, names)
+          return Effect.map(Protected.isProtected(jail, all), (is) => (is ? [Protected.pathOf(all)] : []))
+        }),
+        Effect.orElseSucceed(() => [])
+      )
+    }),
+    (found) => [...new Set(found.flat())]
+  )
+
+/** Asks about protected places. Fails if they are refused. */
+const ask = Effect.fnUntraced(function* (action: Action, given: string, places: ReadonlyArray<string>) {
+  const approver = yield* Approver
+  const answer = yield* approver.ask({
+    action,
+    accesses: places.map((path) => ({ operation: "write", path, rule }))
+  })
+  if (answer._tag === "Approved") return
+  const detail = `this belongs to a git repository: ${answer.message}; ${advice}`
+  return yield* Effect.fail(BackendError.make(action.operation, given, { _tag: "PermissionDenied" }, { detail }))
+})
+
+const allowing = <A, E, R>(places: ReadonlyArray<string>, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.updateService(work, Protected.Allowed, (known) => new Set([...known, ...places]))
+
+const once = Once.onceFor({ rules: [], otherwise: { mode: "ask" }, commands: { mode: "allow" } })
+
+const changesOf = (change: Backend.PlannedChange): ReadonlyArray<Change> => {
+  if (change.operation === "read") return []
+  if (change.operation !== "move") return [{ path: change.path, link: change.operation === "delete" }]
+  return [
+    { path: change.from, link: true },
+    { path: change.to, link: true }
+  ]
+}
+
+/** The same files, where what the protection refuses is asked about. */
+export const asking = (jail: Jail.Jail, files: Backend.Service): Backend.Service => {
+  const retried = <A, I>(
+    action: Action,
+    changes: readonly [Change, ...ReadonlyArray<Change>],
+    given: Json,
+    schema: Schema.Codec<A, I>,
+    work: Failing<A>
+  ): Failing<A> =>
+    Effect.catchIf(work, Protected.isRefusal, () =>
+      Effect.gen(function* () {
+        const places = yield* protectedBy(jail, changes)
+        yield* ask(action, changes[0].path, places)
+        return yield* once(action.operation, given, schema, allowing(places, work))
+      })
+    )
+
+  return {
+    ...files,
+    write: (path, content, options) =>
+      retried(
+        { operation: "write", path, content },
+        [{ path }],
+        [path, content, fromUnknown(options)],
+        Once.Written,
+        files.write(path, content, options)
+      ),
+    edit: (path, replacements, options) =>
+      retried(
+        { operation: "edit", path, replacements },
+        [{ path }],
+        [path, fromUnknown(replacements), fromUnknown(options)],
+        Once.Edited,
+        files.edit(path, replacements, options)
+      ),
+    delete: (path, options) =>
+      retried(
+        { operation: "delete", path, recursive: options?.recursive === true },
+        [{ path, link: true, tree: options?.recursive === true }],
+        [path, fromUnknown(options)],
+        Schema.Void,
+        files.delete(path, options)
+      ),
+    move: (from, to) =>
+      retried(
+        { operation: "move", from, to },
+        [
+          { path: from, link: true },
+          { path: to, link: true }
+        ],
+        [from, to],
+        Schema.Void,
+        files.move(from, to)
+      ),
+    upload: Effect.fnUntraced(function* (all) {
+      const outcomes = yield* files.upload(all)
+      const refused = all.filter((_, index) => {
+        const outcome = outcomes[index]
+        return outcome?.ok === false && Protected.isRefusal(outcome.error)
+      })
+      if (refused.length === 0) return outcomes
+      const again = Effect.gen(function* () {
+        const places = yield* protectedBy(jail, refused)
+        yield* ask({ operation: "upload", files: refused }, refused[0]?.path ?? "/", places)
+        const given = yield* Effect.forEach(refused, ({ content, path }) =>
+          Effect.map(sha256(Uint8Array.from(content)), (digest) => [path, digest])
+        )
+        return yield* once("upload", given, Once.Uploaded, allowing(places, files.upload(refused)))
+      })
+      const second = yield* Effect.catch(again, ({ detail, reason }) =>
+        Effect.succeed(
+          refused.map(({ path }) => ({
+            path,
+            ok: false as const,
+            error: BackendError.make("upload", path, reason, { detail })
+          }))
+        )
+      )
+      let next = 0
+      return outcomes.map((outcome) =>
+        !outcome.ok && Protected.isRefusal(outcome.error) ? (second[next++] ?? outcome) : outcome
+      )
+    }),
+    permit: (plan) =>
+      Effect.gen(function* () {
+        const places = yield* protectedBy(jail, plan.changes.flatMap(changesOf))
+        if (places.length > 0) yield* ask({ operation: "patch", plan }, places[0] ?? "/", places)
+        return (work) => (places.length === 0 ? work : allowing(places, work))
+      })
+  }
+}

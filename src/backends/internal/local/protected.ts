@@ -1,0 +1,126 @@
+/**
+ * Protects the files of git repositories: who writes them decides which programs git runs.
+ *
+ * Protected are `.git` (a folder, or a file that names one), all that is in it, and the same for a repository without
+ * such a name: a folder with `HEAD`, `objects` and `refs`, or with `HEAD` and `commondir`. A change that would make a
+ * folder such a repository is protected too. Places are real ones, so a link leads around nothing.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
+import { isGitName } from "../../../support/gitNames.ts"
+import { type Fault, fault } from "./failure.ts"
+import * as Jail from "./jail.ts"
+import * as Many from "./many.ts"
+import * as System from "./system.ts"
+
+/** The protected places that a person approved, for the work in progress. */
+export const Allowed = Context.Reference<ReadonlySet<string>>("effect-deepagents/backends/AllowedGitPlaces", {
+  defaultValue: () => new Set()
+})
+
+const refusal = fault(
+  { _tag: "PermissionDenied" },
+  "this belongs to a git repository, whose settings decide what programs run; a person must approve the change"
+)
+
+/** Tells whether an operation failed because of the protection. */
+export const isRefusal = ({ detail }: { readonly detail?: string | undefined }): boolean => detail === refusal.detail
+
+/** The path of a place, as the backend names it. */
+export const pathOf = (names: ReadonlyArray<string>): string => `/${names.join("/")}`
+
+const parts = ["HEAD", "objects", "refs", "commondir"] as const
+
+/** Tells whether a folder is a repository's own, counting a name in it that may not be there yet. */
+const isGitFolder = (jail: Jail.Jail, folder: ReadonlyArray<string>, name: string): Effect.Effect<boolean> =>
+  Effect.map(Many.lstatAll(parts.map((part) => Jail.realPath(jail, [...folder, part]))), (found) => {
+    const [hasHead, hasObjects, hasRefs, hasCommon] = parts.map(
+      (part, index) => found[index] !== undefined || part.toLowerCase() === name.toLowerCase()
+    )
+    return hasHead === true && (hasCommon === true || (hasObjects === true && hasRefs === true))
+  })
+
+/** Tells whether a real place, which may not be there yet, belongs to a repository. */
+export const isProtected = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<boolean> =>
+  Effect.gen(function* () {
+    if (names.some(isGitName)) return true
+    const heads = names.map((_, index) => Jail.realPath(jail, [...names.slice(0, index), "HEAD"]))
+    const found = yield* Many.lstatAll(heads)
+    for (const [index, name] of names.entries()) {
+      const mayBe = found[index] !== undefined || name.toLowerCase() === "head"
+      if (mayBe && (yield* isGitFolder(jail, names.slice(0, index), name))) return true
+    }
+    return false
+  })
+
+/** Fails unless a place may be changed. */
+const check = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<void, Fault> =>
+  Effect.gen(function* () {
+    if (!(yield* isProtected(jail, names))) return
+    if (!(yield* Allowed).has(pathOf(names))) return yield* Effect.fail(refusal)
+  })
+
+const partNames: ReadonlySet<string> = new Set(parts.map((part) => part.toLowerCase()))
+
+/** Several changes at once could make a repository that none of them makes alone. */
+const oneAtATime = Semaphore.makeUnsafe(1)
+
+/** Changes places if all of them may be changed. */
+export const changing = <A>(
+  jail: Jail.Jail,
+  places: ReadonlyArray<ReadonlyArray<string>>,
+  work: Effect.Effect<A, Fault>
+): Effect.Effect<A, Fault> => {
+  const checked = Effect.andThen(
+    Effect.forEach(places, (names) => check(jail, names), { discard: true }),
+    work
+  )
+  const mayComplete = places.some((names) => names.some((name) => partNames.has(name.toLowerCase())))
+  return mayComplete ? oneAtATime.withPermit(checked) : checked
+}
+
+const hasAll = (names: ReadonlySet<string>): boolean =>
+  names.has("HEAD") && (names.has("commondir") || (names.has("objects") && names.has("refs")))
+
+/** The repositories below a folder that is held: of each, the outermost protected place. */
+const repositoriesIn = (
+  jail: Jail.Jail,
+  parent: Jail.Held,
+  at: System.RealPath,
+  names: ReadonlyArray<string>
+): Effect.Effect<ReadonlyArray<string>, Fault> =>
+  Jail.within(
+    jail,
+    parent,
+    at,
+    Effect.fnUntraced(function* (held) {
+      const dirents = yield* System.readdir(held.self)
+      const own = dirents.map((dirent) => dirent.name.toString())
+      if (hasAll(new Set(own))) return [pathOf(names)]
+      const found: Array<string> = own.filter(isGitName).map((name) => pathOf([...names, name]))
+      for (const [index, dirent] of dirents.entries()) {
+        const name = own[index] ?? ""
+        if (dirent.isDirectory() && !isGitName(name)) {
+          found.push(...(yield* repositoriesIn(jail, held, dirent.name, [...names, name])))
+        }
+      }
+      return found
+    })
+  )
+
+/** Finds the repositories in a folder, and the folder itself if it belongs to one. */
+export const below = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, Fault> =>
+  Effect.gen(function* () {
+    const name = names.at(-1)
+    if (name === undefined || (yield* isProtected(jail, names))) return [pathOf(names)]
+    return yield* Jail.holding(jail, names.slice(0, -1), (held) => repositoriesIn(jail, held, name, names))
+  })
+
+/** Fails unless a folder may be changed with all that is in it. */
+export const checkTree = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<void, Fault> =>
+  Effect.gen(function* () {
+    const found = yield* below(jail, names)
+    const allowed = yield* Allowed
+    if (!found.every((path) => allowed.has(path))) return yield* Effect.fail(refusal)
+  })
