@@ -25,8 +25,11 @@ import type { Sandbox } from "../core/Sandbox.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import * as Commands from "./internal/git/commands.ts"
 import * as Names from "./internal/git/names.ts"
-import { type Answer, look, run } from "./internal/git/run.ts"
+import * as Programs from "./internal/git/programs.ts"
+import * as Repository from "./internal/git/repository.ts"
+import type { Answer } from "./internal/git/run.ts"
 
 /**
  * `repository` is the folder of the sandbox that git works in (default its root).
@@ -81,7 +84,7 @@ const clamp = (value: number | undefined, usual: number, most: number): number =
  */
 export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>> => {
   const git = (args: ReadonlyArray<string>, none: string) =>
-    Effect.map(look({ cwd, args }), (answer) => outputOf(answer, none))
+    Effect.map(Commands.look(cwd, args), (answer) => outputOf(answer, none))
   const annotations = { readOnly: true, idempotent: true, volatile: true }
   return [
     Tool.make("git_status", {
@@ -169,8 +172,14 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
  * @since 0.1.0
  */
 export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.NeedingApproval<Sandbox>> => {
-  const git = (args: ReadonlyArray<string>, more: { readonly hooks?: boolean; readonly stdin?: string } = {}) =>
-    run({ cwd, args, ...more })
+  const opened = Effect.flatMap(Repository.open(cwd), Commands.harmless)
+  /** Runs git with the programs of the repository that were approved for a check-out. */
+  const checkingOut = (doing: string) =>
+    Effect.gen(function* () {
+      const repository = yield* Repository.open(cwd)
+      const { env } = yield* Programs.approved(repository, "checkout", doing)
+      return { repository, env }
+    })
   return [
     Tool.make("git_commit", {
       description: "Commits these files as they are, or with all every change of the repository.",
@@ -186,9 +195,20 @@ export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray
           return yield* ToolError.make("say what is committed: give paths, or set all to true, not both")
         }
         const names = yield* Effect.forEach(paths, Names.path)
-        yield* git(["add", ...(all ? ["--all"] : ["--", ...names])])
-        yield* git(["commit", "--quiet", "-F", "-", ...behind(names)], { hooks: true, stdin: message })
-        return outputOf(yield* git(["log", "-n", "1", "--stat", "--no-color", "--format=%h %s"]), "committed")
+        const repository = yield* Repository.open(cwd)
+        const { env, hooks } = yield* Programs.approved(repository, "commit", "git commit")
+        const git = { repository, env }
+        const fromTop = names.map((name) => Commands.fromTop(git, name))
+        const what = all ? "all" : fromTop
+        yield* Commands.stage(git, what)
+        // Git would look into the repositories in this one to tell that there is nothing.
+        if (!(yield* Commands.hasStaged(git, what))) {
+          return yield* ToolError.make("there is nothing to commit: nothing is changed there, or git ignores it")
+        }
+        const args = ["-C", repository.top, "commit", "--quiet", "--no-status", "-F", "-", ...behind(fromTop)]
+        yield* Commands.run(git, args, { hooks, stdin: message })
+        const shown = ["log", "-n", "1", "--stat", "--no-color", "--no-show-signature", "--format=%h %s"]
+        return outputOf(yield* Commands.look(cwd, shown), "committed")
       })
     }),
     Tool.make("git_branch", {
@@ -208,8 +228,10 @@ export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray
           switch: ["switch", "--quiet", "--no-guess", branch],
           delete: ["branch", "--delete", branch]
         }
-        yield* git(args[action])
-        return outputOf(yield* git(["status", "--short", "--branch"]), "done")
+        const changesFiles = action === "switch" || (action === "create" && from !== undefined)
+        const git = yield* changesFiles ? checkingOut(`git ${args[action].join(" ")}`) : opened
+        yield* Commands.run(git, args[action])
+        return outputOf(yield* Commands.look(cwd, ["status", "--short", "--branch", closed]), "done")
       })
     }),
     Tool.make("git_worktree", {
@@ -224,17 +246,15 @@ export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray
       execute: Effect.fnUntraced(function* ({ action, branch, path }) {
         const folder = yield* Names.path(path)
         if (action === "remove") {
-          yield* git(["worktree", "remove", "--", folder])
+          yield* Commands.run(yield* opened, ["worktree", "remove", "--", folder])
           return `${path} is removed; its branch is still there.`
         }
         if (branch === undefined) return yield* ToolError.make("branch is missing: which branch is checked out?")
         const name = yield* Names.branch(branch)
-        const known = yield* git(["branch", "--list", "--format=%(refname:short)", name])
-        yield* git([
-          "worktree",
-          "add",
-          ...(known.stdout.trim() === "" ? ["-b", name, "--", folder] : ["--", folder, name])
-        ])
+        const git = yield* checkingOut(`git worktree add ${folder} ${name}`)
+        const known = yield* Commands.run(git, ["branch", "--list", "--format=%(refname:short)", name])
+        const what = known.stdout.trim() === "" ? ["-b", name, "--", folder] : ["--", folder, name]
+        yield* Commands.run(git, ["worktree", "add", ...what])
         return `${name} is checked out in ${path}.`
       })
     })

@@ -1,6 +1,7 @@
 /** Names that models give git: none may be taken for an option, or lead out of the repository. */
 import * as Effect from "effect/Effect"
 import * as ToolError from "../../../core/ToolError.ts"
+import { isGitName } from "../../../support/gitNames.ts"
 
 const control = /\p{Cc}/u
 
@@ -33,6 +34,9 @@ export const branch = (name: string): Effect.Effect<string, ToolError.ToolError>
 /** A path of the repository, from its root, with or without a "/" before it. */
 export const path = (name: string): Effect.Effect<string, ToolError.ToolError> => {
   const parts = name.split("/").filter((part) => part !== "" && part !== ".")
+  if (parts.some(isGitName)) {
+    return Effect.fail(ToolError.make(`${shown(name)} belongs to git itself: name a file or folder of the work tree`))
+  }
   return name.length > 4_096 || control.test(name) || parts.includes("..")
     ? Effect.fail(ToolError.make(`${shown(name)} is no path of the repository: write it from its root, without ".."`))
     : Effect.succeed(parts.length === 0 ? "." : parts.join("/"))

@@ -2,8 +2,9 @@
  * Runs git in a sandbox: by a list of arguments, each quoted for the shell that the sandbox has, never by a text that
  * somebody else put together.
  *
- * Nothing that a repository says is run by reading it: no pager, no external diff, no text conversion, no filter, no file
- * system monitor, no hook, no way of fetching.
+ * Each command works on the repository that was opened, whatever `.git` says by now, and runs no program that the
+ * repository brings along: no pager, editor, external diff, text conversion, filter, merge driver, file system monitor
+ * or hook, no way of fetching, and nothing of a repository in it.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -14,22 +15,21 @@ import { Sandbox } from "../../../core/Sandbox.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import { cut } from "../../../support/text.ts"
 
-/** The output that is kept of a command, in characters of each channel. */
-const kept = 400_000
-
-/** The time that a command may take. */
-const patience = Duration.seconds(30)
-
-/** A request to git. `hooks`: those of the repository run, as for a person who commits. */
-export interface Request {
+/**
+ * A repository as it was opened. `cwd` is the folder of the sandbox that git works in and `at` its real path; `top` is
+ * the real path of the work tree, `dir` of its git directory, `common` of what all work trees share.
+ */
+export interface Repository {
   readonly cwd: string
-  readonly args: ReadonlyArray<string>
-  readonly hooks?: boolean | undefined
-  readonly stdin?: string | undefined
-  readonly env?: { readonly [name: string]: string } | undefined
+  readonly at: string
+  readonly top: string
+  readonly dir: string
+  readonly common: string
 }
 
-/** Outcome of the request. */
+export type Environment = { readonly [name: string]: string }
+
+/** Outcome of a command. */
 export interface Answer {
   readonly exitCode: number
   readonly stdout: string
@@ -37,21 +37,54 @@ export interface Answer {
   readonly truncated: boolean
 }
 
+/** The output that is kept of a command, in characters of each channel. */
+const kept = 400_000
+
+/** The time that a command may take. */
+const patience = Duration.seconds(30)
+
 const environment = {
   GIT_TERMINAL_PROMPT: "0",
   GIT_PAGER: "cat",
   GIT_EDITOR: "true",
+  GIT_SEQUENCE_EDITOR: "true",
   GIT_OPTIONAL_LOCKS: "0",
   LC_ALL: "C"
 }
 
-/** Paths are names, never patterns; names are shown as they are. */
-const always = ["--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]
+/** Variables by which git would take parts of another repository. */
+const foreign = [
+  "GIT_INDEX_FILE",
+  "GIT_OBJECT_DIRECTORY",
+  "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+  "GIT_NAMESPACE",
+  "GIT_PREFIX",
+  "GIT_CONFIG",
+  "GIT_GRAFT_FILE",
+  "GIT_SHALLOW_FILE",
+  "GIT_EXTERNAL_DIFF",
+  "GIT_ATTR_SOURCE"
+].join(" ")
 
-const withoutHooks = ["-c", "core.hooksPath=/dev/null"]
+/** Settings of all commands; names are shown as they are. */
+const settings = [
+  "core.quotePath=false",
+  "core.fsmonitor=false",
+  "core.protectHFS=true",
+  "core.protectNTFS=true",
+  "submodule.recurse=false",
+  "safe.bareRepository=explicit",
+  "merge.autoStash=false",
+  "rerere.enabled=false",
+  "maintenance.auto=false",
+  "gc.auto=0"
+]
+
+/** Paths are names, never patterns. */
+const always = ["--no-pager", "--literal-pathspecs", ...settings.flatMap((setting) => ["-c", setting])]
 
 /** A commit or file that is not here is not fetched: the repository says by which program (`core.sshCommand`). */
-const offline = { GIT_NO_LAZY_FETCH: "1", GIT_ALLOW_PROTOCOL: "none" }
+export const offline: Environment = { GIT_NO_LAZY_FETCH: "1", GIT_ALLOW_PROTOCOL: "none" }
 
 const failed = (error: BackendError): ToolError.ToolError =>
   ToolError.make(
@@ -60,27 +93,21 @@ const failed = (error: BackendError): ToolError.ToolError =>
       : `git could not be run: ${error.message}`
   )
 
-/** Runs git, whatever its exit code. */
-export const attempt = ({
-  args,
-  cwd,
-  env,
-  hooks = false,
-  stdin
-}: Request): Effect.Effect<Answer, ToolError.ToolError, Sandbox> =>
+/** Runs a line of the shell, made of quoted words, whatever its exit code. */
+export const runLine = (
+  line: string,
+  options: { readonly cwd: string; readonly env?: Environment | undefined; readonly stdin?: string | undefined }
+): Effect.Effect<Answer, ToolError.ToolError, Sandbox> =>
   Effect.gen(function* () {
     const sandbox = yield* Sandbox
-    const command = yield* Effect.fromResult(
-      CommandLine.join(["git", ...always, ...(hooks ? [] : withoutHooks), ...args])
-    ).pipe(Effect.mapError(() => ToolError.make("a name or a text for git can't have a NUL character")))
     const output = { stdout: "", stderr: "" }
     let truncated = false
     const exitCode = yield* sandbox
-      .executeStream(command, {
-        cwd,
+      .executeStream(`unset ${foreign}; ${line}`, {
+        cwd: options.cwd,
         timeout: patience,
-        env: { ...environment, ...(hooks ? {} : offline), ...env },
-        stdin
+        env: { ...environment, ...options.env },
+        stdin: options.stdin
       })
       .pipe(
         Stream.runFold(
@@ -101,37 +128,27 @@ export const attempt = ({
     return { ...output, exitCode, truncated }
   })
 
-/** Settings by which git would run programs to compare files, or compare files of another place. */
-const settings = "^(filter\\..*\\.(clean|smudge|process|required)|core\\.worktree)$"
+/** Quotes words for the shell. */
+export const quoted = (words: ReadonlyArray<string>): Effect.Effect<string, ToolError.ToolError> =>
+  Effect.mapError(Effect.fromResult(CommandLine.join(words)), () =>
+    ToolError.make("a name or a text for git can't have a NUL character")
+  )
 
-/**
- * The environment in which a repository's own settings of that kind count for nothing: whoever may write files could
- * have programs run by them. Those of the person (git-lfs is one) do.
- */
-const harmless = (cwd: string): Effect.Effect<{ readonly [name: string]: string }, ToolError.ToolError, Sandbox> =>
-  Effect.gen(function* () {
-    const answer = yield* attempt({ cwd, args: ["config", "-z", "--show-scope", "--get-regexp", settings] })
-    if (answer.exitCode > 1) return yield* ToolError.make(complaint(answer))
-    if (answer.truncated) return yield* ToolError.make("the settings of this repository are too long to look through")
-    const fields = answer.stdout.split("\0")
-    const own = fields.flatMap((field, index) => {
-      const scope = index % 2 === 0 ? "" : fields[index - 1]
-      return scope === "local" || scope === "worktree" ? [field.split("\n")[0] ?? ""] : []
-    })
-    const filters = [...new Set(own.filter((key) => key.startsWith("filter.")))]
-    return Object.fromEntries([
-      ...(own.includes("core.worktree") ? [["GIT_WORK_TREE", "."]] : []),
-      ...(filters.length === 0 ? [] : [["GIT_CONFIG_COUNT", String(filters.length)]]),
-      ...filters.flatMap((key, index) => [
-        [`GIT_CONFIG_KEY_${index}`, key],
-        [`GIT_CONFIG_VALUE_${index}`, key.endsWith(".required") ? "false" : ""]
-      ])
-    ])
-  })
+/** A git command as words. `hooks` is the folder of the hooks that run (default none). */
+export const gitWords = (args: ReadonlyArray<string>, hooks = "/dev/null"): ReadonlyArray<string> => [
+  "git",
+  ...always,
+  "-c",
+  `core.hooksPath=${hooks}`,
+  ...args
+]
 
-/** Runs git to read, and nothing that the repository brings along. */
-export const look = (request: Request): Effect.Effect<Answer, ToolError.ToolError, Sandbox> =>
-  Effect.flatMap(harmless(request.cwd), (env) => run({ ...request, env }))
+/** The variables by which git works on the repository as it was opened. */
+export const pinned = ({ common, dir, top }: Repository): Environment => ({
+  GIT_DIR: dir,
+  GIT_COMMON_DIR: common,
+  GIT_WORK_TREE: top
+})
 
 /** Git's words on a failure, for whoever asked. */
 export const complaint = ({ exitCode, stderr, stdout }: Answer): string => {
@@ -139,8 +156,6 @@ export const complaint = ({ exitCode, stderr, stdout }: Answer): string => {
   return said === "" ? `git failed with exit code ${exitCode}` : cut(said, 4_000)
 }
 
-/** Runs git, and fails with what it says if its exit code is not 0. */
-export const run = (request: Request): Effect.Effect<Answer, ToolError.ToolError, Sandbox> =>
-  Effect.flatMap(attempt(request), (answer) =>
-    answer.exitCode === 0 ? Effect.succeed(answer) : Effect.fail(ToolError.make(complaint(answer)))
-  )
+/** Fails with what git says if its exit code is not 0. */
+export const succeeded = (answer: Answer): Effect.Effect<Answer, ToolError.ToolError> =>
+  answer.exitCode === 0 ? Effect.succeed(answer) : Effect.fail(ToolError.make(complaint(answer)))
