@@ -7,6 +7,9 @@
  * process swaps for a link at the worst moment leads nowhere either; other systems have no way to hold a folder, and
  * there a few microseconds remain. Hard links can't be told from files: don't put such to outside files in the root.
  *
+ * The files of git repositories (`.git` and all that is in it) decide which programs git runs. Each change of them asks
+ * the `Permissions.Approver`, and fails with `PermissionDenied` where nobody can be asked. Reading them is free.
+ *
  * Writes are atomic: the content goes to a hidden file beside the old one, which takes its place by a rename. What
  * replaces a file is flushed to the disk before (fdatasync): after a power cut there is the old file or the new one,
  * whole. A file that was not there before is not flushed, nor are folders. Mode and owner are kept, extended attributes

@@ -2,9 +2,11 @@
  * Version control for agents: git in a sandbox, by tools for what is asked of it. Reading is free, changing asks.
  *
  * Git gets a list of arguments, never a text of the model's; names that begin with "-" are refused, paths are taken
- * literally and stay within the repository. Reading runs nothing that the repository brings along (its own `filter` drivers
- * neither, so that a file which needs one shows as changed); commits run its hooks and filters, as they do for a person.
- * A command ends after 30 seconds at the latest.
+ * literally and stay within the repository. A command ends after 30 seconds at the latest.
+ *
+ * Git works on the repository that was there when the tools were first used, and runs no program that the repository
+ * names (hooks, filters, drivers). A file that needs such a filter shows as changed. A commit runs hooks and filters, a
+ * check-out filters, after a person was asked about those very programs (see `Permissions.Approver`).
  *
  * ```ts
  * import { Agent } from "effect-deepagents"

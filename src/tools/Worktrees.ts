@@ -5,8 +5,8 @@
  * the branch, and the folder is removed. A merge takes the branches one after the other into what is checked out: one
  * that conflicts is taken back whole, and told with the files and what conflicts in them, so that somebody can decide.
  *
- * Worktrees part the work of agents that mean well; they are no isolation, since a command can leave its folder. Hooks
- * of the repository do not run.
+ * Worktrees part the work of agents that mean well; they are no isolation, since a command can leave its folder. Git
+ * runs no program that the repository names: no hook, filter, merge driver or signing program.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"

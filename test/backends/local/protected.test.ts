@@ -134,6 +134,20 @@ describe("a repository's own files", () => {
     })
   )
 
+  it.live("are not made by several changes at once, none of which makes a repository alone", () =>
+    Effect.gen(function* () {
+      const { root } = yield* temporary
+      const backend = yield* FilesystemBackend.make({ root })
+      for (const folder of ["", "/a", "/b/c"]) {
+        const exits = yield* Effect.all(
+          ["HEAD", "objects/x", "refs/x"].map((part) => Effect.exit(backend.write(`${folder}/${part}`, "x"))),
+          { concurrency: "unbounded" }
+        )
+        assert.strictEqual(exits.filter(({ _tag }) => _tag === "Failure").length, 1)
+      }
+    })
+  )
+
   it.live("can be read, and what is beside them is changed freely", () =>
     Effect.gen(function* () {
       const root = yield* planted

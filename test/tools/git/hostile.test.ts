@@ -4,7 +4,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Agent, Approval, Backend, type Json, Message, type Tool } from "effect-deepagents"
+import { Agent, Approval, Backend, type Json, Message, Tool } from "effect-deepagents"
 import { FileTools } from "effect-deepagents/backends"
 import { TestChatModel } from "effect-deepagents/testing"
 import { Git, Worktrees } from "effect-deepagents/tools"
@@ -307,6 +307,57 @@ describe("a commit", () => {
         assert.include(ran(root), "pre-commit")
         assert.include(ran(root), "clean")
         assert.notInclude(ran(root), "fsmonitor")
+      })
+    )
+  )
+
+  it.live("names what signs, and fails where nobody can be asked", () =>
+    inRepository({ "a.txt": "one\n" }, (root) =>
+      Effect.gen(function* () {
+        git(root, "config", "gpg.program", marking(root, "gpg"))
+        git(root, "config", "commit.gpgSign", "true")
+        plant(root, { "a.txt": "two\n" })
+        const [tool] = commitTool
+        assert.isDefined(tool)
+        const { message } = yield* Tool.run(tool, { all: true, message: "two" }).pipe(
+          Effect.provideService(Approval.Approvals, { decide: () => Effect.die("nobody is asked") }),
+          Effect.flip
+        )
+        assert.include(message, `gpg.program: ${join(root, ".git/mark")} gpg`)
+        assert.include(message, "nobody is there to ask")
+        assert.strictEqual(ran(root), "")
+      })
+    )
+  )
+
+  it.live("whose programs were approved for good asks again when one of them changes", () =>
+    inRepository({ "a.txt": "one\n" }, (root) =>
+      Effect.gen(function* () {
+        plant(root, { ".git/hooks/pre-commit": "#!/bin/sh\n" })
+        const asked: Array<string> = []
+        const commit = (content: string) =>
+          TestChatModel.calls([
+            { name: "write_file", arguments: { file_path: `/${content}`, content } },
+            { name: "git_commit", arguments: { all: true, message: content } }
+          ])
+        const tools = [...FileTools.make(), ...commitTool]
+        yield* Agent.run(
+          Agent.make({ name: "agent", prompt: "You are tested.", toolConcurrency: 1, tools }),
+          "Go"
+        ).pipe(
+          Effect.provide(TestChatModel.script([commit("b"), commit("c"), commit("d"), "done"])),
+          Effect.provideService(Approval.Approvals, {
+            decide: (request) =>
+              Effect.sync(() => {
+                if (request.description.includes("runs:")) asked.push(request.description)
+                else if (request.arguments["message"] === "d")
+                  plant(root, { ".git/hooks/pre-commit": "#!/bin/sh\n#\n" })
+                return Approval.approve(request, { always: request.description.includes("runs:") })
+              })
+          })
+        )
+        assert.strictEqual(git(root, "log", "--format=%s").trim(), "d\nc\nb\nfirst")
+        assert.strictEqual(asked.length, 2)
       })
     )
   )
