@@ -6,6 +6,7 @@ import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Agent, Approval, Backend, type Json, Message, Tool } from "effect-deepagents"
 import { FileTools } from "effect-deepagents/backends"
+import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { TestChatModel } from "effect-deepagents/testing"
 import { Git, Worktrees } from "effect-deepagents/tools"
 import * as Effect from "effect/Effect"
@@ -456,5 +457,24 @@ it.live("a repository is read with its own settings, whatever its .git says late
       rmSync(join(root, ".git/commondir"))
       assert.include(yield* status, " M a.txt")
     })
+  )
+)
+
+it.live("filters of the person's own settings run, unasked: in a worktree and in a commit", () =>
+  inRepository({ "a.txt": "one\n", ".gitattributes": "*.big filter=own\n" }, (root) =>
+    Effect.gen(function* () {
+      const home = join(root, ".git/home")
+      writeFileSync(
+        home,
+        `[user]\n name = Ada\n email = ada@a.b\n[filter "own"]\n clean = tr a-z A-Z\n smudge = tr A-Z a-z\n`
+      )
+      const write = (path: string) => Backend.Backend.use((backend) => backend.write(path, "text"))
+      yield* Worktrees.within("w", write("/one.big"))
+      yield* write("/two.big")
+      const { asked } = yield* calling(commitTool, "git_commit", { paths: ["two.big"], message: "two" })
+      assert.strictEqual(asked.length, 1)
+      assert.strictEqual(git(root, "cat-file", "-p", "w:one.big"), "TEXT")
+      assert.strictEqual(git(root, "cat-file", "-p", "HEAD:two.big"), "TEXT")
+    }).pipe(Effect.provide(LocalShell.layer({ root, env: { GIT_CONFIG_GLOBAL: join(root, ".git/home") } })))
   )
 )
