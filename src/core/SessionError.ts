@@ -14,6 +14,7 @@ import * as Schema from "effect/Schema"
  * - `TooLarge`: `what` was to be stored has more bytes, as JSON, than `limit`; nothing was stored
  * - `Corrupt`: what is stored can't be read
  * - `Tampered`: what the thread waits for is not what was signed (see `Tamper` of `effect-deepagents/policy`)
+ * - `Moved`: the threads of the store were copied to another one (`to`), and this one takes no more changes
  * - `Unavailable`: the disk is full, the connection is lost; try again later
  *
  * @category schemas
@@ -31,6 +32,7 @@ export const Reason = Schema.Union([
   Schema.TaggedStruct("TooLarge", { what: Schema.String, bytes: Schema.Finite, limit: Schema.Finite }),
   Schema.TaggedStruct("Corrupt", { problem: Schema.String }),
   Schema.TaggedStruct("Tampered", { problem: Schema.String }),
+  Schema.TaggedStruct("Moved", { to: Schema.String }),
   Schema.TaggedStruct("Unavailable", { problem: Schema.String })
 ])
 export type Reason = typeof Reason.Type
@@ -59,6 +61,8 @@ const explain = (reason: Reason): string => {
       return `what is stored can't be read: ${reason.problem}`
     case "Tampered":
       return `${reason.problem}; say something new in it, or rewind it to before`
+    case "Moved":
+      return `the threads of this store were moved to ${reason.to}: go on there. If nothing was written there, open this store again with SessionStore.reopen, or with deepagents sessions reopen`
     case "Unavailable":
       return `the store is not available: ${reason.problem}`
   }

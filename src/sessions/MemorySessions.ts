@@ -14,8 +14,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { SessionStore } from "../core/SessionStore.ts"
 import * as Memory from "./internal/memory.ts"
+import { movedTo } from "./internal/moving.ts"
 import { make } from "./internal/store.ts"
-import type { Appended, Tables } from "./internal/tables.ts"
+import type { Appended, Fault, Tables } from "./internal/tables.ts"
 
 const gone: Appended = { _tag: "Refused", thread: undefined }
 
@@ -26,29 +27,46 @@ const tables = (): Tables => {
       const memory = threads.get(threadId)
       return memory === undefined ? absent : body(memory)
     })
+  let moved: string | undefined
+  const writing = <A>(effect: Effect.Effect<A>): Effect.Effect<A, Fault> =>
+    Effect.suspend(() => (moved === undefined ? effect : Effect.fail(movedTo(moved))))
   return {
     insert: (thread, content) =>
-      Effect.sync(() => {
-        if (threads.has(thread.threadId)) return false
-        threads.set(thread.threadId, Memory.create(thread, content))
-        return true
-      }),
+      writing(
+        Effect.sync(() => {
+          if (threads.has(thread.threadId)) return false
+          threads.set(thread.threadId, Memory.create(thread, content))
+          return true
+        })
+      ),
     fork: (source, at, thread) =>
-      within<"Done" | "Exists" | "Gone">(source, "Gone", (memory) => {
-        if (threads.has(thread.threadId)) return "Exists"
-        threads.set(thread.threadId, Memory.fork(memory, memory.list.length, at, thread))
-        return "Done"
-      }),
+      writing(
+        within<"Done" | "Exists" | "Gone">(source, "Gone", (memory) => {
+          if (threads.has(thread.threadId)) return "Exists"
+          threads.set(thread.threadId, Memory.fork(memory, memory.list.length, at, thread))
+          return "Done"
+        })
+      ),
     append: (threadId, leaf, entries, at, behind) =>
-      within(threadId, gone, (memory) => Memory.append(memory, leaf, entries, at, behind)),
-    addLabel: (threadId, id, label, at) => within(threadId, gone, (memory) => Memory.addLabel(memory, id, label, at)),
-    move: (threadId, from, to, at) => within(threadId, false, (memory) => Memory.move(memory, from, to, at)),
-    update: (threadId, change, at) =>
-      within(threadId, false, (memory) => {
-        Memory.update(memory, change, at)
-        return true
+      Effect.suspend(() => {
+        const memory = threads.get(threadId)
+        if (memory === undefined) return Effect.succeed(gone)
+        if (moved === undefined) return Effect.succeed(Memory.append(memory, leaf, entries, at, behind))
+        // Entries that were appended before may be appended again: nothing changes.
+        const refused = Memory.refusal(memory, leaf, entries)
+        return refused === undefined ? Effect.fail(movedTo(moved)) : Effect.succeed(refused)
       }),
-    remove: (threadId) => Effect.sync(() => threads.delete(threadId)),
+    addLabel: (threadId, id, label, at) =>
+      writing(within(threadId, gone, (memory) => Memory.addLabel(memory, id, label, at))),
+    move: (threadId, from, to, at) => writing(within(threadId, false, (memory) => Memory.move(memory, from, to, at))),
+    update: (threadId, change, at) =>
+      writing(
+        within(threadId, false, (memory) => {
+          Memory.update(memory, change, at)
+          return true
+        })
+      ),
+    remove: (threadId) => writing(Effect.sync(() => threads.delete(threadId))),
     find: (threadId) => within(threadId, undefined, Memory.info),
     entry: (threadId, id) => within(threadId, undefined, (memory) => Memory.find(memory, id)),
     path: (threadId, from, limit) => within(threadId, [], (memory) => Memory.path(memory, from, limit)),
@@ -68,7 +86,17 @@ const tables = (): Tables => {
           [...threads.values()].flatMap((memory) => Memory.hits(memory, query)),
           query.limit
         )
-      )
+      ),
+    names: Effect.sync(() => [...threads.keys()].map((threadId) => ({ threadId }))),
+    moved: Effect.sync(() => moved),
+    close: (to) =>
+      Effect.sync(() => {
+        moved ??= to
+        return moved
+      }),
+    reopen: Effect.sync(() => {
+      moved = undefined
+    })
   }
 }
 

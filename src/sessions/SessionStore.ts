@@ -23,10 +23,12 @@ import { Journal, type Thread } from "../core/Journal.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { type Leaf, type NewEntry, type Service, SessionStore } from "../core/SessionStore.ts"
 import { load, loadAt, type Loaded } from "./internal/checkpoint.ts"
+import * as Copying from "./internal/copying.ts"
 import { take } from "./internal/turns.ts"
 import { idsBehind, persistent } from "./internal/write.ts"
 
 export * from "../core/SessionStore.ts"
+export { type Copied, CopyError } from "./internal/copying.ts"
 export { type Loaded, persistent }
 
 /** The thread, made if it is not there. */
@@ -162,3 +164,39 @@ export const checkpoint = (threadId: string): Effect.Effect<Checkpoint | undefin
  */
 export const loadThread = (store: Service, threadId: string): Effect.Effect<Loaded, SessionError> =>
   persistent(load(store, threadId))
+
+/**
+ * `name` tells people where the threads of the source are now: its mark and the failures of later changes say it. Write no
+ * password in it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface CopyOptions {
+  readonly name: string
+}
+
+/**
+ * Copies all threads of a store to another one, with their dates, metadata, labels, branches and archived state, and
+ * verifies each by a digest. The source is closed first: it is read as before, and fails every change with `Moved`.
+ *
+ * A copy that was cut off, or that runs twice, goes on: a thread that is in the target is verified and not copied again.
+ * A thread that can't be read, or that differs, is in the `CopyError`; all others are copied.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const copy = (
+  source: Service,
+  target: Service,
+  options: CopyOptions
+): Effect.Effect<Copying.Copied, SessionError | Copying.CopyError> => Copying.copy(source, target, options)
+
+/**
+ * Has a store take changes again after a {@link copy}, and gives the place that its threads were copied to. Do this only
+ * where nothing was written to the copy: a thread that goes on in both would do its work twice.
+ *
+ * @category running
+ * @since 0.1.0
+ */
+export const reopen = (store: Service): Effect.Effect<string | undefined, SessionError> => Copying.reopen(store)

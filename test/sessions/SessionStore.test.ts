@@ -247,7 +247,11 @@ const absentTables: Tables = {
   labels: () => Effect.die("absent"),
   entries: () => Effect.die("absent"),
   list: () => Effect.die("absent"),
-  search: () => Effect.die("absent")
+  search: () => Effect.die("absent"),
+  names: Effect.die("absent"),
+  moved: Effect.die("absent"),
+  close: () => Effect.die("absent"),
+  reopen: Effect.die("absent")
 }
 
 describe("SessionError", () => {

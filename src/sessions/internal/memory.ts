@@ -4,7 +4,7 @@
 import { canonical, type JsonObject } from "../../core/Json.ts"
 import type { Entry, Hit, Label, NewEntry, Stored, Thread } from "../../core/SessionStore.ts"
 import { compareText } from "../../support/text.ts"
-import type { Appended, HitCursor, ListCursor, ListQuery, NewThread, SearchQuery } from "./tables.ts"
+import type { Appended, Content, HitCursor, ListCursor, ListQuery, NewThread, SearchQuery } from "./tables.ts"
 import { excerpt, matches, searchable } from "./words.ts"
 
 /** An entry in memory. */
@@ -29,6 +29,8 @@ export interface Memory {
   readonly own: Map<string, Node>
   readonly list: Array<Node>
   readonly origin: { readonly memory: Memory; readonly count: number; readonly entryId: string | null } | undefined
+  /** What it was forked from in the store that it was copied from: it has all entries itself. */
+  readonly formerOrigin: Thread["origin"]
 }
 
 export const info = (memory: Memory): Thread => ({
@@ -40,7 +42,7 @@ export const info = (memory: Memory): Thread => ({
   archived: memory.archived,
   origin:
     memory.origin === undefined
-      ? undefined
+      ? memory.formerOrigin
       : { threadId: memory.origin.memory.threadId, entryId: memory.origin.entryId }
 })
 
@@ -59,24 +61,26 @@ const place = (memory: Memory, id: string, parent: Node | undefined, at: number,
   return node
 }
 
-const fresh = ({ at, metadata, threadId }: NewThread, origin: Memory["origin"]): Memory => ({
+const fresh = (
+  { at, metadata, threadId }: NewThread,
+  origin: Memory["origin"],
+  past?: Content["past"]
+): Memory => ({
   threadId,
-  createdAt: at,
-  updatedAt: at,
+  createdAt: past?.createdAt ?? at,
+  updatedAt: past?.updatedAt ?? at,
   metadata,
   archived: false,
   leaf: undefined,
   own: new Map(),
   list: [],
-  origin
+  origin,
+  formerOrigin: past?.origin
 })
 
-/** A thread that is new, or was imported. Entries come parents first. */
-export const create = (
-  thread: NewThread,
-  content: { readonly entries: ReadonlyArray<Stored>; readonly leaf: string | null; readonly archived: boolean }
-): Memory => {
-  const memory = fresh(thread, undefined)
+/** A thread that is new, imported or copied. Entries come parents first. */
+export const create = (thread: NewThread, content: Content): Memory => {
+  const memory = fresh(thread, undefined, content.past)
   memory.archived = content.archived
   for (const stored of content.entries) {
     place(memory, stored.id, memory.own.get(stored.parentId ?? ""), stored.at, stored.entry)

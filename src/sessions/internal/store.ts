@@ -10,13 +10,18 @@ import { span } from "../../support/span.ts"
 import { makeAppend } from "./appending.ts"
 import { makeBranching } from "./branching.ts"
 import { makeList, makeSearch } from "./browsing.ts"
+import { withTables } from "./copying.ts"
 import { bounded, entryOf, guarded, metadataOf, newId, threadOf } from "./operation.ts"
 import { type Recent, remembering } from "./recent.ts"
 import type { Tables } from "./tables.ts"
 import { makeTransfer } from "./transfer.ts"
 
 /** A store of threads on tables: all that is the same wherever threads are kept. */
-export const make = (tables: Tables): Service => remembering((recent) => storeOf(tables, recent))
+export const make = (tables: Tables): Service =>
+  withTables(
+    remembering((recent) => storeOf(tables, recent)),
+    tables
+  )
 
 const storeOf = (tables: Tables, recent: Recent): Service => {
   const update = Effect.fnUntraced(function* (

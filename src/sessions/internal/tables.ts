@@ -9,7 +9,7 @@ import type { Phrases } from "./words.ts"
 
 /** The reason why a table can't be read or written. */
 export interface Fault {
-  readonly reason: Extract<SessionError["reason"], { readonly _tag: "Corrupt" | "Unavailable" }>
+  readonly reason: Extract<SessionError["reason"], { readonly _tag: "Corrupt" | "Moved" | "Unavailable" }>
   readonly cause?: unknown
 }
 
@@ -18,6 +18,27 @@ export interface NewThread {
   readonly threadId: string
   readonly at: number
   readonly metadata: JsonObject
+}
+
+/** The facts about a thread that was written in another store. */
+export interface Past {
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly origin?: Thread["origin"]
+}
+
+/** The content of a thread that is about to be there. Without a `past`, it is created now. */
+export interface Content {
+  readonly entries: ReadonlyArray<Stored>
+  readonly leaf: string | null
+  readonly archived: boolean
+  readonly past?: Past | undefined
+}
+
+/** The id of a stored thread. A thread that can't be read has a `problem`, and may have no id but its file's name. */
+export interface Named {
+  readonly threadId: string
+  readonly problem?: string | undefined
 }
 
 /**
@@ -60,10 +81,7 @@ export type SearchQuery = Range<HitCursor> & { readonly phrases: Phrases; readon
  */
 export interface Tables {
   /** `false`: there is one already. Entries come parents first; `leaf` is one of them. */
-  readonly insert: (
-    thread: NewThread,
-    content: { readonly entries: ReadonlyArray<Stored>; readonly leaf: string | null; readonly archived: boolean }
-  ) => Effect.Effect<boolean, Fault>
+  readonly insert: (thread: NewThread, content: Content) => Effect.Effect<boolean, Fault>
   /** The new thread sees all that the source sees. */
   readonly fork: (
     source: string,
@@ -112,4 +130,15 @@ export interface Tables {
   ) => Effect.Effect<{ readonly entries: ReadonlyArray<Stored>; readonly next: number | undefined }, Fault>
   readonly list: (query: ListQuery) => Effect.Effect<ReadonlyArray<Thread>, Fault>
   readonly search: (query: SearchQuery) => Effect.Effect<ReadonlyArray<Hit>, Fault>
+  /** All threads, archived ones and those that can't be read included. */
+  readonly names: Effect.Effect<ReadonlyArray<Named>, Fault>
+  /** The place that the threads were moved to; `undefined` if the store takes changes. */
+  readonly moved: Effect.Effect<string | undefined, Fault>
+  /**
+   * Refuses every later change with `Moved`. A change that was made before is in the tables when this returns. Gives the
+   * place that the mark names: an earlier mark stays.
+   */
+  readonly close: (to: string) => Effect.Effect<string, Fault>
+  /** Takes changes again. */
+  readonly reopen: Effect.Effect<void, Fault>
 }

@@ -21,13 +21,16 @@ export interface Log extends AppendLog.Log<Effected> {
   create: Create | undefined
   /** Says why what is there can't be read. */
   broken: string | undefined
+  /** The place that the thread was moved to. */
+  moved: string | undefined
 }
 
 const unread = (identity: string) => ({
   ...AppendLog.empty<Effected>(identity),
   memory: undefined,
   create: undefined,
-  broken: undefined
+  broken: undefined,
+  moved: undefined
 })
 
 export const empty = (file: string): Log => ({ ...unread(""), file })
@@ -71,6 +74,16 @@ const created = Effect.fnUntraced(function* (log: Log, change: Create, resolve: 
   log.create = change
 })
 
+/** Does to a thread what a record says. A thread that was moved ignores all but its reopening. */
+const effect = (log: Log, change: Exclude<Change, Create>): Effected => {
+  if (log.memory === undefined) return "Broken"
+  if (change._tag === "Closed" || change._tag === "Reopened") {
+    log.moved = change._tag === "Closed" ? (log.moved ?? change.to) : undefined
+    return "Done"
+  }
+  return log.moved === undefined ? apply(log.memory, change) : "Void"
+}
+
 const take = Effect.fnUntraced(function* (log: Log, line: string, bytes: number, resolve: Resolve) {
   log.lines++
   if (line === "" || line === AppendLog.tornMark) return
@@ -90,7 +103,7 @@ const take = Effect.fnUntraced(function* (log: Log, line: string, bytes: number,
   }
   let outcome: Effected = "Void"
   if (change._tag !== "Create") {
-    outcome = log.memory === undefined ? "Broken" : apply(log.memory, change)
+    outcome = effect(log, change)
   } else if (log.memory === undefined) {
     yield* created(log, change, resolve)
     outcome = "Done"
@@ -143,7 +156,7 @@ export const make = (place: Place, resolve: Resolve) => {
       if (isAlone && memory !== undefined && change._tag !== "Create") {
         log.size += bytes
         log.lines++
-        return apply(memory, change)
+        return effect(log, change)
       }
       log.outcomes.set(change.by, "Void")
       yield* refresh(log)

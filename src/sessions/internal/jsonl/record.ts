@@ -20,7 +20,12 @@ const record = <Tag extends string, const Fields extends Schema.Struct.Fields>(t
 
 const Id = Schema.NullOr(Schema.String)
 
-/** A change of a thread. `Repaired`: lines before it that can't be read were reported. */
+const Origin = Schema.Struct({ threadId: Schema.String, entryId: Id })
+
+/**
+ * A change of a thread. `Repaired`: lines before it that can't be read were reported. `Closed`: the thread was moved to
+ * another store, and takes no change until it is `Reopened`.
+ */
 const Change = Schema.Union([
   record("Create", {
     threadId: Schema.String,
@@ -30,6 +35,14 @@ const Change = Schema.Union([
     entries: Schema.Array(codec.Stored),
     origin: Schema.optionalKey(
       Schema.Struct({ threadId: Schema.String, by: Schema.String, entryId: Id, count: Schema.Finite })
+    ),
+    // Of a thread that was copied from another store.
+    past: Schema.optionalKey(
+      Schema.Struct({
+        createdAt: Schema.Finite,
+        updatedAt: Schema.Finite,
+        origin: Schema.optional(Origin)
+      })
     )
   }),
   record("Append", {
@@ -41,10 +54,13 @@ const Change = Schema.Union([
   record("Move", { from: Id, to: Id }),
   record("Describe", { metadata: JsonObject }),
   record("Archive", { archived: Schema.Boolean }),
-  record("Repaired", { lostBytes: Schema.Finite })
+  record("Repaired", { lostBytes: Schema.Finite }),
+  record("Closed", { to: Schema.String }),
+  record("Reopened", {})
 ])
 export type Change = typeof Change.Type
 export type Create = Extract<Change, { readonly _tag: "Create" }>
+export type Mark = Extract<Change, { readonly _tag: "Closed" | "Reopened" }>
 
 const decodeChange = Schema.decodeUnknownResult(Change)
 
@@ -122,7 +138,7 @@ export const encodeSlowly = (change: Change): Effect.Effect<ReadonlyArray<Uint8A
 export type Effected = "Done" | "Void" | "Broken"
 
 /** Does to a thread what a record says. */
-export const apply = (memory: Memory.Memory, change: Exclude<Change, Create>): Effected => {
+export const apply = (memory: Memory.Memory, change: Exclude<Change, Create | Mark>): Effected => {
   switch (change._tag) {
     case "Append": {
       const { at, behind = change.leaf, entries, leaf } = change

@@ -1,15 +1,18 @@
 /**
  * The tables of threads in JSONL files.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import { makeId } from "../../../core/Message.ts"
 import { syncFolder } from "../../../support/appendLog.ts"
 import * as Memory from "../memory.ts"
-import type { Appended, Fault, Tables } from "../tables.ts"
+import { movedTo } from "../moving.ts"
+import type { Appended, Fault, Named, Tables } from "../tables.ts"
 import * as Logs from "./log.ts"
+import { makeMark } from "./mark.ts"
 import { baseOf, isBase, isThread, makeFileOf } from "./names.ts"
-import type { Change, Create } from "./record.ts"
+import type { Change, Create, Mark } from "./record.ts"
 
 const stripes = 64
 
@@ -123,7 +126,28 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
   const look = <A>(threadId: string, absent: A, body: (memory: Memory.Memory) => A): Effect.Effect<A, Fault> =>
     within(threadId, absent, ({ memory }) => Effect.sync(() => body(memory)))
 
+  const mark = makeMark(place)
+
+  const unmarked = Effect.flatMap(mark.read, (to) => (to === undefined ? Effect.void : Effect.fail(movedTo(to))))
+
+  /** Writes a mark to a thread that does not have it. */
+  const markOne = (file: string, made: Mark) =>
+    locked(file)(
+      Effect.flatMap(read(file), (log) => {
+        const isMarked = (log.moved !== undefined) === (made._tag === "Closed")
+        return isOpen(log) && !isMarked ? Effect.asVoid(write(log, made)) : Effect.void
+      })
+    )
+
+  const closeOne = (file: string, to: string) =>
+    Clock.clockWith((clock) => markOne(file, { _tag: "Closed", by: makeId(), at: clock.currentTimeMillisUnsafe(), to }))
+
+  /** A change of a thread that was not moved. */
+  const unmoved = <A>(log: Open, body: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
+    log.moved === undefined ? body : Effect.fail(movedTo(log.moved))
+
   const create = Effect.fnUntraced(function* (change: Omit<Create, "_tag" | "by">): Effect.fn.Return<boolean, Fault> {
+    yield* unmarked
     const file = yield* fileOf(change.threadId)
     const make = Effect.flatMap(read(file), (log) =>
       isOpen(log)
@@ -131,6 +155,12 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
         : Effect.map(write(log, { _tag: "Create", by: makeId(), ...change }), (outcome) => outcome === "Done")
     )
     const isNew = yield* locked(file)(make)
+    // Whoever set the mark meanwhile may have listed the threads before this one was there.
+    const to = isNew ? yield* mark.read : undefined
+    if (to !== undefined) {
+      yield* closeOne(file, to)
+      return yield* Effect.fail(movedTo(to))
+    }
     if (isNew && fsync) yield* syncFolder(fs, folder)
     return isNew
   })
@@ -141,11 +171,17 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
     done: (memory: Memory.Memory) => number,
     bytes?: number
   ): Effect.Effect<Appended, Fault> =>
-    Effect.map(write(log, change, bytes), (outcome): Appended => {
-      if (log.memory === undefined) return gone
-      if (outcome === "Done") return { _tag: "Done", step: done(log.memory) }
-      return { _tag: "Refused", thread: Memory.info(log.memory) }
+    Effect.flatMap(unmoved(log, write(log, change, bytes)), (outcome): Effect.Effect<Appended, Fault> => {
+      if (log.memory === undefined) return Effect.succeed(gone)
+      if (outcome === "Done") return Effect.succeed({ _tag: "Done", step: done(log.memory) })
+      return unmoved(log, Effect.succeed({ _tag: "Refused", thread: Memory.info(log.memory) }))
     })
+
+  /** Writes a change, and says whether it was made. */
+  const done = (log: Open, change: Change): Effect.Effect<boolean, Fault> =>
+    Effect.flatMap(unmoved(log, write(log, change)), (outcome) =>
+      outcome === "Done" ? Effect.succeed(true) : unmoved(log, Effect.succeed(false))
+    )
 
   const names = (wanted: (file: string) => boolean) =>
     Logs.faulty(Effect.map(fs.readDirectory(folder), (files) => files.filter(wanted).sort()))
@@ -156,7 +192,7 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
     for (const file of yield* names(isThread)) {
       const log = yield* Effect.result(locked(file)(read(file)))
       if (log._tag === "Failure") {
-        if (log.failure.reason._tag === "Unavailable") return yield* Effect.fail(log.failure)
+        if (log.failure.reason._tag !== "Corrupt") return yield* Effect.fail(log.failure)
         yield* Effect.logWarning(`A thread was left out: ${log.failure.reason.problem}`)
         continue
       }
@@ -193,22 +229,39 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
 
   const remove = Effect.fnUntraced(function* (threadId: string) {
     const { bases, used } = yield* origins
-    const isDone = yield* within(threadId, false, (log) => {
-      const { by } = log.create
-      const isUsed = used.has(by) || bases.some(({ from }) => from === by)
-      const from = path.join(folder, log.file)
-      drop(log.file)
-      return Effect.as(
-        Logs.faulty(isUsed ? fs.rename(from, path.join(folder, baseOf(log.file, by))) : fs.remove(from)),
-        true
+    const isDone = yield* within(threadId, false, (log) =>
+      unmoved(
+        log,
+        Effect.suspend(() => {
+          const { by } = log.create
+          const isUsed = used.has(by) || bases.some(({ from }) => from === by)
+          const from = path.join(folder, log.file)
+          drop(log.file)
+          return Effect.as(
+            Logs.faulty(isUsed ? fs.rename(from, path.join(folder, baseOf(log.file, by))) : fs.remove(from)),
+            true
+          )
+        })
       )
-    })
+    )
     if (isDone) yield* sweep
     return isDone
   })
 
+  /** Marks all threads. What can't be read takes no changes anyway. */
+  const markAll = Effect.fnUntraced(function* (markFile: (file: string) => Effect.Effect<void, Fault>) {
+    for (const file of yield* names(isThread)) {
+      yield* Effect.catchIf(
+        markFile(file),
+        ({ reason }) => reason._tag === "Corrupt",
+        () => Effect.void
+      )
+    }
+  })
+
   const tables: Tables = {
-    insert: (thread, content) => create({ ...thread, ...content }),
+    insert: (thread, { past, ...content }) =>
+      create({ ...thread, ...content, ...(past === undefined ? {} : { past }) }),
 
     fork: (source, entryId, thread) =>
       Effect.gen(function* () {
@@ -236,16 +289,14 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
       ),
 
     move: (threadId, from, to, at) =>
-      within(threadId, false, (log) =>
-        Effect.map(write(log, { _tag: "Move", by: makeId(), at, from, to }), (outcome) => outcome === "Done")
-      ),
+      within(threadId, false, (log) => done(log, { _tag: "Move", by: makeId(), at, from, to })),
 
     update: (threadId, change, at) =>
       within(threadId, false, (log) => {
         const head = { by: makeId(), at }
         const record: Change =
           "metadata" in change ? { _tag: "Describe", ...head, ...change } : { _tag: "Archive", ...head, ...change }
-        return Effect.map(write(log, record), (outcome) => outcome === "Done")
+        return done(log, record)
       }),
 
     remove: (threadId) => structure.withPermits(1)(remove(threadId)),
@@ -264,7 +315,37 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
       Effect.map(
         each(({ memory }) => Memory.hits(memory, query)),
         (hits) => Memory.firstHits(hits, query.limit)
-      )
+      ),
+
+    names: Effect.gen(function* () {
+      const found: Array<Named> = []
+      for (const file of yield* names(isThread)) {
+        const log = yield* Effect.result(locked(file)(read(file)))
+        if (log._tag === "Success") {
+          if (log.success.create !== undefined) found.push({ threadId: log.success.create.threadId })
+          continue
+        }
+        if (log.failure.reason._tag !== "Corrupt") return yield* Effect.fail(log.failure)
+        const broken = Logs.empty(file)
+        yield* refresh(broken)
+        found.push({ threadId: broken.create?.threadId ?? file, problem: log.failure.reason.problem })
+      }
+      return found
+    }),
+
+    moved: mark.read,
+
+    close: Effect.fnUntraced(function* (to: string) {
+      const place = yield* mark.write(to)
+      yield* markAll((file) => closeOne(file, place))
+      return place
+    }),
+
+    reopen: Effect.gen(function* () {
+      const at = yield* Clock.currentTimeMillis
+      yield* markAll((file) => markOne(file, { _tag: "Reopened", by: makeId(), at }))
+      yield* mark.remove
+    })
   }
   return tables
 })

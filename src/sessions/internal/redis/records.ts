@@ -25,8 +25,7 @@ export const lists = (reply: unknown): ReadonlyArray<ReadonlyArray<string>> =>
 
 /** The fields of a thread, in the order of `scripts.ts`. */
 export const toThread = (fields: ReadonlyArray<string>): Result.Result<Thread, string> => {
-  const [threadId = "", created, updated, metadata = "", archived, leaf, step, origin, originThread = "", entry] =
-    fields
+  const [threadId = "", created, updated, metadata = "", archived, leaf, step, , originThread = "", entry] = fields
   return Result.map(codec.decodeObject(metadata), (decoded) => ({
     threadId,
     leaf: { id: unmark(leaf), step: Number(step) },
@@ -34,7 +33,7 @@ export const toThread = (fields: ReadonlyArray<string>): Result.Result<Thread, s
     updatedAt: Number(updated),
     metadata: decoded,
     archived: archived === "1",
-    origin: origin === "" ? undefined : { threadId: originThread, entryId: unmark(entry) }
+    origin: originThread === "" ? undefined : { threadId: originThread, entryId: unmark(entry) }
   }))
 }
 

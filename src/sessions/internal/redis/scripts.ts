@@ -2,6 +2,7 @@
  * The Lua scripts that read and write threads in Redis.
  */
 import * as Redis from "effect/persistence/Redis"
+import { beginning } from "../moving.ts"
 
 /**
  * The beginning of every script. All keys begin with `KEYS[1]`:
@@ -9,6 +10,7 @@ import * as Redis from "effect/persistence/Redis"
  * - `ids`: ids of threads, and the number of each
  * - `listed:0`, `listed:1`: ids of threads and of archived ones, what changed last first
  * - `said`: numbers of threads by their newest entry
+ * - `moved`: the place that the threads were moved to, if they were
  * - `t:<number>`: a thread; `e:`, `i:`, `l:` its own entries, the places of their ids, the places of its labels
  *
  * Ids that may be absent are `-`, or `+` and the id. The place of an entry is `<number>:<index>`. A record is the place
@@ -71,6 +73,12 @@ local function drop(k)
 end
 `
 
+/** Ends a script that would change something in a store whose threads were moved. */
+const unmoved = `
+local moved = call('GET', P .. 'moved')
+if moved then return redis.error_reply('${beginning}' .. moved) end
+`
+
 const fields = `'id', 'created', 'updated', 'metadata', 'archived', 'leaf', 'step', 'origin', 'originThread', 'originEntry'`
 
 const script = (lua: string) =>
@@ -87,8 +95,7 @@ return call('HMGET', thread(k), ${fields})
 `)
 
 /** Id, time, metadata. */
-export const create = script(`
-if keyOf(ARGV[1]) then return 0 end
+export const create = script(`${unmoved}if keyOf(ARGV[1]) then return 0 end
 local k = call('INCR', P .. 'next')
 call('HSET', thread(k), 'id', ARGV[1], 'created', ARGV[2], 'updated', ARGV[2], 'metadata', ARGV[3], 'archived', 0,
   'leaf', '-', 'place', '-', 'step', 0, 'count', 0, 'forks', 0, 'origin', '')
@@ -101,8 +108,7 @@ return 1
 export const number = script("return tostring(call('INCR', P .. 'next'))")
 
 /** Number, index of the first, then of each entry: its id, its record, whether it is a label. Gone in an hour. */
-export const stage = script(`
-local k, n = ARGV[1], tonumber(ARGV[2])
+export const stage = script(`${unmoved}local k, n = ARGV[1], tonumber(ARGV[2])
 for i = 3, #ARGV, 3 do
   call('HSET', P .. 'e:' .. k, n, ARGV[i + 1])
   call('HSET', P .. 'i:' .. k, ARGV[i], n)
@@ -113,26 +119,28 @@ for _, kind in ipairs({ 'e:', 'i:', 'l:' }) do call('EXPIRE', P .. kind .. k, 36
 return 1
 `)
 
-/** Number, id, time, metadata, archived, leaf, its place, its step, count, newest time of an entry. */
-export const publish = script(`
-local k = ARGV[1]
+/**
+ * Number, id, time of creation, metadata, archived, leaf, its place, its step, count, newest time of an entry, time of
+ * the last change, thread and entry that it was forked from elsewhere.
+ */
+export const publish = script(`${unmoved}local k = ARGV[1]
 if keyOf(ARGV[2]) then
   call('UNLINK', P .. 'e:' .. k, P .. 'i:' .. k, P .. 'l:' .. k)
   return 0
 end
 if call('HLEN', P .. 'e:' .. k) ~= tonumber(ARGV[9]) then return -1 end
 for _, kind in ipairs({ 'e:', 'i:', 'l:' }) do call('PERSIST', P .. kind .. k) end
-call('HSET', thread(k), 'id', ARGV[2], 'created', ARGV[3], 'updated', ARGV[3], 'metadata', ARGV[4], 'archived', ARGV[5],
-  'leaf', ARGV[6], 'place', ARGV[7], 'step', ARGV[8], 'count', ARGV[9], 'forks', 0, 'origin', '')
+call('HSET', thread(k), 'id', ARGV[2], 'created', ARGV[3], 'updated', ARGV[11], 'metadata', ARGV[4], 'archived', ARGV[5],
+  'leaf', ARGV[6], 'place', ARGV[7], 'step', ARGV[8], 'count', ARGV[9], 'forks', 0, 'origin', '',
+  'originThread', ARGV[12], 'originEntry', ARGV[13])
 call('HSET', P .. 'ids', ARGV[2], k)
-listed(ARGV[2], ARGV[5], ARGV[3])
+listed(ARGV[2], ARGV[5], ARGV[11])
 call('ZADD', P .. 'said', '-' .. ARGV[10], k)
 return 1
 `)
 
 /** Source, entry, id, time, metadata. */
-export const fork = script(`
-local source = keyOf(ARGV[1])
+export const fork = script(`${unmoved}local source = keyOf(ARGV[1])
 if not source then return 'Gone' end
 if keyOf(ARGV[3]) then return 'Exists' end
 local place, step = placeOf(source, ARGV[2])
@@ -159,6 +167,7 @@ end
 local place, step = t[3], tonumber(t[4])
 if ARGV[3] ~= '=' then place, step = placeOf(k, ARGV[3]) end
 if not place then return {} end
+${unmoved}
 local n = tonumber(t[5])
 for i = 5, #ARGV, 2 do
   step = step + 1
@@ -173,8 +182,7 @@ return { tostring(step) }
 `)
 
 /** Id, target, time, id of the label, and what the client writes of it. */
-export const addLabel = script(`
-local k = keyOf(ARGV[1])
+export const addLabel = script(`${unmoved}local k = keyOf(ARGV[1])
 if not k then return {} end
 local t = call('HMGET', thread(k), 'archived', 'count')
 if t[1] == '1' then return {} end
@@ -189,8 +197,7 @@ return { tostring(step + 1) }
 `)
 
 /** Id, from, to, time. */
-export const move = script(`
-local k = keyOf(ARGV[1])
+export const move = script(`${unmoved}local k = keyOf(ARGV[1])
 if not k then return 0 end
 local t = call('HMGET', thread(k), 'archived', 'leaf')
 if t[1] == '1' or t[2] ~= ARGV[2] then return 0 end
@@ -202,8 +209,7 @@ return 1
 `)
 
 /** Id, field, its value, time. */
-export const update = script(`
-local k = keyOf(ARGV[1])
+export const update = script(`${unmoved}local k = keyOf(ARGV[1])
 if not k then return 0 end
 call('HSET', thread(k), ARGV[2], ARGV[3], 'updated', ARGV[4])
 local archived = call('HGET', thread(k), 'archived')
@@ -213,8 +219,7 @@ return 1
 `)
 
 /** Id. What others were forked from is kept without its id. */
-export const remove = script(`
-local k = keyOf(ARGV[1])
+export const remove = script(`${unmoved}local k = keyOf(ARGV[1])
 if not k then return 0 end
 call('HDEL', P .. 'ids', ARGV[1])
 call('ZREM', P .. 'listed:0', ARGV[1])
@@ -332,3 +337,19 @@ local out = { t[1], t[2], tostring(start) }
 for n = start, stop - 1 do table.insert(out, call('HGET', P .. 'e:' .. k, n)) end
 return out
 `)
+
+/** Archived, how many come before, how many at most. Gives ids of threads. */
+export const names = script(`
+return call('ZRANGE', P .. 'listed:' .. ARGV[1], ARGV[2], ARGV[2] + ARGV[3] - 1)
+`)
+
+/** The place that the threads were moved to, or nothing. */
+export const moved = script("return call('GET', P .. 'moved') or ''")
+
+/** A place. An earlier one stays. */
+export const close = script(`
+call('SET', P .. 'moved', ARGV[1], 'NX')
+return call('GET', P .. 'moved')
+`)
+
+export const reopen = script("return call('DEL', P .. 'moved')")

@@ -10,7 +10,8 @@ import type { Label, Stored, Thread } from "../../../core/SessionStore.ts"
 import { toJson } from "../codec.ts"
 import { key } from "../ids.ts"
 import { isListed } from "../memory.ts"
-import type { Appended, Fault, Tables } from "../tables.ts"
+import { movedTo, placeIn } from "../moving.ts"
+import type { Appended, Fault, Named, Tables } from "../tables.ts"
 import { lists, mark, texts, toPart, toRecord, toRecordOf, toStored, toThread } from "./records.ts"
 import * as scripts from "./scripts.ts"
 import { makeSearch } from "./search.ts"
@@ -21,10 +22,11 @@ const batch = 500
 const messageOf = ({ cause }: RedisError): string =>
   Predicate.hasProperty(cause, "message") && typeof cause.message === "string" ? cause.message : String(cause)
 
-const toFault = (error: RedisError): Fault => ({
-  reason: { _tag: "Unavailable", problem: messageOf(error) },
-  cause: error
-})
+const toFault = (error: RedisError): Fault => {
+  const problem = messageOf(error)
+  const place = placeIn(problem)
+  return place === undefined ? { reason: { _tag: "Unavailable", problem }, cause: error } : movedTo(place, error)
+}
 
 const removed: Fault = {
   reason: { _tag: "Unavailable", problem: "the thread was removed while it was read; read it again" }
@@ -100,8 +102,8 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
     path,
     search: makeSearch(run),
 
-    insert: Effect.fnUntraced(function* ({ at, metadata, threadId }, { archived, entries, leaf }) {
-      if (!Arr.isReadonlyArrayNonEmpty(entries) && !archived) {
+    insert: Effect.fnUntraced(function* ({ at, metadata, threadId }, { archived, entries, leaf, past }) {
+      if (!Arr.isReadonlyArrayNonEmpty(entries) && !archived && past === undefined) {
         return (yield* run(scripts.create, threadId, at, toJson(metadata))) === 1
       }
       const thread = String(yield* run(scripts.number))
@@ -112,10 +114,12 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
         start += part.length
       }
       const last = places.get(leaf ?? "") ?? { place: "-", step: 0 }
+      const origin = past?.origin
       const newest = entries.reduce((latest, stored) => Math.max(latest, stored.at), 0)
       const reply = yield* run(
-        ...([scripts.publish, thread, threadId, at, toJson(metadata), archived ? 1 : 0] as const),
-        ...([last.place === "-" ? "-" : mark(leaf), last.place, last.step, entries.length, newest] as const)
+        ...([scripts.publish, thread, threadId, past?.createdAt ?? at, toJson(metadata), archived ? 1 : 0] as const),
+        ...([last.place === "-" ? "-" : mark(leaf), last.place, last.step, entries.length, newest] as const),
+        ...([past?.updatedAt ?? at, origin?.threadId ?? "", origin === undefined ? "" : mark(origin.entryId)] as const)
       )
       if (reply === -1) {
         return yield* Effect.fail<Fault>({
@@ -203,6 +207,24 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
         member = last.threadId
       }
       return listed.slice(0, limit)
-    })
+    }),
+
+    names: Effect.gen(function* () {
+      const found: Array<Named> = []
+      for (const archived of [0, 1]) {
+        let part: ReadonlyArray<string> = []
+        let start = 0
+        do {
+          part = texts(yield* run(scripts.names, archived, start, batch))
+          found.push(...part.map((threadId) => ({ threadId })))
+          start += part.length
+        } while (part.length === batch)
+      }
+      return found
+    }),
+
+    moved: Effect.map(run(scripts.moved), (reply) => (reply === "" ? undefined : String(reply))),
+    close: (to) => Effect.map(run(scripts.close, to), String),
+    reopen: Effect.asVoid(run(scripts.reopen))
   }
 }

@@ -10,6 +10,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Row } from "effect/sql/SqlConnection"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Statement } from "effect/sql/Statement"
+import { movedTo, placeIn } from "../moving.ts"
 import type { Fault } from "../tables.ts"
 
 /** A failure of the tables that is known by itself. */
@@ -44,6 +45,8 @@ export const toFault = (error: SqlError): Fault => {
   }
   const own = error.reason.message
   const inner = said(error.reason.cause)
+  const place = placeIn(inner) ?? placeIn(own)
+  if (place !== undefined) return movedTo(place, error)
   const problem =
     own === undefined
       ? (inner ?? error.reason._tag)

@@ -21,7 +21,7 @@ export const nullableNumber = (row: Row, column: string): number | null =>
 
 /** The columns of a thread. */
 export const threadColumns =
-  "key, id, created_at, updated_at, metadata, archived, leaf_id, step, origin, origin_thread, origin_entry"
+  "key, id, created_at, updated_at, metadata, archived, leaf_id, step, origin_thread, origin_entry"
 
 export const toThread = (row: Row): Result.Result<Thread, string> =>
   Result.map(codec.decodeObject(text(row, "metadata")), (metadata) => ({
@@ -32,7 +32,7 @@ export const toThread = (row: Row): Result.Result<Thread, string> =>
     metadata,
     archived: number(row, "archived") === 1,
     origin:
-      nullable(row, "origin") === null
+      nullable(row, "origin_thread") === null
         ? undefined
         : { threadId: text(row, "origin_thread"), entryId: nullable(row, "origin_entry") }
   }))

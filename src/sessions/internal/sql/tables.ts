@@ -12,6 +12,7 @@ import { appendPostgres, appendSqlite, inTransaction, large, type Outcome, ownWa
 import { decoded, first, insertAll, rows, transaction } from "./client.ts"
 import { kindColumn, makeEntries } from "./entries.ts"
 import { makeList } from "./list.ts"
+import { makeMark } from "./mark.ts"
 import { topOf } from "./names.ts"
 import { nullable, number, text, threadColumns, toStored, toThread } from "./rows.ts"
 import { searchPostgres } from "./searchPostgres.ts"
@@ -131,14 +132,18 @@ export const make = (sql: SqlClient): Tables => {
       if (hidden !== undefined && (yield* forksOf(origin)) === undefined) yield* drop(origin)
     })
 
-  const insert: Tables["insert"] = ({ at, metadata, threadId }, { archived, entries, leaf }) =>
+  const insert: Tables["insert"] = ({ at, metadata, threadId }, { archived, entries, leaf, past }) =>
     atOnce(
       Effect.gen(function* () {
+        const updatedAt = past?.updatedAt ?? at
         const thread = yield* insertThread({
-          ...fresh({ threadId, at, metadata }),
-          ...place(at),
+          ...fresh({ threadId, at: past?.createdAt ?? at, metadata }),
+          updated_at: updatedAt,
+          ...place(updatedAt),
           archived: archived ? 1 : 0,
-          step: 0
+          step: 0,
+          origin_thread: past?.origin?.threadId ?? null,
+          origin_entry: past?.origin?.entryId ?? null
         })
         if (thread === undefined) return false
         yield* describe(thread, metadata)
@@ -153,13 +158,17 @@ export const make = (sql: SqlClient): Tables => {
         yield* search.await(thread)
         yield* named(thread, entries)
         const last = placed.get(leaf ?? "")
-        yield* setLeaf(thread, last?.pk ?? null, last === undefined ? null : leaf, last?.step ?? 0, at)
+        yield* setLeaf(thread, last?.pk ?? null, last === undefined ? null : leaf, last?.step ?? 0, updatedAt)
         return true
       })
     )
 
   return {
+    ...makeMark(sql),
     find,
+    names: Effect.map(rows(sql`SELECT id FROM session_threads WHERE id IS NOT NULL`), (found) =>
+      found.map((row) => ({ threadId: text(row, "id") }))
+    ),
     list: makeList(sql),
     search: search.search,
     path: entries.pathTo(own?.reads),
@@ -168,7 +177,7 @@ export const make = (sql: SqlClient): Tables => {
 
     insert: (thread, content) => {
       const general = insert(thread, content)
-      const isBlank = content.entries.length === 0 && !content.archived
+      const isBlank = content.entries.length === 0 && !content.archived && content.past === undefined
       return own === undefined || !isBlank ? general : inTransaction(sql, general, own.create(thread))
     },
 
