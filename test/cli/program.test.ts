@@ -316,6 +316,47 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
+  it.effect("copies its store to another one, which is closed until it is opened again, and says no password", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      const run = (...[folder, args]: Parameters<typeof program.run>) =>
+        program.run(folder, args, { XDG_DATA_HOME: join(cwd, "data") })
+      const id = threadOf((yield* run(cwd, ["run", "What is here?", "--demo", "--json"])).out)
+      const file = join(cwd, "data/deepagents/sessions.db")
+      const copied = yield* run(cwd, ["sessions", "copy", file, "copy/"])
+      assert.equal(copied.code, 0, copied.err)
+      assert.include(copied.out, `1 sessions are in ${join(cwd, "copy")}, 1 of them copied now`)
+      assert.equal(readdirSync(join(cwd, "copy")).length, 1)
+      const closed = yield* run(cwd, ["run", "And now?", "--demo", "--session", id])
+      assert.equal(closed.code, 1)
+      assert.include(closed.err, `were moved to ${join(cwd, "copy")}: go on there`)
+      assert.equal((yield* run(cwd, ["sessions", "show", id])).code, 0)
+      const again = yield* run(cwd, ["sessions", "copy", file, "copy/", "--json"])
+      assert.deepInclude(JSON.parse(again.out), { threads: 1, copied: 0, from: file, to: join(cwd, "copy") })
+      assert.include((yield* run(cwd, ["sessions", "reopen", file])).out, "takes changes again")
+      assert.equal((yield* run(cwd, ["run", "And now?", "--demo", "--session", id])).code, 0)
+
+      const [absent, nameless, unknown, postgres, redis] = yield* Effect.all(
+        [
+          run(cwd, ["sessions", "copy", "absent.db", "copy/"]),
+          run(cwd, ["sessions", "copy", file, "copy2"]),
+          run(cwd, ["sessions", "copy", file, "mysql://ada:s3cret@localhost/db"]),
+          run(cwd, ["sessions", "copy", file, "postgres://ada:s3cret@127.0.0.1:1/db"]),
+          run(cwd, ["sessions", "copy", file, "redis://ada:s3cret@127.0.0.1:1"])
+        ],
+        { concurrency: 3 }
+      )
+      assert.deepEqual([absent.code, nameless.code, unknown.code, postgres.code, redis.code], [2, 2, 2, 1, 1])
+      assert.include(absent.err, "absent.db: give an SQLite file")
+      assert.ok(!existsSync(join(cwd, "absent.db")))
+      assert.include(nameless.err, "name a file with .db at the end")
+      assert.include(postgres.err, "postgres://ada@127.0.0.1:1/db: ")
+      assert.include(redis.err, "redis://ada@127.0.0.1:1: ")
+      for (const { err, out } of [unknown, postgres, redis]) assert.notInclude(err + out, "s3cret")
+      assert.equal((yield* run(cwd, ["run", "Still open?", "--demo", "--session", id])).code, 0)
+    })
+  )
+
   it.effect("ends at a limit with 4, and with 6 where a call waits for a decision", () =>
     Effect.scoped(
       Effect.gen(function* () {

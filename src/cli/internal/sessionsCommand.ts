@@ -1,6 +1,8 @@
 /** `deepagents sessions`: the threads that are kept. */
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import type { AiMessage, Message } from "../../core/Message.ts"
 import * as Messages from "../../core/Message.ts"
@@ -12,6 +14,7 @@ import { sessions } from "./app.ts"
 import { fail, orFail } from "./failure.ts"
 import { ago, print, printJson, table, writeAll } from "./output.ts"
 import type { Places } from "./places.ts"
+import { type Address, addressOf } from "./storeAddress.ts"
 import * as Threads from "./threads.ts"
 
 const withStore = <A, E, R>(places: Places, effect: Effect.Effect<A, E, R>) => Effect.provide(effect, sessions(places))
@@ -155,3 +158,32 @@ export const search = (places: Places, words: ReadonlyArray<string>, asJson: boo
       )
     })
   )
+
+/** A store that is open for as long as the scope. */
+const opened = ({ layer }: Address) =>
+  Effect.map(Layer.build(Layer.fresh(layer)), (services) => Context.get(services, SessionStore))
+
+export const copy = (source: string, target: string, asJson: boolean) =>
+  Effect.gen(function* () {
+    const from = yield* addressOf(source, "source")
+    const to = yield* addressOf(target, "target")
+    const stores = [yield* opened(from), yield* opened(to)] as const
+    const result = yield* orFail("failed")(Sessions.copy(...stores, { name: to.name }))
+    if (asJson) return yield* printJson({ ...result, from: from.name, to: to.name })
+    const { bytes, copied, entries, threads } = result
+    return yield* print(
+      `${threads} sessions are in ${to.name}, ${copied} of them copied now: ${entries} entries, ${bytes} bytes, each verified.`,
+      `${from.name} takes no more changes, and can still be read.`
+    )
+  }).pipe(Effect.scoped)
+
+export const reopen = (source: string) =>
+  Effect.gen(function* () {
+    const from = yield* addressOf(source, "source")
+    const place = yield* orFail("failed")(Sessions.reopen(yield* opened(from)))
+    return yield* print(
+      place === undefined
+        ? `${from.name} was not moved, and takes changes.`
+        : `${from.name} takes changes again. Use its copy in ${oneLine(place)} no more: what goes on in both is done twice.`
+    )
+  }).pipe(Effect.scoped)

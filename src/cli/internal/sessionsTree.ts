@@ -56,7 +56,27 @@ const search = Command.make(
   (options) => inSessions((Sessions, { places }) => Sessions.search(places, options.words, options.json))
 ).pipe(Command.withDescription("Finds messages that have all of these words"))
 
+const copy = Command.make(
+  "copy",
+  {
+    from: Argument.String("from").pipe(
+      Argument.withDescription("The store: a file of SQLite, a folder, or the URL of Postgres or Redis")
+    ),
+    to: Argument.String("to").pipe(
+      Argument.withDescription("The new store: threads.db, threads/, postgres://…, redis://…")
+    ),
+    json
+  },
+  ({ from, json: asJson, to }) => inSessions((Sessions) => Sessions.copy(from, to, asJson))
+).pipe(Command.withDescription("Copies a whole store to another one, verifies it, and closes the first"))
+
+const reopen = Command.make(
+  "reopen",
+  { store: Argument.String("store").pipe(Argument.withDescription("The store that was copied")) },
+  ({ store }) => inSessions((Sessions) => Sessions.reopen(store))
+).pipe(Command.withDescription("Has a store take changes again after it was copied; only if its copy is not used"))
+
 export const sessionsCommand = listing("sessions").pipe(
-  Command.withDescription("Lists the sessions of this folder; list, show, fork, archive, export, search"),
-  Command.withSubcommands([listing("list"), show, fork, archive, exported, search])
+  Command.withDescription("Lists the sessions of this folder; list, show, fork, archive, export, search, copy, reopen"),
+  Command.withSubcommands([listing("list"), show, fork, archive, exported, search, copy, reopen])
 )
