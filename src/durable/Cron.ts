@@ -42,8 +42,8 @@ const ever = Duration.weeks(5_000)
 /**
  * `cron` says when, in its own time zone. `threadId` and `input` may depend on the time that a run is for. `missed`
  * says what becomes of the times at which no runner was there: nothing (`skip`, the default; up to five minutes late is
- * not missed), one run for all of them (`once`), or one run each, oldest first (`all`). `name` is what stored messages
- * go by, so keep it.
+ * not missed), one run for all of them (`once`), or one run each (`all`), oldest first unless a runner dies meanwhile.
+ * `name` is what stored messages go by, so keep it.
  *
  * @category models
  * @since 0.1.0

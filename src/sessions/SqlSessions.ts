@@ -26,7 +26,7 @@ import * as Layer from "effect/Layer"
 import { SqlClient } from "effect/sql/SqlClient"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
-import { migrate } from "./internal/sql/migrate.ts"
+import { isReadOnly as isReadOnlyIn, migrate } from "./internal/sql/migrate.ts"
 import * as Tables from "./internal/sql/tables.ts"
 import { make } from "./internal/store.ts"
 
@@ -42,6 +42,9 @@ export const layer: Layer.Layer<SessionStore, SessionError, SqlClient> = Layer.e
   Effect.gen(function* () {
     const sql = yield* SqlClient
     yield* Effect.mapError(migrate(sql), ({ cause, reason }) => failure("open", "", reason, cause))
-    return make(Tables.make(sql))
+    const isReadOnly = yield* Effect.mapError(isReadOnlyIn(sql), ({ cause, reason }) =>
+      failure("open", "", reason, cause)
+    )
+    return make(Tables.make(sql, isReadOnly))
   })
 )

@@ -107,7 +107,7 @@ export const make = Effect.fnUntraced(function* (
   })
   const named = Object.assign(client, { file })
   lendWay(named, () => ({
-    ...writesTo(connection.database, semaphore, connection.written),
+    ...writesTo(connection.database, semaphore, connection.written, connection.lostPlace),
     reads: readsFrom(connection.database)
   }))
   return named

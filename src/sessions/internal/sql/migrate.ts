@@ -30,6 +30,39 @@ const faultOf = (error: Migrator.MigrationError | SqlError): Fault => {
     : { reason: { _tag: "Unavailable", problem: error.message }, cause: error }
 }
 
+/** The oldest server that gets security fixes when this version of the library comes out; the tests run on 18. */
+const oldestPostgres = 140_000
+
+/** Refuses a server that is too old for the tables, before anything is made in it. */
+const checkServer = Effect.fnUntraced(function* (sql: SqlClient): Effect.fn.Return<void, Fault> {
+  const row = yield* first(sql`SELECT current_setting('server_version_num')::int AS version`)
+  const version = row === undefined ? 0 : number(row, "version")
+  if (version >= oldestPostgres) return
+  const problem = `the server is Postgres ${Math.floor(version / 10_000)}, and sessions need 14 or later (18 for a cluster); update the server`
+  return yield* Effect.fail<Fault>({ reason: { _tag: "Unavailable", problem } })
+})
+
+const versionOf = (sql: SqlClient): Effect.Effect<number, Fault> =>
+  Effect.map(first(sql`SELECT max(migration_id) AS version FROM ${sql(table)}`), (row) =>
+    row === undefined ? 0 : number(row, "version")
+  )
+
+/** Reports whether the database is a file that can only be read, as `SqliteClient` opens it then. */
+export const isReadOnly = (sql: SqlClient): Effect.Effect<boolean, Fault> =>
+  sql.onDialectOrElse({
+    sqlite: () =>
+      Effect.map(first(sql`PRAGMA query_only`), (row) => row !== undefined && number(row, "query_only") === 1),
+    orElse: () => Effect.succeed(false)
+  })
+
+/** Reads the tables of a file that can't be changed, if they are of this version. */
+const checkReadOnly = Effect.fnUntraced(function* (sql: SqlClient, known: number): Effect.fn.Return<void, Fault> {
+  const found = yield* Effect.orElseSucceed(versionOf(sql), () => 0)
+  if (found === known) return
+  const problem = `the file can only be read, and has tables of version ${found}, where this library needs ${known}; copy it to where this process can write`
+  return yield* Effect.fail<Fault>({ reason: { _tag: "Unavailable", problem } })
+})
+
 /** Makes the tables that are not there yet. One process does, the others wait for it. */
 export const migrate = Effect.fnUntraced(function* (sql: SqlClient): Effect.fn.Return<void, Fault> {
   const versions = sql.onDialectOrElse({
@@ -41,10 +74,11 @@ export const migrate = Effect.fnUntraced(function* (sql: SqlClient): Effect.fn.R
     const problem = "sessions are kept in Postgres and SQLite only; provide a SqlClient of one of them"
     return yield* Effect.fail<Fault>({ reason: { _tag: "Unavailable", problem } })
   }
+  yield* sql.onDialectOrElse({ pg: () => checkServer(sql), orElse: () => Effect.void })
+  if (yield* isReadOnly(sql)) return yield* checkReadOnly(sql, versions.length)
   const run = Migrator.make({})({ loader: Migrator.fromRecord(toMigrations(versions)), table })
   yield* Effect.mapError(Effect.provideService(run, SqlClient, sql), faultOf)
-  const row = yield* first(sql`SELECT max(migration_id) AS version FROM ${sql(table)}`)
-  const found = row === undefined ? 0 : number(row, "version")
+  const found = yield* versionOf(sql)
   if (found <= versions.length) return
   const known = versions.length
   return yield* Effect.fail(corrupt(`the database is of version ${found}, and this library knows ${known}; update it`))

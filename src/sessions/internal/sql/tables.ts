@@ -15,12 +15,13 @@ import { makeList } from "./list.ts"
 import { makeMark } from "./mark.ts"
 import { topOf } from "./names.ts"
 import { nullable, number, text, threadColumns, toStored, toThread } from "./rows.ts"
+import { searchByReading } from "./searchByReading.ts"
 import { searchPostgres } from "./searchPostgres.ts"
 import { searchSqlite } from "./searchSqlite.ts"
 import { room } from "./sqlite.ts"
 
-/** Tables in a database that has been migrated. */
-export const make = (sql: SqlClient): Tables => {
+/** Tables in a database that has been migrated, which may be a file that can only be read. */
+export const make = (sql: SqlClient, isReadOnly = false): Tables => {
   const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
   const atOnce = transaction(sql)
   const columns = sql.literal(threadColumns)
@@ -170,7 +171,8 @@ export const make = (sql: SqlClient): Tables => {
       found.map((row) => ({ threadId: text(row, "id") }))
     ),
     list: makeList(sql),
-    search: search.search,
+    // The index of words can't be brought up to date there.
+    search: isReadOnly ? searchByReading(sql) : search.search,
     path: entries.pathTo(own?.reads),
     labels: entries.labels,
     entries: entries.page,

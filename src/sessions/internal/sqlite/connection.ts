@@ -1,11 +1,13 @@
 /**
  * Connects `effect/sql` to an SQLite file.
  */
-import { closeSync, openSync } from "node:fs"
+import { closeSync, openSync, statSync } from "node:fs"
 import { resolve } from "node:path"
 import { DatabaseSync } from "node:sqlite"
+import { pathToFileURL } from "node:url"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
@@ -14,7 +16,7 @@ import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
 import * as Checkpoints from "./checkpoints.ts"
-import { isLocked, toOpenError } from "./errors.ts"
+import { isLocked, movedAway, toOpenError, toSqlError } from "./errors.ts"
 import { iterate, makeCache, prepare, type Prepared, type Row, run, runRaw, runValues, take } from "./statements.ts"
 
 /** The name of a database that is in memory, and of this connection only. */
@@ -25,6 +27,8 @@ export interface SqliteConnection extends Connection {
   readonly database: DatabaseSync
   /** Told of each write to the database, and of about how many bytes it was. */
   readonly written: (bytes: number) => void
+  /** The problem of a file that was moved, replaced or removed while it was open. */
+  readonly lostPlace: () => Error | undefined
   readonly isTransaction: () => boolean
 }
 
@@ -76,20 +80,54 @@ const stream = (
   )
 }
 
+/** A file is looked for at most once in so many milliseconds. */
+const lookEvery = 100
+
+/**
+ * Gives the problem of a file once it has another place than its name: SQLite would go on writing to it there, while other
+ * processes begin a new file.
+ */
+const watchPlace = (file: string, path: string): (() => Error | undefined) => {
+  const placeOf = () => {
+    const found = statSync(path, { throwIfNoEntry: false })
+    return found === undefined ? "" : `${found.dev} ${found.ino}`
+  }
+  const opened = placeOf()
+  let looked = performance.now()
+  return () => {
+    const now = performance.now()
+    if (now - looked < lookEvery) return undefined
+    if (placeOf() !== opened) return movedAway(file)
+    looked = now
+    return undefined
+  }
+}
+
 /** The connection that `effect/sql` asks for, on an open database. */
-const fromDatabase = (database: DatabaseSync, written: (bytes: number) => void): SqliteConnection => {
+const fromDatabase = (
+  database: DatabaseSync,
+  written: (bytes: number) => void,
+  lostPlace: () => Error | undefined = () => undefined
+): SqliteConnection => {
   const cached = makeCache(database)
-  const told = (prepared: Prepared, params: ReadonlyArray<unknown>): Prepared => {
-    if (!prepared.isReader)
-      written(params.reduce<number>((sum, one) => sum + (typeof one === "string" ? one.length : 8), 0))
-    return prepared
+  const told = (prepared: Prepared, params: ReadonlyArray<unknown>): Result.Result<Prepared, SqlError> => {
+    if (prepared.isReader) return Result.succeed(prepared)
+    const lost = lostPlace()
+    if (lost !== undefined) return Result.fail(toSqlError(lost, "execute"))
+    written(params.reduce<number>((sum, one) => sum + (typeof one === "string" ? one.length : 8), 0))
+    return Result.succeed(prepared)
   }
   return {
     database,
     written,
+    lostPlace,
     isTransaction: () => database.isTransaction,
     execute: (sql, params, transformRows) => {
-      const rows = touch((safe) => Result.flatMap(cached(sql), (prepared) => run(told(prepared, params), params, safe)))
+      const rows = touch((safe) =>
+        Result.flatMap(cached(sql), (prepared) =>
+          Result.flatMap(told(prepared, params), (one) => run(one, params, safe))
+        )
+      )
       return transformRows === undefined ? rows : Effect.map(rows, transformRows)
     },
     executeUnprepared: (sql, params, transformRows) => {
@@ -106,13 +144,44 @@ const fromDatabase = (database: DatabaseSync, written: (bytes: number) => void):
   }
 }
 
+/** A database, and whether it can only be read. */
+interface Opened {
+  readonly database: DatabaseSync
+  readonly isReadOnly: boolean
+}
+
+const bytesOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+
+/**
+ * Opens a file that nobody can write to. SQLite would want to make two files beside it. Without writes in the log, the
+ * file has everything, and is read as one that never changes.
+ */
+const openToRead = (path: string): DatabaseSync => {
+  if (bytesOf(`${path}-wal`) > 0) return new DatabaseSync(path, { readOnly: true, timeout: 0 })
+  const url = pathToFileURL(path)
+  url.searchParams.set("immutable", "1")
+  return new DatabaseSync(url, { readOnly: true, timeout: 0 })
+}
+
+/** The reasons for which a file that is there can't be written to. */
+const unwritable: ReadonlyArray<unknown> = ["EROFS", "EACCES", "EPERM"]
+
+const isUnwritable = (cause: unknown): boolean =>
+  Predicate.hasProperty(cause, "code") && unwritable.includes(cause.code)
+
 /** SQLite makes its files readable for everybody; those that it makes beside this one are like this one. */
-const openPrivately = (file: string): DatabaseSync => {
-  if (file === inMemory) return new DatabaseSync(inMemory)
+const openPrivately = (file: string): Result.Result<Opened, unknown> => {
+  const attempt = <A>(body: () => A) => Result.try({ try: body, catch: (cause) => cause })
+  if (file === inMemory) return attempt(() => ({ database: new DatabaseSync(inMemory), isReadOnly: false }))
   // An absolute path is never taken for a URI.
   const path = resolve(file)
-  closeSync(openSync(path, "a", 0o600))
-  return new DatabaseSync(path, { timeout: 0 })
+  const touched = attempt(() => closeSync(openSync(path, "a", 0o600)))
+  if (Result.isSuccess(touched)) {
+    return attempt(() => ({ database: new DatabaseSync(path, { timeout: 0 }), isReadOnly: false }))
+  }
+  return isUnwritable(touched.failure) && bytesOf(path) > 0
+    ? attempt(() => ({ database: openToRead(path), isReadOnly: true }))
+    : Result.fail(touched.failure)
 }
 
 /** Opens a database, and closes it with the scope. */
@@ -122,10 +191,15 @@ export const open = Effect.fnUntraced(function* (
 ): Effect.fn.Return<SqliteConnection, SqlError, Scope.Scope> {
   const attempt = <A>(body: () => A) =>
     touch(() => Result.try({ try: body, catch: (cause) => toOpenError(cause, file) }))
-  const database = yield* Effect.acquireRelease(
-    attempt(() => openPrivately(file)),
-    (opened) => Effect.sync(() => opened.close())
+  const { database, isReadOnly } = yield* Effect.acquireRelease(
+    touch(() => Result.mapError(openPrivately(file), (cause) => toOpenError(cause, file))),
+    (opened) => Effect.sync(() => opened.database.close())
   )
+  if (isReadOnly) {
+    // It is asked for later, and what is written fails in SQLite's own way.
+    yield* attempt(() => database.exec("PRAGMA query_only = 1; SELECT count(*) FROM sqlite_schema"))
+    return fromDatabase(database, () => undefined)
+  }
   yield* attempt(() => {
     // Of a file that is made now: every append touches a handful of pages, and each goes into the log as a whole.
     database.exec("PRAGMA page_size = 2048")
@@ -138,5 +212,5 @@ export const open = Effect.fnUntraced(function* (
   yield* attempt(keepShort(131_072))
   const pageSize = Number(database.prepare("PRAGMA page_size").get()?.["page_size"])
   const written = yield* Checkpoints.make(resolve(file), pageSize, keepShort(8192))
-  return fromDatabase(database, written)
+  return fromDatabase(database, written, watchPlace(file, resolve(file)))
 })

@@ -50,9 +50,16 @@ const ways: { readonly [code: number]: string } = {
   [codes.inputOutput]: "the disk can't be read or written: look whether it is full, broken or gone",
   [codes.corrupt]: "the file is damaged: go back to a copy of it",
   [codes.full]: "make room on the disk, and try again",
-  [codes.cannotOpen]: "its folder must exist, and this process must be allowed to write there",
+  [codes.cannotOpen]:
+    "its folder must exist, and this process must be allowed to write there; to read a file of a read-only disk that has a -wal beside it, copy both to another disk",
   [codes.notADatabase]: "the file is there, and no SQLite file: choose another name"
 }
+
+/** Said of a file that has another place than its name. */
+export const movedAway = (file: string): Error =>
+  new Error(
+    `the SQLite file ${JSON.stringify(file)} was moved, replaced or removed while it was open: put it back, or start this program again`
+  )
 
 /** SQLite's words, and what to do next. */
 const explained = (cause: unknown): string => {

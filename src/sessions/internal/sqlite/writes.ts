@@ -105,7 +105,8 @@ interface Write {
 export const writesTo = (
   database: DatabaseSync,
   semaphore: Semaphore.Semaphore,
-  written: (bytes: number) => void
+  written: (bytes: number) => void,
+  lostPlace: () => Error | undefined
 ): OwnWrites => {
   const statements = prepare(database)
 
@@ -177,6 +178,8 @@ export const writesTo = (
 
   /** Does all in one go: nobody else of this process comes between. */
   const transact = (writes: ReadonlyArray<Write>): Result.Result<ReadonlyArray<Outcome>, SqlError> => {
+    const lost = lostPlace()
+    if (lost !== undefined) return Result.fail(toSqlError(lost, "execute"))
     const body = () => {
       statements.begin.run()
       const outcomes = writes.map(({ make }) => make())
