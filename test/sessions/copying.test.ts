@@ -505,6 +505,30 @@ describe("SessionStore.copy", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect(
+    "a line that a slow writer adds behind the mark of a JSONL file does not count, until it is opened again",
+    () =>
+      Effect.gen(function* () {
+        const path = yield* folder
+        const store = yield* built(jsonlIn(path))
+        yield* store.create({ threadId: "t" })
+        yield* store.append("t", { leaf: null, entries: [said("1")] })
+        const target = yield* stores.memory
+        yield* SessionStore.copy(store, target, { name: "there" })
+        const [file = ""] = readdirSync(path).filter((name) => name.startsWith("t."))
+        const late = { v: 1, _tag: "Append", by: "slow", at: 0, leaf: "1", entries: [said("2")] }
+        writeFileSync(join(path, file), `${JSON.stringify(late)}\n`, { flag: "a" })
+        for (const one of [store, yield* built(jsonlIn(path))]) {
+          assert.deepStrictEqual(yield* one.leaf("t"), { id: "1", step: 1 })
+          const error = yield* Effect.flip(one.append("t", { leaf: "1", entries: [said("3")] }))
+          assert.deepStrictEqual(error.reason, { _tag: "Moved", to: "there" })
+        }
+        assert.strictEqual((yield* SessionStore.copy(store, target, { name: "there" })).entries, 1)
+        yield* SessionStore.reopen(store)
+        assert.strictEqual((yield* store.append("t", { leaf: "1", entries: [said("2")] })).step, 2)
+      }).pipe(Effect.scoped)
+  )
+
   it.effect("the mark is one line, and no statement", () =>
     Effect.gen(function* () {
       const source = yield* stores.sqlite
