@@ -4,7 +4,7 @@
  * leads to the file of its folder. The types are `tsc`'s.
  */
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
-import { basename, dirname, join, resolve } from "node:path"
+import { basename, dirname, join, relative, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { defineConfig, RolldownMagicString } from "rolldown"
 import manifest from "./package.json" with { type: "json" }
@@ -39,13 +39,19 @@ const started = [
   "./src/tools/internal/web/worker.ts"
 ]
 
+/** Where the programs are in `dist/`, from the file that starts one: code of `src/` may lie in a shared file. */
 const programs = {
   name: "programs",
-  transform: (code) => {
-    const changed = new RolldownMagicString(code).replaceAll(
-      /(internal\/(?:bash\/child|documents\/pdfWorker|web\/worker))[.]ts"/g,
-      '$1.js"'
-    )
+  renderChunk: (code, chunk) => {
+    const changed = started.reduce((text, file) => {
+      const path = nameOf(file)
+      const name = path.split("/").slice(-2).join("/")
+      const target = relative(dirname(chunk.fileName), `${path}.js`)
+      return text.replaceAll(
+        new RegExp(`"[.]/(?:[^"]*/)?${name.replace(/^documents[/]/, "(?:documents/)?")}[.]ts"`, "g"),
+        JSON.stringify(target.startsWith(".") ? target : `./${target}`)
+      )
+    }, new RolldownMagicString(code))
     return changed.hasChanged() ? { code: changed.toString(), map: changed.generateMap().toString() } : undefined
   }
 }

@@ -4,7 +4,7 @@
  */
 import { cpSync, existsSync, rmSync } from "node:fs"
 import { createRequire } from "node:module"
-import { resolve } from "node:path"
+import { dirname, relative, resolve } from "node:path"
 import { defineConfig } from "rolldown"
 
 /** The folder of what is built; tests build into one of their own. */
@@ -74,11 +74,12 @@ const threads = {
 const inThreads = {
   name: "threads",
   transform(code, id) {
-    if (!/[/]src[/]tools[/]Node\w+\.ts$/.test(id)) return undefined
-    return Object.entries(threads).reduce(
-      (changed, [name, file]) => changed.replaceAll(`"./${file.slice("src/tools/".length)}"`, `"./${name}.js"`),
-      code
-    )
+    if (!/[/]src[/]tools[/]/.test(id)) return undefined
+    const folder = dirname(id)
+    return Object.entries(threads).reduce((changed, [name, file]) => {
+      const path = relative(folder, resolve(file)).replaceAll("\\", "/")
+      return changed.replaceAll(`new URL("./${path}"`, `new URL("./${name}.js"`)
+    }, code)
   }
 }
 

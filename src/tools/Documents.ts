@@ -3,7 +3,8 @@
  *
  * Each format gives a stream of pieces that say which page, sheet or slide they are of, so that a reader can stop early
  * and say where a passage is. Documents come from anybody: none makes the program throw, hang or hold much more than it
- * weighs, and an archive that unpacks to more than can be meant is refused (`TooLarge`).
+ * weighs, and an archive that unpacks to more than can be meant is refused (`TooLarge`). On Node, each PDF is read in a
+ * thread of its own; on other runtimes, a hostile PDF can block the program.
  *
  * PDF needs the package `unpdf`, mail `postal-mime`, HTML and EPUB `htmlparser2`; the others need none.
  *
@@ -37,9 +38,9 @@ import * as Pptx from "./internal/documents/pptx.ts"
 import * as Xlsx from "./internal/documents/xlsx.ts"
 import { entries, isArchive, oldOffice } from "./internal/documents/zip.ts"
 
-/** An archive that has one of these entries. */
 const fail = failing("document")
 
+/** Reports whether bytes are an archive that has one of these entries. */
 const holds =
   (...paths: ReadonlyArray<string>) =>
   (bytes: Uint8Array): boolean => {
@@ -63,7 +64,7 @@ const isOfType =
 const office = "application/vnd.openxmlformats-officedocument."
 
 /**
- * PDF, page by page. A page without text says so: it may be a scan.
+ * PDF, page by page, in a thread of its own on Node. A page without text says so: it may be a scan.
  *
  * @category formats
  * @since 0.1.0

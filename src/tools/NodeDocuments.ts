@@ -1,6 +1,6 @@
 /**
- * Reads documents of strangers on Node without holding the program up: each PDF in a thread of its own, with bounds on
- * time and memory. The formats are those of `Documents`.
+ * Sets the limits of the threads that read PDFs on Node. `Documents` reads each PDF in a thread without this layer; use
+ * it for another time or memory limit.
  *
  * Needs the package `unpdf`.
  *
@@ -30,15 +30,12 @@ export interface Options {
   readonly maxMemory?: number | undefined
 }
 
-/** Apart from `new Worker`: a bundler that follows workers would want packages that may not be installed. */
-const program = () => new URL("./internal/documents/pdfWorker.ts", import.meta.url)
-
 /**
- * Lets PDFs be read in threads, wherever they are read: by `read_file`, by `fetch_url`, by `Documents`. A thread begins
- * with a document and ends with it. A page that takes too long is `TimedOut`, a document that takes too much memory
- * `TooLarge`; the program goes on meanwhile.
+ * Reads PDFs in threads with these limits, in `read_file`, `fetch_url` and `Documents` alike. A thread begins with a
+ * document and ends with it. A page that takes too long fails with `TimedOut`, a document that takes too much memory
+ * with `TooLarge`.
  *
  * @category layers
  * @since 0.1.0
  */
-export const layer = (options: Options = {}): Layer.Layer<never> => Layer.succeed(Opener, opener(program, options))
+export const layer = (options: Options = {}): Layer.Layer<never> => Layer.succeed(Opener, opener(options))

@@ -39,7 +39,6 @@ const unreadable = (message: string) => new Unreadable({ message })
 
 /** Apart from `new Worker`: a bundler that follows workers would want packages that may not be installed. */
 const program = () => new URL("./internal/web/worker.ts", import.meta.url)
-const pdfProgram = () => new URL("./internal/documents/pdfWorker.ts", import.meta.url)
 
 const troubled = ({ message, missing }: threads.Trouble): Unreadable =>
   unreadable(
@@ -76,7 +75,7 @@ const reader = (options: Options) =>
 
       const read = (html: string, url: string) =>
         Effect.gen(function* () {
-          const current = worker ?? (yield* Effect.mapError(threads.start(program(), maxMemory), troubled))
+          const current = worker ?? (yield* Effect.mapError(threads.start(program, maxMemory), troubled))
           if (worker === undefined) {
             worker = current
             current.on("exit", () => {
@@ -113,4 +112,4 @@ const reader = (options: Options) =>
  * @since 0.1.0
  */
 export const layer = (options: Options = {}): Layer.Layer<WebReader> =>
-  Layer.merge(Layer.succeed(Opener, opener(pdfProgram, { maxMemory: options.maxMemory })), reader(options))
+  Layer.merge(Layer.succeed(Opener, opener({ maxMemory: options.maxMemory })), reader(options))

@@ -1,8 +1,49 @@
 /** Threads of Node that answer questions: programs that can only be ended from outside. */
-import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
 
-export type { Worker }
+interface HeapStatistics {
+  readonly external_memory: number
+  readonly used_heap_size: number
+}
+
+/** The part of a worker of Node that is used here. */
+export interface Worker {
+  readonly on: (event: "message" | "error" | "exit", listener: (value: never) => void) => Worker
+  readonly off: (event: "message" | "error" | "exit", listener: (value: never) => void) => Worker
+  readonly postMessage: (message: unknown) => void
+  readonly getHeapStatistics: () => Promise<HeapStatistics>
+  readonly terminate: () => Promise<number>
+  readonly ref: () => void
+  readonly unref: () => void
+}
+
+interface WorkerThreads {
+  readonly Worker: new (
+    program: URL,
+    options: {
+      readonly execArgv: Array<string>
+      readonly resourceLimits: { readonly maxOldGenerationSizeMb: number }
+    }
+  ) => Worker
+}
+
+/** The `process` of Node. Other runtimes have none, or one with a version of their own. */
+declare const process:
+  | {
+      readonly versions?: { readonly node?: string; readonly bun?: string; readonly deno?: string }
+      readonly getBuiltinModule?: (name: "node:worker_threads") => WorkerThreads
+    }
+  | undefined
+
+/** Reports whether the program runs on Node itself. Bun and Deno have threads too, but without bounds on memory. */
+export const isNode = (): boolean => {
+  const versions = typeof process === "undefined" ? undefined : process.versions
+  return versions?.node !== undefined && versions.bun === undefined && versions.deno === undefined
+}
+
+/** Loads the module of threads without an import, which a bundle for browsers could not resolve. */
+const workerThreads = (): WorkerThreads | undefined =>
+  typeof process === "undefined" ? undefined : process.getBuiltinModule?.("node:worker_threads")
 
 /** A thread that could not answer. `missing` is the name of a package that is not there. */
 export interface Trouble {
@@ -27,17 +68,21 @@ const margin = 1024
  * Starts a thread that is meant to take so many megabytes of memory: whoever asks it looks at what it takes. The limit of
  * Node is well above, since one step of a thread that goes far past it ends the process.
  */
-export const start = (program: URL, maxMemory: number): Effect.Effect<Worker, Trouble> =>
-  Effect.try({
-    try: () => {
-      const worker = new Worker(program, {
-        execArgv: [],
-        resourceLimits: { maxOldGenerationSizeMb: maxMemory + margin }
-      })
-      // Nobody listens to it between two questions.
-      return worker.on("error", () => undefined)
-    },
-    catch: troubleOf
+export const start = (program: () => URL, maxMemory: number): Effect.Effect<Worker, Trouble> =>
+  Effect.suspend((): Effect.Effect<Worker, Trouble> => {
+    const module = workerThreads()
+    if (module === undefined) return Effect.fail({ message: "this runtime has no threads of Node", isMemory: false })
+    return Effect.try({
+      try: () => {
+        const worker = new module.Worker(program(), {
+          execArgv: [],
+          resourceLimits: { maxOldGenerationSizeMb: maxMemory + margin }
+        })
+        // Nobody listens to it between two questions.
+        return worker.on("error", () => undefined)
+      },
+      catch: troubleOf
+    })
   })
 
 interface Numbered {

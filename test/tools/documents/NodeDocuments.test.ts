@@ -8,6 +8,8 @@ import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
+import { Opener } from "../../../src/tools/internal/documents/pdf.ts"
+import { openHere } from "../../../src/tools/internal/documents/pdfHere.ts"
 import * as make from "./make.ts"
 
 const secret = new Uint8Array(readFileSync(new URL("files/password.pdf", import.meta.url)))
@@ -37,7 +39,8 @@ describe("NodeDocuments", () => {
         [new TextEncoder().encode("%PDF-1.7 nonsense"), {}],
         [bytes.subarray(0, 2_000), {}]
       ] as const) {
-        assert.strictEqual(yield* inThread(told(document, more)), yield* told(document, more))
+        const here = yield* Effect.provideService(told(document, more), Opener, openHere)
+        assert.strictEqual(yield* inThread(told(document, more)), here)
       }
     })
   )
@@ -57,6 +60,45 @@ describe("NodeDocuments", () => {
       assert.isAbove(turns, 10)
     })
   )
+
+  it.live("a PDF is read in a thread without a layer", () =>
+    Effect.gen(function* () {
+      const bytes = yield* make.pdf(["one", "two"])
+      // A port is listened to while a thread is asked.
+      const hasPort = Effect.sync(() => process.getActiveResourcesInfo().includes("MessagePort"))
+      assert.isFalse(yield* hasPort)
+      const watching = yield* Effect.forkChild(
+        Effect.repeat(hasPort, { until: (found) => found, schedule: Schedule.spaced("1 millis") })
+      )
+      assert.include(yield* told(bytes), "two")
+      assert.isTrue(yield* Effect.timeout(Fiber.join(watching), "1 second"))
+      assert.isFalse(yield* hasPort)
+    })
+  )
+
+  for (const [name, document] of [
+    ["20,000 ranges of characters in 4 kB", make.manyRanges],
+    ["5,000,000 operators in 10 kB", () => make.packed(Buffer.alloc(10_000_000, "q "))]
+  ] as const) {
+    it.live(`the program goes on while a thread reads ${name}`, () =>
+      Effect.gen(function* () {
+        const bytes = document()
+        assert.isBelow(bytes.length, 12_000)
+        let turns = 0
+        const other = yield* Effect.forkChild(
+          Effect.repeat(
+            Effect.sync(() => turns++),
+            Schedule.spaced("5 millis")
+          )
+        )
+        const hasty = Effect.provide(NodeDocuments.layer({ timeout: "1 second" }))
+        // One page, so the thread has its second once for the beginning and once for the page.
+        assert.match(yield* hasty(told(bytes)), /^TimedOut|^TooLarge|^--- page 1 ---/)
+        yield* Fiber.interrupt(other)
+        assert.isAbove(turns, 20)
+      })
+    )
+  }
 
   it.live("a page that unpacks to more than can be meant is refused", () =>
     Effect.gen(function* () {

@@ -61,18 +61,36 @@ export const pdf = (texts: ReadonlyArray<string>): Effect.Effect<Uint8Array> =>
     return document.save()
   })
 
-/** A PDF of one page whose content is given as it is, and packed. */
-export const packed = (content: Uint8Array): Uint8Array => {
+const pdfOf = (objects: ReadonlyArray<string | Uint8Array>): Uint8Array =>
+  new Uint8Array(
+    Buffer.concat(
+      [
+        "%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n",
+        "3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>endobj\n",
+        ...objects,
+        "\ntrailer<</Root 1 0 R>>\n"
+      ].map((part) => Buffer.from(part))
+    )
+  )
+
+const streamOf = (id: number, content: Uint8Array): ReadonlyArray<string | Uint8Array> => {
   const data = deflateSync(content)
-  const head = [
-    "%PDF-1.7",
-    "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj",
-    "2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj",
-    "3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>endobj",
-    "5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj",
-    `4 0 obj<</Length ${data.length}/Filter/FlateDecode>>stream`,
-    ""
-  ]
-  const end = "\nendstream endobj\ntrailer<</Root 1 0 R>>\n"
-  return new Uint8Array(Buffer.concat([Buffer.from(head.join("\n")), data, Buffer.from(end)]))
+  return [`${id} 0 obj<</Length ${data.length}/Filter/FlateDecode>>stream\n`, data, "\nendstream endobj\n"]
+}
+
+/** A PDF of one page whose content is given as it is, and packed. */
+export const packed = (content: Uint8Array): Uint8Array =>
+  pdfOf(["5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj\n", ...streamOf(4, content)])
+
+/** A PDF of a few kilobytes whose font maps 20,000 ranges of characters. */
+export const manyRanges = (): Uint8Array => {
+  const ranges = `100 beginbfrange\n${"<0000> <ffff> <0000>\n".repeat(100)}endbfrange\n`.repeat(200)
+  const map = `/CIDInit /ProcSet findresource begin begincmap\n1 begincodespacerange <0000> <ffff> endcodespacerange\n${ranges}endcmap end`
+  return pdfOf([
+    "5 0 obj<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/Identity-H/ToUnicode 6 0 R/DescendantFonts[7 0 R]>>endobj\n",
+    "7 0 obj<</Type/Font/Subtype/CIDFontType2/BaseFont/X/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>/FontDescriptor 8 0 R>>endobj\n",
+    "8 0 obj<</Type/FontDescriptor/FontName/X/Flags 4/ItalicAngle 0/Ascent 9/Descent 0/CapHeight 9/StemV 1>>endobj\n",
+    ...streamOf(6, Buffer.from(map)),
+    ...streamOf(4, Buffer.from("BT /F 12 Tf <00410042> Tj ET"))
+  ])
 }

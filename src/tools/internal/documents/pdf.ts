@@ -1,60 +1,19 @@
-/** PDF: page by page. */
+/** PDF: page by page. On Node, each document is read in a thread of its own. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
-import { failing, load, messageOf } from "./failure.ts"
-import { openPages } from "./pdfPages.ts"
-
-export const fail = failing("PDF")
-
-/** A document that is open until its scope ends: how many pages it has, and the text of one. */
-export interface Opened {
-  readonly count: number
-  readonly text: (page: number) => Effect.Effect<string, DocumentError>
-}
-
-export type Open = (
-  bytes: Uint8Array,
-  password: string | undefined
-) => Effect.Effect<Opened, DocumentError, Scope.Scope>
-
-const pageTime = "20 seconds"
+import { isNode } from "../threads.ts"
+import { openHere } from "./pdfHere.ts"
+import type { Open } from "./pdfOpened.ts"
+import { opener } from "./pdfThread.ts"
 
 const scan = "[no text on this page; it may be a scan or a picture]\n"
 
-/** The failure of a document that the parser has given up, by the name that it gave its error. */
-export const failureOf = (name: string, message: string, cause?: unknown): DocumentError =>
-  name === "PasswordException"
-    ? fail("Encrypted", "it needs a password, or another one", cause)
-    : fail("Damaged", message, cause)
-
-const attempt = <A>(promise: () => Promise<A>): Effect.Effect<A, DocumentError> =>
-  Effect.tryPromise({
-    try: promise,
-    catch: (cause) => failureOf(cause instanceof Error ? cause.name : "", messageOf(cause), cause)
-  }).pipe(
-    Effect.timeoutOrElse({
-      duration: pageTime,
-      orElse: () => Effect.fail(fail("TimedOut", `a page of it took longer than ${pageTime}`))
-    })
-  )
-
-const openHere: Open = (bytes, password) =>
-  Effect.gen(function* () {
-    const { getDocumentProxy } = yield* load(fail, "unpdf", () => import("unpdf"))
-    const pages = yield* Effect.acquireRelease(
-      attempt(() => openPages(getDocumentProxy, bytes, password)),
-      ({ close }) => Effect.ignore(Effect.tryPromise(close))
-    )
-    return { count: pages.count, text: (page) => attempt(() => pages.text(page)) }
-  })
-
-/** The way in which documents are opened: in the thread of the program, unless a layer has a better one. */
+/** Opens documents. The default is a thread on Node, and the thread of the program elsewhere. */
 export const Opener = Context.Reference<Open>("effect-deepagents/tools/Documents/Opener", {
-  defaultValue: () => openHere
+  defaultValue: () => (isNode() ? opener({}) : openHere)
 })
 
 const pieceOf = (number: number, text: string): Piece => ({

@@ -3,8 +3,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { DocumentError } from "../../../core/Document.ts"
 import * as threads from "../threads.ts"
-import { fail, failureOf, type Open } from "./pdf.ts"
-import type { Answer, Ask } from "./pdfWorker.ts"
+import type { Answer, Ask } from "./pdfMessages.ts"
+import { fail, failureOf, type Open } from "./pdfOpened.ts"
 
 interface Options {
   readonly timeout?: Duration.Input | undefined
@@ -12,6 +12,12 @@ interface Options {
 }
 
 const unavailable = 'the package "unpdf" could not be loaded; install it: npm install unpdf'
+
+const noProgram =
+  "the thread that reads PDFs can't start from a bundle; leave effect-deepagents outside of the bundle (external)"
+
+/** Apart from `new Worker`: a bundler that follows workers would want packages that may not be installed. */
+const program = () => new URL("./pdfWorker.ts", import.meta.url)
 
 const megabyte = 1_000_000
 
@@ -24,8 +30,8 @@ const usual = 128
 const tooMuch = (bytes: number): DocumentError =>
   fail("TooLarge", `it takes more than ${Math.round(bytes / megabyte)} MB of memory to read`)
 
-/** Opens documents in threads; `program` is where the program of one is. */
-export const opener = (program: () => URL, { maxMemory = 512, timeout = "20 seconds" }: Options): Open => {
+/** Opens documents in threads. */
+export const opener = ({ maxMemory = 512, timeout = "20 seconds" }: Options): Open => {
   const patience = Duration.fromInputUnsafe(timeout)
   const troubled =
     (heap: number) =>
@@ -34,13 +40,15 @@ export const opener = (program: () => URL, { maxMemory = 512, timeout = "20 seco
         ? tooMuch(heap * megabyte)
         : missing === "unpdf"
           ? fail("Unavailable", unavailable)
-          : fail("Damaged", message)
+          : missing?.includes("pdf") === true
+            ? fail("Unavailable", noProgram)
+            : fail("Damaged", message)
   return (bytes, password) =>
     Effect.gen(function* () {
       const heap = Math.min(maxMemory, Math.max(usual, Math.ceil((10 * bytes.length) / megabyte)))
       const most = Math.min(maxMemory * megabyte, Math.max(always, 10 * bytes.length))
       const worker = yield* Effect.acquireRelease(
-        Effect.mapError(threads.start(program(), heap), troubled(heap)),
+        Effect.mapError(threads.start(program, heap), troubled(heap)),
         threads.end
       )
       const asked = (question: Ask, what: string) =>

@@ -2,18 +2,8 @@
  * The program that reads PDFs, in a thread of its own: a parser at work can't be interrupted otherwise.
  */
 import { parentPort } from "node:worker_threads"
+import type { Answer, Ask } from "./pdfMessages.ts"
 import { openPages, type Pages } from "./pdfPages.ts"
-
-/** A question: the document to open, or the page of it to read. */
-export type Ask =
-  | { readonly id: number; readonly bytes: Uint8Array; readonly password: string | undefined }
-  | { readonly id: number; readonly page: number }
-
-/** Its answer, or the name and the message of the parser's error; `isMissing` says that there is no parser. */
-export type Answer =
-  | { readonly id: number; readonly count: number }
-  | { readonly id: number; readonly text: string }
-  | { readonly id: number; readonly name: string; readonly problem: string; readonly isMissing: boolean }
 
 const port = parentPort
 let pages: Pages | undefined
