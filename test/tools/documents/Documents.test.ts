@@ -137,7 +137,7 @@ describe("workbooks", () => {
 })
 
 describe("PDF", () => {
-  it.effect("goes page by page, begins anywhere, and says of a page without text that it may be a scan", () =>
+  it.live("goes page by page, begins anywhere, and says of a page without text that it may be a scan", () =>
     Effect.gen(function* () {
       const bytes = yield* make.pdf(["Page one", "", "Page three"])
       expect(yield* textOf(bytes)).toBe(
@@ -147,7 +147,7 @@ describe("PDF", () => {
     })
   )
 
-  it.effect("asks for a password, and opens with it", () =>
+  it.live("asks for a password, and opens with it", () =>
     Effect.gen(function* () {
       const bytes = file("password.pdf")
       expect(yield* reasonOf(bytes)).toBe("Encrypted")
@@ -156,7 +156,7 @@ describe("PDF", () => {
     })
   )
 
-  it.effect("leaves the bytes as they are", () =>
+  it.live("leaves the bytes as they are", () =>
     Effect.gen(function* () {
       const bytes = yield* make.pdf(["once"])
       yield* textOf(bytes)
@@ -241,7 +241,7 @@ describe("texts that are documents", () => {
 })
 
 describe("what is no document that can be read", () => {
-  it.effect("is told apart", () =>
+  it.live("is told apart", () =>
     Effect.gen(function* () {
       expect(yield* reasonOf(bytesOf("just text"))).toBe("Unsupported")
       expect(yield* reasonOf(bytesOf("PK\u0003\u0004 and so on"), { name: "a.docx" })).toBe("Damaged")
@@ -295,7 +295,7 @@ describe("what is no document that can be read", () => {
     })
   )
 
-  it.effect("a PDF whose parts lead in a circle, or count what is not there, is read as far as it goes", () =>
+  it.live("a PDF whose parts lead in a circle, or count what is not there, is read as far as it goes", () =>
     Effect.gen(function* () {
       const page = "3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj"
       const form = "/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Length 11/Resources<</XObject<</X 5 0 R>>>>"
