@@ -1,5 +1,5 @@
 /**
- * Reads documents as text: PDF, Word, Excel, PowerPoint, OpenDocument, EPUB, HTML, CSV, notebooks, mail.
+ * Reads documents as text: PDF, Word, Excel, PowerPoint, OpenDocument, RTF, EPUB, HTML, CSV, notebooks, mail.
  *
  * Each format gives a stream of pieces that say which page, sheet or slide they are of, so that a reader can stop early
  * and say where a passage is. Documents come from anybody: none makes the program throw, hang or hold much more than it
@@ -32,11 +32,13 @@ import * as Epub from "./internal/documents/epub.ts"
 import { failing } from "./internal/documents/failure.ts"
 import * as Html from "./internal/documents/html.ts"
 import * as Ipynb from "./internal/documents/ipynb.ts"
-import * as Odt from "./internal/documents/odt.ts"
+import * as Odf from "./internal/documents/odf.ts"
+import * as Ods from "./internal/documents/ods.ts"
 import * as Pdf from "./internal/documents/pdf.ts"
 import * as Pptx from "./internal/documents/pptx.ts"
+import * as Rtf from "./internal/documents/rtf.ts"
 import * as Xlsx from "./internal/documents/xlsx.ts"
-import { entries, isArchive, oldOffice } from "./internal/documents/zip.ts"
+import { entries, isArchive, isOldOffice, oldOffice } from "./internal/documents/zip.ts"
 
 const fail = failing("document")
 
@@ -77,7 +79,7 @@ export const pdf: Document.Format = Document.format("PDF", {
 })
 
 /**
- * Word documents, by page where Word has said where pages end; footnotes and comments come after the text.
+ * Word documents, by page where Word has said where pages end. Notes, comments, headers and footers come after the text.
  *
  * @category formats
  * @since 0.1.0
@@ -90,7 +92,8 @@ export const docx: Document.Format = Document.format("Word document", {
 })
 
 /**
- * Workbooks, by sheet: a line for a row, with its number.
+ * Workbooks, by sheet: a line for a row, with its number. Numbers are shown in the formats of their cells, with all
+ * their digits. Hidden sheets, rows and columns are marked; comments come after their sheet.
  *
  * @category formats
  * @since 0.1.0
@@ -116,7 +119,7 @@ export const pptx: Document.Format = Document.format("presentation", {
 })
 
 /**
- * OpenDocument texts.
+ * OpenDocument texts; comments and notes stand in their place, headers and footers after the text.
  *
  * @category formats
  * @since 0.1.0
@@ -125,7 +128,46 @@ export const odt: Document.Format = Document.format("OpenDocument text", {
   mimeTypes: ["application/vnd.oasis.opendocument.text"],
   extensions: ["odt"],
   recognises: isOfType("application/vnd.oasis.opendocument.text"),
-  read: Odt.read
+  read: Odf.readText
+})
+
+/**
+ * OpenDocument spreadsheets, by sheet: a line for a row, with its number.
+ *
+ * @category formats
+ * @since 0.1.0
+ */
+export const ods: Document.Format = Document.format("OpenDocument spreadsheet", {
+  mimeTypes: ["application/vnd.oasis.opendocument.spreadsheet"],
+  extensions: ["ods"],
+  recognises: isOfType("application/vnd.oasis.opendocument.spreadsheet"),
+  read: Ods.read
+})
+
+/**
+ * OpenDocument presentations, by slide, with the speaker's notes.
+ *
+ * @category formats
+ * @since 0.1.0
+ */
+export const odp: Document.Format = Document.format("OpenDocument presentation", {
+  mimeTypes: ["application/vnd.oasis.opendocument.presentation"],
+  extensions: ["odp"],
+  recognises: isOfType("application/vnd.oasis.opendocument.presentation"),
+  read: Odf.readSlides
+})
+
+/**
+ * Rich text, with headings, lists, tables, notes and comments.
+ *
+ * @category formats
+ * @since 0.1.0
+ */
+export const rtf: Document.Format = Document.format("rich text", {
+  mimeTypes: ["application/rtf", "text/rtf"],
+  extensions: ["rtf"],
+  recognises: startsWith("{\\rtf"),
+  read: Rtf.read
 })
 
 /**
@@ -193,13 +235,37 @@ export const eml: Document.Format = Document.format("mail", {
   read: Eml.read
 })
 
+/** Files of Office before 2007 and of Outlook: not read, but the failure says what to do with each. */
+const old: Document.Format = Document.format("file of an old form of Office", {
+  // Known by the bytes alone: texts and pages are called `.doc` too.
+  mimeTypes: [],
+  extensions: [],
+  recognises: isOldOffice,
+  read: ({ bytes }) => Stream.fail(oldOffice(bytes, fail) ?? fail("Unsupported", "it is of no form that is known"))
+})
+
 /**
  * All of them, to be given to file tools, to retrieval, to `fetch_url`.
  *
  * @category formats
  * @since 0.1.0
  */
-export const formats: ReadonlyArray<Document.Format> = [pdf, docx, xlsx, pptx, odt, epub, html, csv, ipynb, eml]
+export const formats: ReadonlyArray<Document.Format> = [
+  pdf,
+  docx,
+  xlsx,
+  pptx,
+  odt,
+  ods,
+  odp,
+  rtf,
+  epub,
+  html,
+  csv,
+  ipynb,
+  eml,
+  old
+]
 
 /**
  * The format of some bytes: by what they are, else by their type, else by their name.
@@ -220,8 +286,10 @@ export const read = (input: Document.Input): Stream.Stream<Document.Piece, Docum
     const format = detect(input)
     return format === undefined
       ? Stream.fail(
-          oldOffice(input.bytes, fail) ??
-            fail("Unsupported", `it is none of these: ${formats.map(({ name }) => name).join(", ")}`)
+          fail(
+            "Unsupported",
+            `it is none of these: ${formats.flatMap((one) => (one === old ? [] : [one.name])).join(", ")}`
+          )
         )
       : Document.read(format, input)
   })

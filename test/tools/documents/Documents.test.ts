@@ -121,7 +121,7 @@ describe("workbooks", () => {
         { styles, texts: "<si><t>no</t></si><si><r><t>Ada </t></r><r><t>L.</t></r><rPh><t>no</t></rPh></si>" }
       )
       expect(yield* textOf(bytes)).toBe(
-        '--- sheet "A & B" ---\n2: Ada L. |  | 2026-01-01 | 2026-01-01 12:00:00 | 46023 | 06:00:00 | FALSE | #DIV/0!'
+        '--- sheet "A & B" ---\n2: Ada L. |  | 2026-01-01 | 2026-01-01 12:00:00 | days 46023.00 | 06:00:00 | FALSE | #DIV/0!'
       )
     })
   )

@@ -27,8 +27,8 @@ const { word, words } = makeWords()
 
 const times = (count: number, of: (index: number) => string) => Array.from({ length: count }, (_, i) => of(i)).join("")
 
-const odt = (body: string) =>
-  make.archive({ mimetype: "application/vnd.oasis.opendocument.text", "content.xml": `<o>${body}</o>` })
+const odt = (body: string, type = "text") =>
+  make.archive({ mimetype: `application/vnd.oasis.opendocument.${type}`, "content.xml": `<o>${body}</o>` })
 
 const pptx = (slides: number, slide: string, shown = times(slides, (i) => `<sldId r:id="r${i}"/>`)) =>
   make.archive({
@@ -72,7 +72,20 @@ const documents: {
       plain: () => make.word(paragraphs(100_000)),
       "a row of 400,000 cells": () =>
         make.word(`<w:tr>${times(400_000, () => `<w:tc><w:p><w:t>${word()}</w:t></w:p></w:tc>`)}</w:tr>`),
-      "a paragraph of 7 MB": () => make.word(`<w:p><w:t>${words(1_000_000)}</w:t></w:p>`)
+      "a paragraph of 7 MB": () => make.word(`<w:p><w:t>${words(1_000_000)}</w:t></w:p>`),
+      "100,000 styles": () =>
+        make.word(paragraphs(10), {
+          "word/_rels/document.xml.rels": '<R><Relationship Id="s" Type="x/styles" Target="s.xml"/></R>',
+          "word/s.xml": `<s>${times(100_000, () => `<style styleId="${word()}"><name val="${word()}"/></style>`)}</s>`
+        }),
+      "80,000 powers in each other": () =>
+        make.word(
+          times(
+            200,
+            () =>
+              `<w:p><oMath>${"<sSup><e>".repeat(400)}<r><t>${word()}</t></r>${"</e></sSup>".repeat(400)}</oMath></w:p>`
+          )
+        )
     }
   ],
   xlsx: [
@@ -100,6 +113,34 @@ const documents: {
     {
       plain: () => odt(times(100_000, () => `<p>${words(10)}</p>`)),
       nested: () => odt("<p>".repeat(250) + words(400_000))
+    }
+  ],
+  ods: [
+    odt(`<table><table-row><table-cell><p>${words(5)}</p></table-cell></table-row></table>`, "spreadsheet"),
+    {
+      plain: () =>
+        odt(
+          `<table>${times(20_000, () => `<table-row>${times(10, () => `<table-cell><p>${word()}</p></table-cell>`)}</table-row>`)}</table>`,
+          "spreadsheet"
+        ),
+      "cells that stand 16,384 times": () =>
+        odt(
+          `<table><table-row>${times(50_000, () => `<table-cell number-columns-repeated="16384"><p>${word()}</p></table-cell>`)}</table-row></table>`,
+          "spreadsheet"
+        ),
+      "100,000 comments in a row": () =>
+        odt(
+          `<table><table-row>${times(100_000, () => `<table-cell><annotation><p>${word()}</p></annotation></table-cell>`)}</table-row></table>`,
+          "spreadsheet"
+        )
+    }
+  ],
+  rtf: [
+    Effect.succeed(`{\\rtf1 ${words(500)}}`),
+    {
+      plain: () => Effect.succeed(`{\\rtf1 ${times(100_000, () => `${words(10)}\\par\n`)}}`),
+      "8,000,000 groups": () => Effect.succeed(`{\\rtf1 ${"{".repeat(8_000_000)}`),
+      "1,000,000 fonts": () => Effect.succeed(`{\\rtf1 {\\fonttbl ${times(1_000_000, (i) => `\\f${i}\\fcharset204 `)}}`)
     }
   ],
   epub: [

@@ -27,6 +27,22 @@ const isAscii = (bytes: Uint8Array): boolean => {
 
 const isWide = (label: string): boolean => decoderOf(label)?.encoding.startsWith("utf-16") === true
 
+/** The encoding of a text of two bytes each, mostly of ASCII, without a mark: each other byte is zero. */
+const wideOf = (bytes: Uint8Array): string | undefined => {
+  const head = bytes.subarray(0, 1_024)
+  const zeros = [0, 0]
+  for (const [at, byte] of head.entries()) if (byte === 0) zeros[at % 2] = (zeros[at % 2] ?? 0) + 1
+  const [even = 0, odd = 0] = zeros
+  const many = head.length * 0.4
+  return head.length < 8
+    ? undefined
+    : odd > many && even === 0
+      ? "utf-16le"
+      : even > many && odd === 0
+        ? "utf-16be"
+        : undefined
+}
+
 /**
  * The decoder of a text. What is said of it is believed as far as the bytes bear it out: many pages are UTF-8 and say
  * otherwise. Nobody says that a text is Windows-1252: what is no UTF-8, and says nothing, is that.
@@ -34,6 +50,8 @@ const isWide = (label: string): boolean => decoderOf(label)?.encoding.startsWith
 export const decoderFor = (bytes: Uint8Array, mimeType: string | undefined): InstanceType<typeof TextDecoder> => {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le")
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be")
+  const wide = wideOf(bytes)
+  if (wide !== undefined) return new TextDecoder(wide)
   const said = given.exec(mimeType ?? "")?.[1]
   // Letters of ASCII in two bytes each: every text has some.
   if (said !== undefined && isWide(said) && bytes.subarray(0, 4_096).includes(0)) return new TextDecoder(said)
@@ -62,3 +80,34 @@ export const textOf = (bytes: Uint8Array, mimeType: string | undefined): Stream.
     }
     return Stream.fromIterable(texts(), { chunkSize: 1 })
   })
+
+const codePages = new Map([
+  [932, "shift_jis"],
+  [936, "gbk"],
+  [949, "euc-kr"],
+  [950, "big5"],
+  [65001, "utf-8"],
+  [10000, "macintosh"],
+  [874, "windows-874"]
+])
+
+/** Encodings by the numbers of character sets, which fonts of Windows have. */
+export const encodingsOfFonts: ReadonlyMap<number, string> = new Map([
+  [128, "shift_jis"],
+  [129, "euc-kr"],
+  [134, "gbk"],
+  [136, "big5"],
+  [161, "windows-1253"],
+  [162, "windows-1254"],
+  [163, "windows-1258"],
+  [177, "windows-1255"],
+  [178, "windows-1256"],
+  [186, "windows-1257"],
+  [204, "windows-1251"],
+  [222, "windows-874"],
+  [238, "windows-1250"]
+])
+
+/** The encoding of a code page of Windows. */
+export const encodingOfCodePage = (page: number): string =>
+  codePages.get(page) ?? (page >= 1250 && page <= 1258 ? `windows-${page}` : "windows-1252")

@@ -9,18 +9,21 @@ const maxGap = 16
 
 /** Gathers the cells of a row. */
 export interface Rows {
-  readonly open: (number: number) => void
+  /** Begins a row. The mark stands behind its number. */
+  readonly open: (number: number, mark?: string) => void
   readonly cell: (column: number, value: string) => void
   readonly close: () => void
 }
 
 export const makeRows = (writer: Writer): Rows => {
   let number = 0
+  let mark = ""
   let next = 0
   let hasCell = false
   return {
-    open: (row) => {
+    open: (row, behind = "") => {
       number = row
+      mark = behind
       next = 0
       hasCell = false
     },
@@ -30,7 +33,7 @@ export const makeRows = (writer: Writer): Rows => {
       const gap = column - next
       const isFar = gap > maxGap || gap < 0
       const between = isFar ? (hasCell ? 1 : 0) : hasCell ? gap + 1 : gap
-      writer.text(hasCell ? "" : `${number}: `)
+      writer.text(hasCell ? "" : `${number}${mark}: `)
       writer.text(" | ".repeat(between) + (isFar ? `[${lettersOf(column)}] ${text}` : text))
       next = column + 1
       hasCell = true

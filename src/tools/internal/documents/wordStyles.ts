@@ -195,7 +195,7 @@ const headingOf = (styles: Styles, { outline, style: id }: Paragraph): number | 
 const listName = /^list ?(?:bullet|number)/i
 
 /** Writes the beginnings of paragraphs, which must be asked for in the order of the document. */
-export const makePrefixes = (styles: Styles, { instances, lists }: Numbering): ((paragraph: Paragraph) => string) => {
+const makePrefixes = (styles: Styles, { instances, lists }: Numbering): ((paragraph: Paragraph) => string) => {
   const counters = new Map<string, Counters>()
   const begun = new Set<string>()
 

@@ -12,6 +12,8 @@ import { paragraphLength, pieceLength, rowLength } from "./limits.ts"
 export interface Writer {
   /** Begins a part; one with the number of the last goes on. */
   readonly part: (label: string) => void
+  /** Names the part that is open, which has nothing yet. */
+  readonly name: (label: string) => void
   /** Adds to the paragraph. */
   readonly text: (text: string) => void
   /** Ends the paragraph: a line, unless there is nothing in it. */
@@ -78,6 +80,9 @@ export const makeWriter = (first = ""): Writer => {
       number++
       label = next
       isEmpty = true
+    },
+    name: (own) => {
+      label = own
     },
     text: (text) => {
       current += text

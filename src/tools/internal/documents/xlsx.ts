@@ -1,15 +1,16 @@
 /**
- * Workbooks: the sheets in their order, row by row; dates as dates, formulas by their value, or as they are where no
- * value was stored.
+ * Workbooks: the sheets in their order, row by row, with their comments. Numbers are shown by their formats, formulas by
+ * their value, or as they are where no value was stored. Hidden sheets, rows and columns are marked.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
-import { cut } from "../../../support/text.ts"
+import { cut, joinLines } from "../../../support/text.ts"
 import { oneLine } from "../../../support/untrusted.ts"
+import { type Show, showBy } from "./cellFormats.ts"
 import { failing } from "./failure.ts"
 import { paragraphLength } from "./limits.ts"
-import { columnOf, dateOf, isDate } from "./numbers.ts"
+import { columnOf, lettersOf } from "./numbers.ts"
 import { mainPart, type Relation, relationsOf } from "./relations.ts"
 import { makeRows } from "./rows.ts"
 import { makeWriter, type Writer } from "./writer.ts"
@@ -18,10 +19,16 @@ import * as Zip from "./zip.ts"
 
 const fail = failing("workbook")
 
+/** The authors and the hidden ranges of columns that are kept of a sheet. */
+const maxAuthors = 10_000
+const maxRanges = 50
+
+const isOn = (value: string | undefined): boolean => value === "1" || value === "true"
+
 interface Book {
   readonly texts: ReadonlyArray<string>
-  /** True if the style of this number shows a date. */
-  readonly dates: ReadonlyArray<boolean>
+  /** Shows a number in the style of this number. */
+  readonly shows: ReadonlyArray<Show>
   readonly from1904: boolean
 }
 
@@ -51,38 +58,50 @@ const textsOf = (archive: Zip.Archive, path: string): Effect.Effect<ReadonlyArra
   }).pipe(Effect.as(texts))
 }
 
-const datesOf = (archive: Zip.Archive, path: string): Effect.Effect<ReadonlyArray<boolean>, DocumentError> => {
+const showsOf = (archive: Zip.Archive, path: string): Effect.Effect<ReadonlyArray<Show>, DocumentError> => {
   const codes = new Map<number, string>()
-  const dates: Array<boolean> = []
+  const known = new Map<number, Show>()
+  const shows: Array<Show> = []
   let inCells = false
   return whole(archive, path, fail, {
     open: (name, attributes) => {
-      if (name === "numFmt") codes.set(Number(attributes("numFmtId")), attributes("formatCode") ?? "")
-      else if (name === "cellXfs") inCells = true
+      if (name === "numFmt") {
+        codes.set(Number(attributes("numFmtId")), structuredClone(cut(attributes("formatCode") ?? "", 255, "")))
+      } else if (name === "cellXfs") inCells = true
       else if (name === "xf" && inCells) {
         const id = Number(attributes("numFmtId"))
-        dates.push(isDate(id, codes.get(id)))
+        const show = known.get(id) ?? showBy(id, codes.get(id))
+        known.set(id, show)
+        shows.push(show)
       }
     },
     text: nothing,
     close: (name) => {
       if (name === "cellXfs") inCells = false
     }
-  }).pipe(Effect.as(dates))
+  }).pipe(Effect.as(shows))
+}
+
+interface Sheet {
+  readonly name: string
+  readonly id: string
+  readonly isHidden: boolean
 }
 
 interface Sheets {
-  readonly sheets: ReadonlyArray<{ readonly name: string; readonly id: string }>
+  readonly sheets: ReadonlyArray<Sheet>
   readonly from1904: boolean
 }
 
 const sheetsOf = (archive: Zip.Archive, path: string): Effect.Effect<Sheets, DocumentError> => {
-  const sheets: Array<Sheets["sheets"][number]> = []
+  const sheets: Array<Sheet> = []
   let from1904 = false
   return whole(archive, path, fail, {
     open: (name, attributes) => {
       if (name === "workbookPr") from1904 = /^(?:1|true)$/.test(attributes("date1904") ?? "")
-      if (name === "sheet") sheets.push({ name: attributes("name") ?? "", id: attributes(":id") ?? "" })
+      if (name !== "sheet") return
+      const isHidden = /^(?:veryH|h)idden$/.test(attributes("state") ?? "")
+      sheets.push({ name: attributes("name") ?? "", id: attributes(":id") ?? "", isHidden })
     },
     text: nothing,
     close: nothing
@@ -96,7 +115,7 @@ const valueOf = (book: Book, type: string, style: number, value: string): string
     case "b":
       return value === "1" ? "TRUE" : value === "0" ? "FALSE" : value
     case "n":
-      return book.dates[style] === true && value !== "" ? (dateOf(Number(value), book.from1904) ?? value) : value
+      return value === "" ? value : (book.shows[style]?.(value, book.from1904) ?? value)
     default:
       return value
   }
@@ -111,13 +130,22 @@ const handlerOf = (writer: Writer, book: Book): Handler => {
   let value = ""
   let formula = ""
   let inside: "value" | "formula" | "phonetic" | undefined
+  let hidden: Array<string> = []
   return {
     open: (name, attributes) => {
       switch (name) {
+        case "col": {
+          const [first, last] = [Number(attributes("min")) - 1, Number(attributes("max")) - 1]
+          if (!isOn(attributes("hidden")) || !(first >= 0 && last >= first && last < 16_384)) return
+          if (hidden.length < maxRanges) {
+            hidden.push(first === last ? lettersOf(first) : `${lettersOf(first)} to ${lettersOf(last)}`)
+          }
+          return
+        }
         case "row":
           row = Number(attributes("r") ?? row + 1)
           column = 0
-          return rows.open(row)
+          return rows.open(row, isOn(attributes("hidden")) ? " (hidden)" : "")
         case "c":
           column = columnOf(attributes("r") ?? "") ?? column
           type = attributes("t") ?? "n"
@@ -159,6 +187,81 @@ const handlerOf = (writer: Writer, book: Book): Handler => {
         }
         case "row":
           return rows.close()
+        case "cols":
+          if (hidden.length > 0) writer.text(`[hidden columns: ${hidden.join(", ")}]`)
+          hidden = []
+          return writer.paragraph()
+      }
+    }
+  }
+}
+
+/** The names of those who write comments, by their ids. */
+const peopleOf = (archive: Zip.Archive, path: string): Effect.Effect<ReadonlyMap<string, string>, DocumentError> => {
+  const people = new Map<string, string>()
+  return whole(archive, path, fail, {
+    open: (name, attributes) => {
+      const id = name === "person" ? attributes("id") : undefined
+      if (id !== undefined) people.set(structuredClone(cut(id, 100, "")), nameOf(attributes("displayName")))
+    },
+    text: nothing,
+    close: nothing
+  }).pipe(Effect.as(people))
+}
+
+const nameOf = (text: string | undefined): string => structuredClone(cut(oneLine(text ?? ""), 100))
+
+/**
+ * Writes the comments of a sheet, of both kinds. One in a thread is in the file twice: its older form is by an author
+ * who is called after it.
+ */
+const commentsOf = (writer: Writer, people: ReadonlyMap<string, string>): Handler => {
+  const authors: Array<string> = []
+  let author = ""
+  let text = ""
+  let inside: "author" | "text" | undefined
+  let place = ""
+  let by = ""
+  return {
+    open: (name, attributes) => {
+      switch (name) {
+        case "author":
+          inside = "author"
+          author = ""
+          return
+        case "comment":
+        case "threadedComment":
+          place = cut(oneLine(attributes("ref") ?? ""), 20)
+          by = people.get(attributes("personId") ?? "") ?? authors[Number(attributes("authorId"))] ?? ""
+          text = ""
+          return
+        case "t":
+        case "text":
+          inside = "text"
+          return
+      }
+    },
+    text: (piece) => {
+      if (inside === "author" && author.length < 100) author += piece
+      if (inside === "text" && text.length < paragraphLength) text += piece
+    },
+    close: (name) => {
+      switch (name) {
+        case "author":
+          inside = undefined
+          if (authors.length < maxAuthors) authors.push(nameOf(author))
+          return
+        case "t":
+        case "text":
+          inside = undefined
+          return
+        case "comment":
+        case "threadedComment": {
+          const shown = joinLines(text)
+          if (shown === "" || by.startsWith("tc=")) return
+          writer.text(`[comment on ${place}${by === "" ? "" : ` by ${by}`}] ${shown}`)
+          return writer.paragraph()
+        }
       }
     }
   }
@@ -173,12 +276,24 @@ export const read = ({ bytes, from = 1 }: Input): Stream.Stream<Piece, DocumentE
       const pathOf = (type: string) => [...relations.values()].find((one: Relation) => one.type === type)?.path ?? ""
       const { from1904, sheets } = yield* sheetsOf(archive, main)
       const texts = yield* textsOf(archive, pathOf("sharedStrings"))
-      const dates = yield* datesOf(archive, pathOf("styles"))
-      const label = (name: string) => `sheet ${JSON.stringify(cut(oneLine(name), 100))}`
-      const writer = makeWriter(label(sheets[0]?.name ?? ""))
-      const sheet = ({ id, name }: Sheets["sheets"][number], index: number) =>
+      const shows = yield* showsOf(archive, pathOf("styles"))
+      const people = yield* peopleOf(archive, pathOf("person"))
+      const label = (sheet: Sheet | undefined) =>
+        `sheet ${JSON.stringify(cut(oneLine(sheet?.name ?? ""), 100))}${sheet?.isHidden === true ? " (hidden)" : ""}`
+      const writer = makeWriter(label(sheets[0]))
+      const comments = (path: string) =>
+        Stream.unwrap(
+          Effect.map(relationsOf(archive, path, fail), (related) =>
+            Stream.fromIterable(related.values()).pipe(
+              Stream.filter(({ type }) => type === "comments" || type === "threadedComment"),
+              Stream.flatMap((one) => pieces(archive, one.path, fail, writer, commentsOf(writer, people)))
+            )
+          )
+        )
+      const sheet = (one: Sheet, index: number) =>
         Stream.suspend(() => {
-          if (index > 0) writer.part(label(name))
+          const { id } = one
+          if (index > 0) writer.part(label(one))
           const path = relations.get(id)?.path ?? ""
           if (index + 1 < from) return Stream.empty
           if (!archive.has(path)) {
@@ -186,7 +301,9 @@ export const read = ({ bytes, from = 1 }: Input): Stream.Stream<Piece, DocumentE
             writer.paragraph()
             return Stream.empty
           }
-          return pieces(archive, path, fail, writer, handlerOf(writer, { texts, dates, from1904 }))
+          return pieces(archive, path, fail, writer, handlerOf(writer, { texts, shows, from1904 })).pipe(
+            Stream.concat(comments(path))
+          )
         })
       return Stream.fromIterable(sheets).pipe(
         Stream.rechunk(1),

@@ -107,18 +107,54 @@ const slices = function* (bytes: Uint8Array): Generator<Uint8Array> {
   yield endOfArchive
 }
 
-/** The beginning of a file of the programs before Word 2007, and of one that they lock since. */
+/** The beginning of files of Office before 2007, of mails of Outlook, and of files that are locked by a password. */
 const old = [0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1]
 
 const utf16 = (text: string): string => [...text].map((letter) => `${letter}\0`).join("")
 
-/** The failure of a file that is none of these archives, but an Office file all the same; `undefined` for another one. */
+/** Streams in files of the old form, and what to do with the file. LibreOffice is not run here. */
+const oldForms = [
+  ["EncryptedPackage", "Encrypted", "it is locked by a password; save it without one"],
+  [
+    "__substg1.0_",
+    "Unsupported",
+    "it is a mail of Outlook (.msg); save it as .eml, in Outlook or by the command: msgconvert FILE.msg"
+  ],
+  [
+    "WordDocument",
+    "Unsupported",
+    "it is of the old form of Word (.doc); save it as .docx, or convert it: soffice --headless --convert-to docx FILE.doc"
+  ],
+  [
+    "PowerPoint Document",
+    "Unsupported",
+    "it is of the old form of PowerPoint (.ppt); save it as .pptx, or convert it: soffice --headless --convert-to pptx FILE.ppt"
+  ],
+  [
+    "Workbook",
+    "Unsupported",
+    "it is of the old form of Excel (.xls); save it as .xlsx, or convert it: soffice --headless --convert-to xlsx FILE.xls"
+  ],
+  [
+    "Book",
+    "Unsupported",
+    "it is of the old form of Excel (.xls); save it as .xlsx, or convert it: soffice --headless --convert-to xlsx FILE.xls"
+  ]
+] as const
+
+/** Reports whether bytes begin as a file of the old form does. */
+export const isOldOffice = (bytes: Uint8Array): boolean => old.every((byte, index) => bytes[index] === byte)
+
+/** Tells what to do with a file of the old form. `undefined` for another file. */
 export const oldOffice = (bytes: Uint8Array, fail: Fail): DocumentError | undefined => {
-  if (!old.every((byte, index) => bytes[index] === byte)) return undefined
-  // The names of its parts are in its directory, wherever that is.
-  return new TextDecoder("latin1").decode(bytes).includes(utf16("EncryptedPackage"))
-    ? fail("Encrypted", "it is locked by a password; save it without one")
-    : fail("Unsupported", "it is of an old form of Office (.doc, .xls, .ppt); save it as .docx, .xlsx, .pptx or PDF")
+  if (!isOldOffice(bytes)) return undefined
+  // The names of its streams are in its directory, wherever that is.
+  const text = new TextDecoder("latin1").decode(bytes)
+  const [, reason, message] = oldForms.find(([stream]) => text.includes(utf16(stream))) ?? []
+  return fail(
+    reason ?? "Unsupported",
+    message ?? "it is of an old form of Office; save it as .docx, .xlsx, .pptx or PDF"
+  )
 }
 
 /** Opens an archive. Whatever is read of it by `bytes` counts to what it may unpack to. */
