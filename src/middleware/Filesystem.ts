@@ -2,8 +2,8 @@
  * Keeps what is too large for the conversation in files: results of tools, and messages of the user.
  *
  * A result over 20,000 tokens is written to the backend, and the model gets its path with the first and last lines; it
- * reads the rest by its file tools. So is a user message over 50,000 tokens: the transcript keeps it, the model sees a
- * pointer. If the file can't be written, nothing is replaced. A model that is offered neither `read_file` nor `grep`
+ * reads the rest by its file tools. One of more than 2,000,000 characters is written to several files, one after the
+ * other. So is a user message over 50,000 tokens: the transcript keeps it, the model sees a pointer. If the file can't be written, nothing is replaced. A model that is offered neither `read_file` nor `grep`
  * gets the beginning and the end instead. A direct answer of a tool stays as it is, since it is for the user.
  *
  * ```ts
@@ -30,7 +30,7 @@ import type { Run } from "../core/Run.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/attached.ts"
 import { sha256 } from "../support/hash.ts"
-import { cut } from "../support/text.ts"
+import { boundaryBefore, cut } from "../support/text.ts"
 import { amountProblem, countProblem } from "./internal/limits.ts"
 
 /**
@@ -50,8 +50,9 @@ const preview = { lines: 5, characters: 1_000 } as const
 /**
  * `toolResults` and `userMessages` are limits in tokens (20,000 and 50,000), estimated at four characters each; of a
  * message, all of its text counts. A result is put away at 25,000 tokens at the latest, since no more is shown of one
- * (`ToolOutput.defaultLimit`); `Infinity` puts none away. `folder` is where files are put. `keep` (200) is how many of
- * them stay there: the oldest go first. Other files of the folder are left alone.
+ * (`ToolOutput.defaultLimit`); `Infinity` puts none away. `folder` is where files are put. `keep` (200) is how many
+ * results and messages stay there: the oldest go first, but never those of the last two rounds of a run. Other files of
+ * the folder are left alone.
  *
  * @category models
  * @since 0.1.0
@@ -65,13 +66,43 @@ export interface Options {
 
 const cutLine = (line: string): string => cut(line, preview.characters, " […]")
 
-const ends = (text: string): string => {
-  const lines = text.split("\n")
-  const head = lines.slice(0, preview.lines).map(cutLine)
-  const tail = lines.slice(Math.max(preview.lines, lines.length - preview.lines)).map(cutLine)
-  const between = lines.length - head.length - tail.length
+/** The characters of one file: at most 6 MB, which every backend takes. Work on a text goes by as much at once. */
+const partLength = 2_000_000
+
+/** The first lines of a text, and the last ones that are not among them. */
+const ends = (text: string, count: number): string => {
+  const head: Array<string> = []
+  for (let at = 0; head.length < Math.min(count, preview.lines);) {
+    const end = text.indexOf("\n", at)
+    head.push(cutLine(text.slice(at, end === -1 ? text.length : end)))
+    at = end + 1
+  }
+  const tail: Array<string> = []
+  for (let end = text.length; tail.length < Math.min(preview.lines, count - head.length);) {
+    const start = end === 0 ? -1 : text.lastIndexOf("\n", end - 1)
+    tail.unshift(cutLine(text.slice(start + 1, end)))
+    end = start
+  }
+  const between = count - head.length - tail.length
   return [...head, ...(between > 0 ? [`[… ${between} lines …]`] : []), ...tail].join("\n")
 }
+
+/** Parts a text at the ends of lines where it can, and lets other work go on between two parts. */
+const partsOf = Effect.fnUntraced(function* (text: string) {
+  const parts: Array<string> = []
+  let lines = 1
+  for (let at = 0; at < text.length;) {
+    const most = at + partLength
+    const newline = most < text.length ? text.lastIndexOf("\n", most - 1) : -1
+    const end = newline >= most - 100_000 ? newline + 1 : most < text.length ? boundaryBefore(text, most) : text.length
+    const part = text.slice(at, end)
+    for (let found = part.indexOf("\n"); found !== -1; found = part.indexOf("\n", found + 1)) lines++
+    parts.push(part)
+    at = end
+    yield* Effect.yieldNow
+  }
+  return { parts, lines }
+})
 
 /** Tells the model how to read a file, by the tools that it is offered; `undefined` if it can't read any. */
 const readingBy = (offered: ReadonlyArray<ToolDefinition>): string | undefined => {
@@ -83,8 +114,25 @@ const readingBy = (offered: ReadonlyArray<ToolDefinition>): string | undefined =
   return ways.length === 0 ? undefined : ways.join(", or ")
 }
 
-const pointer = (what: string, path: string, reading: string, text: string): string =>
-  `${what} has ${text.length} characters, too many to show. All of it is in the file ${path}: ${reading}. Its first and last lines:\n\n${ends(text)}`
+/** The files that a pointer names one by one. */
+const maxNamed = 100
+
+/** A text that was put away: its files, one after the other, and how many lines it has. */
+interface Put {
+  readonly paths: ReadonlyArray<string>
+  readonly lines: number
+}
+
+const pointer = (what: string, { lines, paths }: Put, reading: string, text: string): string => {
+  const [first = ""] = paths
+  const named = paths.slice(0, maxNamed).join(" ")
+  const more = paths.length > maxNamed ? ` … ${paths.at(-1)}` : ""
+  const place =
+    paths.length === 1
+      ? `All of it is in the file ${first}: ${reading}.`
+      : `All of it is in ${paths.length} files, one after the other: ${reading}. The files: ${named}${more}`
+  return `${what} has ${text.length} characters, too many to show. ${place} Its first and last lines:\n\n${ends(text, lines)}`
+}
 
 const notText = (content: ReadonlyArray<Content.Block>): ReadonlyArray<Content.Block> =>
   content.filter((block) => block.type !== "text")
@@ -93,31 +141,60 @@ const notText = (content: ReadonlyArray<Content.Block>): ReadonlyArray<Content.B
 const lengthOf = (content: ReadonlyArray<Content.Block>): number =>
   content.reduce((sum, block) => (block.type === "text" ? sum + block.text.length : sum), 0)
 
-/** Names by content: the same text is the same file, whatever it is called by, and no name is longer than another. */
-const nameOf = (bytes: Uint8Array<ArrayBuffer>): Effect.Effect<string> =>
-  Effect.map(sha256(bytes), (hash) => `${hash.slice(0, 32)}.txt`)
+/** The name of a file by its content: the same text is the same file, whatever it is called by. */
+const hashOf = (bytes: Uint8Array<ArrayBuffer>, length: number): Effect.Effect<string> =>
+  Effect.map(sha256(bytes), (hash) => hash.slice(0, length))
 
-/** Names of files that this middleware wrote. */
-const ownName = /\/[0-9a-f]{32}\.txt$/
+/** Names of files that this middleware wrote: a whole text, or the part of one by its number. */
+const ownName = /\/(?:([0-9a-f]{32})|([0-9a-f]{16})-\d{3,}-([0-9a-f]{16}))\.txt$/
 
 /** Deletes a file that was put away: one that still is what its name says. What somebody made or changed is theirs. */
 const drop = Effect.fnUntraced(function* (backend: Service, path: string) {
   const [file] = yield* backend.download([path])
-  if (file?.ok !== true) return
-  const name = yield* nameOf(Uint8Array.from(file.value))
-  if (path.endsWith(`/${name}`)) yield* backend.delete(path)
+  const [, whole, , part] = ownName.exec(path) ?? []
+  const name = whole ?? part
+  if (file?.ok !== true || name === undefined) return
+  if (name === (yield* hashOf(Uint8Array.from(file.value), name.length))) yield* backend.delete(path)
 })
 
-/** Drops the oldest files over the limit, never the one just written. What can't be dropped stays: it does no harm. */
-const prune = Effect.fnUntraced(function* (backend: Service, folder: string, keep: number, latest: string) {
+/** Drops the oldest texts over the limit, but none that is needed. What can't be dropped stays: it does no harm. */
+const prune = Effect.fnUntraced(function* (backend: Service, folder: string, keep: number, isNeeded: IsNeeded) {
   const { entries } = yield* backend.ls(folder)
-  const own = entries.filter((entry) => entry.kind === "file" && ownName.test(entry.path))
-  const oldest = own
-    .filter((entry) => entry.path !== latest)
-    .toSorted((left, right) => (left.modifiedAt ?? 0) - (right.modifiedAt ?? 0) || (left.path < right.path ? -1 : 1))
-    .slice(0, Math.max(0, own.length - keep))
-  yield* Effect.forEach(oldest, (entry) => Effect.ignore(drop(backend, entry.path)), { discard: true })
+  const texts = new Map<string, { readonly paths: Array<string>; at: number }>()
+  for (const entry of entries) {
+    const [, whole, id] = entry.kind === "file" ? (ownName.exec(entry.path) ?? []) : []
+    const key = whole ?? id
+    if (key === undefined) continue
+    const text = texts.get(key) ?? { paths: [], at: 0 }
+    text.paths.push(entry.path)
+    text.at = Math.max(text.at, entry.modifiedAt ?? 0)
+    texts.set(key, text)
+  }
+  const oldest = [...texts]
+    .filter(([, { paths }]) => !paths.some(isNeeded))
+    .toSorted(([left, { at: before }], [right, { at: after }]) => before - after || (left < right ? -1 : 1))
+    .slice(0, Math.max(0, texts.size - keep))
+  const paths = oldest.flatMap(([, text]) => text.paths)
+  yield* Effect.forEach(paths, (path) => Effect.ignore(drop(backend, path)), { discard: true })
 })
+
+type IsNeeded = (path: string) => boolean
+
+/** The files that a run put away in this round and in the one before: what the model reads about now. */
+interface Recent {
+  now: Set<string>
+  before: Set<string>
+}
+
+type Recents = Attached.Attached<Run, Recent>
+
+const recentIn = (recents: Recents, run: Run): Recent => {
+  const known = recents.get(run)
+  if (known !== undefined) return known
+  const made: Recent = { now: new Set(), before: new Set() }
+  recents.set(run, made)
+  return made
+}
 
 /** The limits in characters, and the place of what is longer. */
 interface Limits {
@@ -125,16 +202,27 @@ interface Limits {
   readonly messages: number
   readonly folder: string
   readonly keep: number
+  readonly recents: Recents
 }
 
-/** Puts a text away and gives its path; `undefined` if that failed. */
-const put = Effect.fnUntraced(function* (run: Run, text: string, { folder, keep }: Limits) {
+/** Puts a text away and gives its files; `undefined` if that failed. */
+const put = Effect.fnUntraced(function* (run: Run, text: string, { folder, keep, recents }: Limits) {
   const backend = yield* Backend
-  const path = `${folder}/${yield* nameOf(new TextEncoder().encode(text))}`
-  const failure = yield* Effect.match(backend.write(path, text), {
-    onSuccess: () => undefined,
-    onFailure: (error) => error
-  })
+  const { lines, parts } = yield* partsOf(text)
+  const encoder = new TextEncoder()
+  const hashes = yield* Effect.forEach(parts, (part) => hashOf(encoder.encode(part), parts.length === 1 ? 32 : 16))
+  const id = yield* hashOf(encoder.encode(hashes.join(" ")), 16)
+  const paths = hashes.map((hash, index) =>
+    parts.length === 1 ? `${folder}/${hash}.txt` : `${folder}/${id}-${String(index + 1).padStart(3, "0")}-${hash}.txt`
+  )
+  const recent = recentIn(recents, run)
+  // Other calls of the round drop old files at the same time.
+  for (const path of paths) recent.now.add(path)
+  const failure = yield* Effect.forEach(
+    parts,
+    (part, index) => Effect.andThen(backend.write(paths[index] ?? "", part), Effect.yieldNow),
+    { discard: true }
+  ).pipe(Effect.match({ onSuccess: () => undefined, onFailure: (error) => error }))
   if (failure !== undefined) {
     yield* run.warn(
       "not-put-away",
@@ -142,8 +230,8 @@ const put = Effect.fnUntraced(function* (run: Run, text: string, { folder, keep 
     )
     return undefined
   }
-  yield* Effect.ignore(prune(backend, folder, keep, path))
-  return path
+  yield* Effect.ignore(prune(backend, folder, keep, (path) => recent.now.has(path) || recent.before.has(path)))
+  return { paths, lines }
 })
 
 /** The text that is shown of one that is too long; `undefined` if it could not be put away. */
@@ -157,8 +245,8 @@ const shownText = Effect.fnUntraced(function* (
 ) {
   const reading = readingBy(offered)
   if (reading === undefined) return ToolOutput.truncateText(text, limit)
-  const path = yield* put(run, text, limits)
-  return path === undefined ? undefined : pointer(what, path, reading, text)
+  const away = yield* put(run, text, limits)
+  return away === undefined ? undefined : pointer(what, away, reading, text)
 })
 
 const isLarge = (message: Message.Message, { messages }: Limits): boolean =>
@@ -228,7 +316,8 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
     results: toolResults === Infinity ? Infinity : Math.min(toolResults * charactersPerToken, ToolOutput.defaultLimit),
     messages: userMessages * charactersPerToken,
     folder,
-    keep
+    keep,
+    recents: Attached.make<Run, Recent>()
   }
   const views: Views = Attached.make<Run, View>()
   return Middleware.make<never, Backend>({
@@ -237,6 +326,12 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
     check: () => amountProblem(name, { toolResults, userMessages }) ?? countProblem(name, { keep }),
     wrapModelCall: (request, next, run) => {
       if (request.purpose !== turnPurpose) return next(request)
+      const recent = limits.recents.get(run)
+      // A call that is tried again begins no round: nothing was put away since.
+      if (recent !== undefined && recent.now.size > 0) {
+        recent.before = recent.now
+        recent.now = new Set()
+      }
       const view = viewIn(views, run, request.messages)
       if (hasNone(view, limits)) return next(request)
       const shown = shownOf(run, limits, view, request.tools)

@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Fiber, Schedule, Schema } from "effect"
 import { Agent, Backend, BackendError, Message, Tool } from "effect-deepagents"
 import { FileTools, MemoryBackend } from "effect-deepagents/backends"
 import { Filesystem } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
+import { isFull } from "../scale.ts"
 
 const speak = Tool.make("speak", {
   description: "",
@@ -90,6 +91,94 @@ describe("Filesystem", () => {
         MemoryBackend.layer()
       ])
     )
+  )
+
+  it.effect("a result beyond what a file may have is put away whole, in files one after the other", () =>
+    Effect.gen(function* () {
+      const backend = yield* Backend.Backend
+      const result = yield* Effect.provide(Agent.run(agentWith(), "go"), TestChatModel.script([say(250_000), "done"]))
+      const [pointer = ""] = answers(result.messages)
+      assert.isBelow(pointer.length, 4_000)
+      assert.include(pointer, "line 249999 ")
+      assert.include(pointer, "249990 lines")
+      const paths = /The files: (.+) Its first/.exec(pointer)?.[1]?.split(" ") ?? []
+      assert.lengthOf(paths, 7)
+      const files = yield* backend.download(paths)
+      const whole = Buffer.concat(files.map((file) => (file.ok ? file.value : new Uint8Array()))).toString()
+      assert.isTrue(whole === Array.from({ length: 250_000 }, (_, n) => `line ${n} ${"x".repeat(40)}`).join("\n"))
+      // The files of one text count as one, and go together.
+      yield* Effect.provide(Agent.run(agentWith({ keep: 1 }), "go"), TestChatModel.script([say(3_000), "done"]))
+      const { entries } = yield* backend.ls("/large_results")
+      assert.lengthOf(entries, 1)
+    }).pipe(Effect.provide(MemoryBackend.layer()))
+  )
+
+  it.live.runIf(isFull)("50 MB are put away in steps between which other work goes on", () =>
+    Effect.gen(function* () {
+      const text = Buffer.from("ä".repeat(1_000) + "\n")
+        .toString()
+        .repeat(50_000)
+      const large = Tool.make("large", { description: "", parameters: {}, execute: () => Effect.succeed(text) })
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [large, ...FileTools.make()],
+        middleware: [Filesystem.make()]
+      })
+      // By the time of the thread: other programs take none of it.
+      const spent = () => {
+        const { system, user } = process.threadCpuUsage()
+        return (system + user) / 1_000
+      }
+      let last = spent()
+      let longest = 0
+      const watching = yield* Effect.forkChild(
+        Effect.repeat(
+          Effect.sync(() => {
+            const now = spent()
+            longest = Math.max(longest, now - last)
+            last = now
+          }),
+          Schedule.spaced("1 millis")
+        )
+      )
+      const script = TestChatModel.script([TestChatModel.calls([{ name: "large" }]), "done"])
+      const { messages } = yield* Effect.provide(Agent.run(agent, "go"), script)
+      yield* Fiber.interrupt(watching)
+      assert.include(answers(messages)[0] ?? "", "in 26 files")
+      assert.isBelow(longest, 200)
+    }).pipe(Effect.provide(MemoryBackend.layer()))
+  )
+
+  it.effect("no file goes that a pointer of the last two rounds names, however many there are", () =>
+    Effect.gen(function* () {
+      const backend = yield* Backend.Backend
+      const seen: Array<boolean> = []
+      const model = TestChatModel.reactive((request) => {
+        const told = answers(request.messages)
+        if (told.length === 0) {
+          return TestChatModel.calls(
+            Array.from({ length: 12 }, (_, n) => ({ name: "speak", arguments: { lines: 100 + n } }))
+          )
+        }
+        if (told.length === 12) {
+          return TestChatModel.calls([
+            ...told.map((one) => ({ name: "read_file", arguments: { file_path: pathIn(one), limit: 1 } })),
+            { name: "speak", arguments: { lines: 200 } }
+          ])
+        }
+        if (told.length === 25) seen.push(...told.slice(12, 24).map((one) => one.includes("line 0 ")))
+        return told.length < 27 ? say(300 + told.length) : "done"
+      })
+      yield* Effect.provide(Agent.run(agentWith({ toolResults: 100, keep: 3 }), "go"), model)
+      assert.deepStrictEqual(
+        seen,
+        Array.from({ length: 12 }, () => true)
+      )
+      // Those of earlier rounds went.
+      const { entries } = yield* backend.ls("/large_results")
+      assert.lengthOf(entries, 3)
+    }).pipe(Effect.provide(MemoryBackend.layer()))
   )
 
   it.effect("what can't be written stays as it is, with a warning", () =>
