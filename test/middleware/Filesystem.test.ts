@@ -146,7 +146,7 @@ describe("Filesystem", () => {
       const { messages } = yield* Effect.provide(Agent.run(agent, "go"), script)
       yield* Fiber.interrupt(watching)
       assert.include(answers(messages)[0] ?? "", "in 26 files")
-      assert.isBelow(longest, 200)
+      assert.isBelow(longest, 100)
     }).pipe(Effect.provide(MemoryBackend.layer()))
   )
 
