@@ -1,0 +1,216 @@
+/**
+ * Charges model calls and tool calls to accounts of a `Ledger`: reserves before a call, settles after it.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+import type { ModelRequest, TurnPart } from "../../core/ChatModel.ts"
+import {
+  type Amounts,
+  type Cap,
+  Ledger,
+  type LedgerError,
+  type LedgerFull,
+  type Reservation
+} from "../../core/Ledger.ts"
+import * as Message from "../../core/Message.ts"
+import { isModelError, type ModelError, type Reason } from "../../core/ModelError.ts"
+import type { Run } from "../../core/Run.ts"
+import { ToolError } from "../../core/ToolError.ts"
+import type { ToolOutput } from "../../core/ToolOutput.ts"
+import { type Prices, totalTokens, type Usage } from "../../core/Usage.ts"
+import { jsonTokens, mediaTokens, textTokens } from "../../support/tokens.ts"
+
+/** The accounts that pay for a run. */
+export type Caps = Cap | ReadonlyArray<Cap>
+
+/** Estimates are right within about a quarter. */
+const margin = 1.25
+
+/** The longest answer that is reserved where the request does not limit it. */
+const usualOutput = 4096
+
+/** The names that providers have for the limit of an answer. */
+const outputLimits = [
+  "maxTokens",
+  "max_tokens",
+  "maxOutputTokens",
+  "max_output_tokens",
+  "max_completion_tokens",
+  "num_predict"
+]
+
+const outputOf = ({ parameters }: ModelRequest): number => {
+  for (const name of outputLimits) {
+    const value = parameters[name]
+    if (typeof value === "number" && value > 0 && value < 1e9) return value
+  }
+  return usualOutput
+}
+
+const counted = new WeakMap<Message.Message, number>()
+
+const countMessage = (message: Message.Message): number => {
+  let sum = 4
+  for (const block of message.content)
+    sum += block.type === "text" || block.type === "reasoning" ? textTokens(block.text) : mediaTokens(block)
+  if (message.role !== "ai") return sum
+  for (const call of message.toolCalls) sum += 8 + textTokens(call.name) + jsonTokens(call.arguments)
+  for (const call of message.malformedToolCalls) sum += 8 + textTokens(call.raw)
+  return sum
+}
+
+const messageTokens = (message: Message.Message): number => {
+  const known = counted.get(message)
+  if (known !== undefined) return known
+  const tokens = countMessage(message)
+  counted.set(message, tokens)
+  return tokens
+}
+
+/**
+ * Estimates what a request reads. The last turn with a usage says what was read up to there, whatever is folded away or
+ * added on the way to the model, so that only what came after it is counted.
+ */
+const inputOf = ({ messages, outputSchema, systemPrompt, tools }: ModelRequest): number => {
+  let fresh = 0
+  for (let index = messages.length - 1; index >= 0; index--) {
+    const message = messages[index]
+    if (message === undefined) continue
+    const usage = message.role === "ai" ? message.usage : undefined
+    if (usage !== undefined && usage.inputTokens > 0) return totalTokens(usage) + Math.ceil(fresh * margin)
+    fresh += messageTokens(message)
+  }
+  fresh += textTokens(systemPrompt) + (outputSchema === undefined ? 0 : jsonTokens(outputSchema))
+  for (const { description, name, parameters } of tools)
+    fresh += 8 + textTokens(name) + textTokens(description) + jsonTokens(parameters)
+  return Math.ceil(fresh * margin)
+}
+
+/** The cost of a request at its most. A model without prices may have one all the same: nobody knows how much. */
+const costOf = (input: number, output: number, prices: Prices | undefined): number =>
+  prices === undefined
+    ? 0
+    : (input * Math.max(prices.input, prices.cacheWrite ?? 0) + output * prices.output) / 1_000_000
+
+/** What a model call may use. */
+const wantOf = (request: ModelRequest, run: Run): Amounts => {
+  const input = inputOf(request)
+  const output = outputOf(request)
+  const prices = (request.session?.model ?? run.model)?.prices
+  return { modelCalls: 1, tokens: input + output, cost: costOf(input, output, prices) }
+}
+
+/** Failures of requests that the provider did not work on: what was asked for costs nothing. */
+const unpaid: ReadonlySet<Reason["_tag"]> = new Set([
+  "RateLimited",
+  "Overloaded",
+  "Authentication",
+  "Permission",
+  "QuotaExhausted",
+  "InvalidRequest",
+  "Unsupported",
+  "ContextOverflow"
+])
+
+const isUnpaid = (exit: Exit.Exit<unknown, unknown>): boolean =>
+  Exit.isFailure(exit) &&
+  exit.cause.reasons.some(
+    (reason) => reason._tag === "Fail" && isModelError(reason.error) && unpaid.has(reason.error.reason._tag)
+  )
+
+/** What turns of one call have used so far. */
+interface Used {
+  turns: number
+  tokens: number
+  cost: number
+  /** Set when a turn was done without a usage: nobody knows what it used. */
+  isUnknown: boolean
+  /** Set when anything came of the model. */
+  hasBegun: boolean
+}
+
+const note = (used: Used, usage: Usage | undefined): void => {
+  used.turns++
+  if (usage === undefined) used.isUnknown = true
+  else {
+    used.tokens += totalTokens(usage)
+    used.cost += usage.cost ?? 0
+  }
+}
+
+/** The sum to settle; `undefined` keeps what was reserved. */
+const actualOf = (used: Used, exit: Exit.Exit<unknown, unknown>): Amounts | undefined => {
+  if (used.turns > 0)
+    return used.isUnknown ? undefined : { modelCalls: used.turns, tokens: used.tokens, cost: used.cost }
+  return !used.hasBegun && isUnpaid(exit) ? { modelCalls: 1 } : undefined
+}
+
+/** Settles a call that is over. The store keeps what was reserved if it can't be reached now. */
+const settle = (reservation: Reservation, actual: Amounts, run: Run): Effect.Effect<void> =>
+  Effect.catch(reservation.settle(actual), (error) =>
+    run.warn(
+      "budget",
+      `A call counts with all that was reserved for it, since it could not be settled: ${error.message}`
+    )
+  )
+
+/**
+ * Asks a model at the expense of accounts. The call is not begun if one of them is full, or the ledger can't be reached.
+ *
+ * It reserves what is estimated to be read and the longest answer, and settles the usage of the turn. A call that is cut
+ * off, or that reports no usage, counts with all that was reserved; one that the provider refused counts as a call.
+ */
+export const chargeModelCall = (
+  caps: Caps,
+  request: ModelRequest,
+  next: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>,
+  run: Run
+): Stream.Stream<TurnPart, ModelError | LedgerFull | LedgerError, Ledger> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const reservation = yield* ledger.reserve(caps, wantOf(request, run))
+      const used: Used = { turns: 0, tokens: 0, cost: 0, isUnknown: false, hasBegun: false }
+      const watched = Stream.mapArray(next(request), (parts) => {
+        used.hasBegun = true
+        for (const part of parts) if (part._tag === "TurnDone") note(used, part.message.usage)
+        return parts
+      })
+      return Stream.onExit(watched, (exit) => {
+        const actual = actualOf(used, exit)
+        return actual === undefined ? Effect.void : settle(reservation, actual, run)
+      })
+    })
+  )
+
+/** Runs a tool call at the expense of accounts. It is not begun if one of them is full, or the ledger can't be reached. */
+export const chargeToolCall = (
+  caps: Caps,
+  work: Effect.Effect<ToolOutput, ToolError>
+): Effect.Effect<ToolOutput, ToolError | LedgerFull | LedgerError, Ledger> =>
+  // A call that begins is counted, however it ends: closing the scope keeps it.
+  Effect.andThen(Effect.scoped(Ledger.use((ledger) => ledger.reserve(caps, { toolCalls: 1 }))), work)
+
+/** The limit of a run that stands for one of an account. */
+export const reachedBy = ({ limit, max, reserved, used }: LedgerFull) => ({
+  limit: limit === "modelCalls" ? ("rounds" as const) : limit,
+  max,
+  used: used + reserved
+})
+
+/** What a model is told of a full account: nothing of its name, which is for the caller. */
+const isFull = ({ limit, max }: LedgerFull): string => {
+  const what = { modelCalls: "model calls", toolCalls: "tool calls", tokens: "tokens", cost: "in cost" }[limit]
+  return `the account's ${max} ${what} are used up`
+}
+
+/** The answer to a tool call that an account has no room for. */
+export const refusal = (full: LedgerFull): ToolError =>
+  new ToolError({ reason: "Rejected", message: `Not executed: ${isFull(full)}.` })
+
+/** The turn that stands in the place of one that an account has no room for. */
+export const refusedTurn = (full: LedgerFull): TurnPart => ({
+  _tag: "TurnDone",
+  message: Message.ai(`This was not finished: ${isFull(full)}.`, { source: "budget" })
+})
