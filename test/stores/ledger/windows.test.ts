@@ -109,4 +109,30 @@ describe("tables of a ledger in SQL", () => {
       assert.deepStrictEqual(yield* sql`SELECT id FROM ledger_open`, [])
     }).pipe(Effect.provide(Layer.orDie(SqliteClient.layer({ file: ":memory:" }))))
   )
+
+  it.live(
+    "tell ten thousand accounts apart, under one tenant",
+    () =>
+      Effect.gen(function* () {
+        const ledger = yield* Ledger.Ledger
+        const accounts = Array.from({ length: scaled(10_000) }, (_, index) => index)
+        const tenant: Ledger.Cap = { account: "tenant", window: "month", max: { tokens: 1e9 } }
+        yield* Effect.forEach(
+          accounts,
+          (index) => {
+            const caps = [{ account: `person-${index}`, window: "day", max: { tokens: 100_000 } } as const, tenant]
+            return Effect.scoped(
+              Effect.flatMap(ledger.reserve(caps, { tokens: index + 10 }), ({ settle }) => settle({ tokens: index }))
+            )
+          },
+          { concurrency: 8, discard: true }
+        )
+        const sum = accounts.reduce((total, index) => total + index, 0)
+        assert.strictEqual((yield* ledger.spent("tenant", "month")).used.tokens, sum)
+        for (const index of [0, 1, 999]) {
+          assert.strictEqual((yield* ledger.spent(`person-${index}`, "day")).used.tokens, index)
+        }
+      }).pipe(Effect.provide(Layer.orDie(Layer.provide(Ledger.layerSql, SqliteClient.layer({ file: ":memory:" }))))),
+    60_000
+  )
 })
