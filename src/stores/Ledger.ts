@@ -36,7 +36,8 @@ export const layerMemory: Layer.Layer<Ledger> = Layer.sync(Ledger, () => make(Me
 
 /**
  * In the database of a `SqlClient`, SQLite or Postgres. Tables (`ledger_…`) are made when the layer is built; it fails
- * with `Unavailable` if they can't be. Any number of processes share them.
+ * with `Unavailable` if they can't be. Any number of processes share them. It writes nothing inside of a transaction of the
+ * same client, which could be rolled back: it fails with `Unavailable` there.
  *
  * @category layers
  * @since 0.1.0

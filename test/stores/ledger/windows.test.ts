@@ -110,6 +110,21 @@ describe("tables of a ledger in SQL", () => {
     }).pipe(Effect.provide(Layer.orDie(SqliteClient.layer({ file: ":memory:" }))))
   )
 
+  it.live("take no part in a transaction of the caller, which may be rolled back", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ledger = yield* Ledger.Ledger
+      const cap: Ledger.Cap = { account: "a", window: "ever", max: { tokens: 9 } }
+      const reserve = Effect.scoped(ledger.reserve(cap, { tokens: 5 }))
+      const error = yield* Effect.flip(sql.withTransaction(reserve))
+      assert.strictEqual(error._tag, "LedgerError")
+      assert.include(error.message, "give it a client of its own")
+      yield* reserve
+      assert.strictEqual((yield* sql.withTransaction(ledger.spent("a", "ever"))).used.tokens, 5)
+      assert.isTrue(yield* Effect.isFailure(sql.withTransaction(ledger.raise("m", 1))))
+    }).pipe(Effect.provide(Layer.orDie(Layer.provideMerge(Ledger.layerSql, SqliteClient.layer({ file: ":memory:" })))))
+  )
+
   it.live(
     "tell ten thousand accounts apart, under one tenant",
     () =>

@@ -4,6 +4,7 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Row as Columns } from "effect/sql/SqlConnection"
@@ -89,6 +90,17 @@ export const make: Effect.Effect<Tables, Fault, SqlClient.SqlClient> = Effect.ge
       return lost === undefined ? Effect.failCause(cause as Cause.Cause<E>) : Effect.fail(toFault(lost))
     })
 
+  const nested: Fault = {
+    problem:
+      "it is used inside of a transaction of its SqlClient, and a rollback would take back what was spent; use it outside, or give it a client of its own"
+  }
+
+  /** Refuses to write inside of a transaction of the caller. */
+  const outside = <A>(write: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
+    Effect.flatMap(Effect.serviceOption(sql.transactionService), (found) =>
+      Option.isSome(found) ? Effect.fail(nested) : write
+    )
+
   const numbers = (columnsOf: Columns | undefined, prefix: string): Row => {
     const at = (index: 0 | 1 | 2 | 3): number => Number(columnsOf?.[`${prefix}${columns[index]}`] ?? 0)
     return [at(0), at(1), at(2), at(3)]
@@ -141,12 +153,14 @@ export const make: Effect.Effect<Tables, Fault, SqlClient.SqlClient> = Effect.ge
           ),
         { discard: true }
       )
-      return Effect.andThen(
-        sweep,
-        Effect.matchEffect(transaction<void, Full>(taken), {
-          onFailure: (error) => ("index" in error ? Effect.succeed(error.index) : Effect.fail(error)),
-          onSuccess: () => Effect.undefined
-        })
+      return outside(
+        Effect.andThen(
+          sweep,
+          Effect.matchEffect(transaction<void, Full>(taken), {
+            onFailure: (error) => ("index" in error ? Effect.succeed(error.index) : Effect.fail(error)),
+            onSuccess: () => Effect.undefined
+          })
+        )
       )
     },
 
@@ -160,7 +174,7 @@ export const make: Effect.Effect<Tables, Fault, SqlClient.SqlClient> = Effect.ge
           (rows): Effect.Effect<unknown, SqlError> =>
             rows.length === 0 ? Effect.void : sql`UPDATE ledger_sums SET ${sql.csv(changed)} WHERE ${isAt(place)}`
         )
-      return transaction<void, never>(Effect.forEach(places, one, { discard: true }))
+      return outside(transaction<void, never>(Effect.forEach(places, one, { discard: true })))
     },
 
     read: (place) => {
@@ -190,10 +204,12 @@ export const make: Effect.Effect<Tables, Fault, SqlClient.SqlClient> = Effect.ge
     raise: (name, value) =>
       value === 0
         ? Effect.succeed(false)
-        : Effect.mapBoth(
-            sql`INSERT INTO ledger_marks AS m (name, value) VALUES (${name}, CAST(${value} AS BIGINT))
+        : outside(
+            Effect.mapBoth(
+              sql`INSERT INTO ledger_marks AS m (name, value) VALUES (${name}, CAST(${value} AS BIGINT))
               ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE m.value < excluded.value RETURNING 1 AS raised`,
-            { onFailure: toFault, onSuccess: (rows) => rows.length > 0 }
+              { onFailure: toFault, onSuccess: (rows) => rows.length > 0 }
+            )
           )
   }
 })
