@@ -4,20 +4,19 @@
  * Needs the package `playwright-core`, and a Chromium: one of the machine (`executablePath`), or Playwright's own.
  *
  * Everything that a page opens goes through a proxy on loopback which keeps the rules, redirects, frames, scripts and
- * WebSockets included; service workers are blocked, and WebRTC has no way around it. Of what is encrypted, the proxy sees
- * host and port.
+ * WebSockets included; service workers are blocked. WebRTC has no way around it: that is checked in each browser when it
+ * starts. Of what is encrypted, the proxy sees host and port.
  */
-import { stripVTControlCharacters } from "node:util"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
-import type { Browser as Chromium, BrowserContext, Page } from "playwright-core"
-import { defined } from "../support/defined.ts"
+import type { BrowserContext, Page } from "playwright-core"
 import { observed } from "../support/observed.ts"
 import { loadPeer } from "../support/peer.ts"
 import { type Action, Browser, BrowserError } from "./Browser.ts"
+import { attempt, launch } from "./internal/browser/launch.ts"
 import type { Resolve } from "./internal/network/connect.ts"
 import * as proxy from "./internal/network/proxy.ts"
 import * as judging from "./internal/network/rules.ts"
@@ -32,7 +31,7 @@ export type { Resolve }
  * - `timeout` of one action in milliseconds: 10,000; a page that is opened, and a file, may take three times as long
  * - `maxContexts`: threads that have one at once, 16; the one that was used least recently is closed
  * - `maxDownload` in bytes: 50,000,000; a longer file is given up while it comes, and nothing of it is kept
- * - `args`: more arguments of Chromium
+ * - `args`: more arguments of Chromium; those that lead pages past the proxy are refused
  * - `resolve`: takes the place of `dns.lookup`
  *
  * @category models
@@ -66,16 +65,6 @@ interface Opened {
   takes: Page | undefined
 }
 
-/** Playwright's words, without its log and colours. */
-const problemOf = (cause: unknown, hint: string): BrowserError => {
-  const text = stripVTControlCharacters(cause instanceof Error ? cause.message : String(cause))
-  const line = text.split("\n").find((one) => one.trim() !== "") ?? ""
-  return new BrowserError({ message: `${line.slice(0, 300)}${hint}` })
-}
-
-const asked = <A>(work: () => Promise<A>, hint = ""): Effect.Effect<A, BrowserError> =>
-  Effect.tryPromise({ try: work, catch: (cause) => problemOf(cause, hint) })
-
 const stale = "; the page may have changed: take a new snapshot, and use its numbers"
 
 /** The elements of frames are `f1e7`. */
@@ -85,25 +74,25 @@ const perform = (page: Page, action: Action, timeout: number): Effect.Effect<unk
   switch (action._tag) {
     case "Open":
       return /^https?:\/\//i.test(action.url)
-        ? asked(() => page.goto(action.url, { waitUntil: "domcontentloaded", timeout: 3 * timeout }))
+        ? attempt(() => page.goto(action.url, { waitUntil: "domcontentloaded", timeout: 3 * timeout }))
         : Effect.fail(new BrowserError({ message: "give a whole address, as in https://example.com/" }))
     case "Back":
-      return asked(() => page.goBack({ waitUntil: "domcontentloaded", timeout }))
+      return attempt(() => page.goBack({ waitUntil: "domcontentloaded", timeout }))
     case "Click":
-      return asked(() => element(page, action.ref).click({ timeout }), stale)
+      return attempt(() => element(page, action.ref).click({ timeout }), stale)
     case "Type":
-      return asked(async () => {
+      return attempt(async () => {
         const field = element(page, action.ref)
         await field.fill(action.text, { timeout })
         if (action.submit) await field.press("Enter", { timeout })
       }, stale)
     case "Select":
-      return asked(() => element(page, action.ref).selectOption([...action.values], { timeout }), stale)
+      return attempt(() => element(page, action.ref).selectOption([...action.values], { timeout }), stale)
     case "Wait": {
       const { seconds, text } = action
       return text === undefined
-        ? asked(() => page.waitForTimeout(seconds * 1000))
-        : asked(() =>
+        ? attempt(() => page.waitForTimeout(seconds * 1000))
+        : attempt(() =>
             page
               .getByText(text)
               .first()
@@ -126,8 +115,8 @@ const readAll = async (chunks: AsyncIterable<Buffer>): Promise<Uint8Array> => {
 const watched = Effect.fnUntraced(function* (context: BrowserContext, page: Page, most: number) {
   const tooLong = yield* Deferred.make<never, BrowserError>()
   const session = yield* Effect.acquireRelease(
-    asked(() => context.newCDPSession(page)),
-    (session) => Effect.ignore(asked(() => session.detach()))
+    attempt(() => context.newCDPSession(page)),
+    (session) => Effect.ignore(attempt(() => session.detach()))
   )
   let file: string | undefined
   session.on("Page.downloadWillBegin", ({ guid }) => {
@@ -139,13 +128,13 @@ const watched = Effect.fnUntraced(function* (context: BrowserContext, page: Page
       Deferred.doneUnsafe(tooLong, Effect.fail(new BrowserError({ message })))
     }
   })
-  yield* asked(() => session.send("Page.enable"))
+  yield* attempt(() => session.send("Page.enable"))
   return Deferred.await(tooLong)
 })
 
 /**
  * A browser that starts with the layer and ends with it, with its proxy. Fails if Playwright or Chromium can't be
- * started.
+ * started, or if WebRTC of this Chromium goes past the proxy.
  *
  * @category layers
  * @since 0.1.0
@@ -163,23 +152,7 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
         (message) => new BrowserError({ message })
       )
       const guard = yield* proxy.start({ judge, resolve: options.resolve })
-      const chromium: Chromium = yield* Effect.acquireRelease(
-        asked(
-          () =>
-            playwright.chromium.launch({
-              ...defined({ executablePath: options.executablePath }),
-              chromiumSandbox: options.sandbox ?? true,
-              args: [
-                "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-                "--disable-background-networking",
-                ...(options.args ?? [])
-              ],
-              proxy: { server: `http://127.0.0.1:${guard.port}`, username: "browser", password: guard.token }
-            }),
-          "; give executablePath of a Chromium, and sandbox: false where it runs as root"
-        ),
-        (browser) => Effect.promise(() => browser.close())
-      )
+      const chromium = yield* launch(playwright.chromium, guard, { ...options, timeout })
 
       const scope = yield* Effect.scope
       const opening = yield* Semaphore.make(1)
@@ -191,11 +164,11 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
           contexts.delete(thread)
           return opened === undefined
             ? Effect.void
-            : Effect.ignore(Effect.flatMap(Fiber.join(opened), ({ context }) => asked(() => context.close())))
+            : Effect.ignore(Effect.flatMap(Fiber.join(opened), ({ context }) => attempt(() => context.close())))
         })
 
       const begin = Effect.gen(function* () {
-        const context = yield* asked(() =>
+        const context = yield* attempt(() =>
           chromium.newContext({
             serviceWorkers: "block",
             acceptDownloads: true,
@@ -203,8 +176,8 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
           })
         )
         const page = yield* Effect.onError(
-          asked(() => context.newPage()),
-          () => Effect.ignore(asked(() => context.close()))
+          attempt(() => context.newPage()),
+          () => Effect.ignore(attempt(() => context.close()))
         )
         const opened: Opened = { context, page, turn: Semaphore.makeUnsafe(1), takes: undefined }
         const look = (page: Page) => {
@@ -256,7 +229,7 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
         Effect.flatMap(open(thread), (opened) => opened.turn.withPermit(work(opened)))
 
       const settled = (page: Page) =>
-        Effect.ignore(asked(() => page.waitForLoadState("domcontentloaded", { timeout: 3000 })))
+        Effect.ignore(attempt(() => page.waitForLoadState("domcontentloaded", { timeout: 3000 })))
 
       return Browser.of({
         close,
@@ -271,9 +244,9 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
           using(
             thread,
             Effect.fnUntraced(function* ({ page }) {
-              const tree = yield* asked(() => page.ariaSnapshot({ mode: "ai", timeout }))
+              const tree = yield* attempt(() => page.ariaSnapshot({ mode: "ai", timeout }))
               const title = yield* Effect.timeoutOrElse(
-                asked(() => page.title()),
+                attempt(() => page.title()),
                 { duration: timeout, orElse: () => Effect.succeed("") }
               )
               return { url: page.url(), title, tree }
@@ -282,7 +255,7 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
         screenshot: (thread) =>
           using(thread, ({ page }) =>
             Effect.map(
-              asked(() => page.screenshot({ type: "jpeg", quality: 70, timeout })),
+              attempt(() => page.screenshot({ type: "jpeg", quality: 70, timeout })),
               (bytes) => new Uint8Array(bytes)
             )
           ),
@@ -293,7 +266,7 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
                 const { context, page } = opened
                 const tooLong = yield* watched(context, page, most)
                 opened.takes = page
-                const download = yield* asked(async () => {
+                const download = yield* attempt(async () => {
                   const [given] = await Promise.all([
                     page.waitForEvent("download", { timeout }),
                     element(page, ref).click({ timeout })
@@ -306,7 +279,7 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
                     })
                   )
                 )
-                return yield* asked(async () => readAll(await download.createReadStream())).pipe(
+                return yield* attempt(async () => readAll(await download.createReadStream())).pipe(
                   Effect.map((bytes) => ({ name: download.suggestedFilename(), bytes })),
                   Effect.raceFirst(tooLong),
                   Effect.timeoutOrElse({
@@ -314,7 +287,7 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
                     orElse: () =>
                       Effect.fail(new BrowserError({ message: `the file did not come within ${3 * timeout} ms` }))
                   }),
-                  Effect.ensuring(Effect.ignore(asked(() => download.cancel().then(() => download.delete()))))
+                  Effect.ensuring(Effect.ignore(attempt(() => download.cancel().then(() => download.delete()))))
                 )
               })
             )

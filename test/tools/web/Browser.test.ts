@@ -2,25 +2,14 @@ import { mkdtemp, readdir, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it, vi } from "@effect/vitest"
-import chromium from "@sparticuz/chromium"
 import { Agent, Backend } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { TestChatModel } from "effect-deepagents/testing"
-import { Browser, type Network } from "effect-deepagents/tools"
-import * as NodeBrowser from "effect-deepagents/tools/NodeBrowser"
+import { Browser } from "effect-deepagents/tools"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import { type Browser as Chromium, chromium as chromiumOfPlaywright } from "playwright-core"
 import { serve } from "../servers.ts"
-
-/** A real Chromium, which comes as a package for tests. It runs as root here, and so without its own sandbox. */
-const browserWith = (rules: Network.Rules, more: Partial<NodeBrowser.Options> = {}) =>
-  Layer.unwrap(
-    Effect.map(
-      Effect.promise(() => chromium.executablePath()),
-      (executablePath) => NodeBrowser.layer({ rules, executablePath, sandbox: false, timeout: 3000, ...more })
-    )
-  )
+import { browserWith } from "./chromiums.ts"
 
 const page = (body: string) => `<!doctype html><html><head><title>Shop</title></head><body>${body}</body></html>`
 
@@ -285,9 +274,11 @@ describe("browser", () => {
         const browser = await launch(options)
         launched.push(browser)
         const newContext = browser.newContext.bind(browser)
-        vi.spyOn(browser, "newContext").mockImplementationOnce(async (settings) => {
+        let made = 0
+        vi.spyOn(browser, "newContext").mockImplementation(async (settings) => {
           const context = await newContext(settings)
-          vi.spyOn(context, "newPage").mockRejectedValueOnce(new Error("the page crashed"))
+          // The first one is that of the check at the start.
+          if (++made === 2) vi.spyOn(context, "newPage").mockRejectedValueOnce(new Error("the page crashed"))
           return context
         })
         return browser
