@@ -1,5 +1,6 @@
 /**
  * The `fetch` of other libraries, over Effect's `HttpClient`: its rules, limits and spans hold for what they request.
+ * Headers of traces are not sent.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -14,6 +15,7 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { observed } from "./observed.ts"
+import { untraced } from "./untraced.ts"
 
 /** The function that libraries take as `fetch`. */
 export type FetchLike = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
@@ -43,7 +45,7 @@ const redirecting = <A, E, R>(effect: Effect.Effect<A, E, R>, { redirect }: Requ
 /** A request is aborted by its signal, by its reader, and when its scope is closed. */
 const exchange = (given: Request, scope: Scope.Closeable) =>
   Effect.gen(function* () {
-    const client = HttpClient.withScope(yield* HttpClient.HttpClient)
+    const client = HttpClient.withScope(untraced(yield* HttpClient.HttpClient))
     const response = yield* redirecting(client.execute(yield* encode(given)), given)
     const headers = new Headers({ ...response.headers })
     const { status } = response

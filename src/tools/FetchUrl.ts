@@ -28,6 +28,7 @@ import * as ToolContext from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { boundaryBefore } from "../support/text.ts"
+import { untraced } from "../support/untraced.ts"
 import { oneLine, quote } from "../support/untrusted.ts"
 import * as Documents from "./Documents.ts"
 import { beginning } from "./internal/network/body.ts"
@@ -91,7 +92,8 @@ const parse = (text: string): Effect.Effect<URL, ToolError.ToolError> =>
 
 const get = (url: URL, maxBytes: number, userAgent: string, accept: string) =>
   Effect.gen(function* () {
-    const response = yield* HttpClient.get(url, { headers: { accept, "user-agent": userAgent } })
+    const client = untraced(yield* HttpClient.HttpClient)
+    const response = yield* client.get(url, { headers: { accept, "user-agent": userAgent } })
     const read = yield* beginning(response, maxBytes)
     return {
       ...read,

@@ -27,6 +27,7 @@ import { Json } from "../core/Json.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { mask, withoutEnd } from "../support/mask.ts"
 import { cut } from "../support/text.ts"
 import { oneLine, quote } from "../support/untrusted.ts"
 import { beginning } from "./internal/network/body.ts"
@@ -93,7 +94,9 @@ const isWriting = (method: string | undefined, headers: Readonly<Record<string, 
  * change something (other methods than GET and HEAD, also by a header that names one) need an approval.
  *
  * `{{secret:NAME}}` in a header, a parameter or the body is filled in when the request is sent, if the secret is for that
- * host: what is approved, stored, logged and traced has the name. An answer that says the value is shown with the name.
+ * host: what is approved, stored, logged and traced has the name. An answer that says the value is shown with the name, in
+ * whatever case, also in hex, base64, backwards, or escaped for an address, a page or JSON. A host that gives the value in
+ * parts, or encoded in another way, shows it to the model. Such a host gets no `range` header.
  *
  * Give it an `HttpClient` that keeps rules (`NodeNetwork.layer`).
  *
@@ -130,6 +133,13 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
         const texts = text === undefined ? [] : fills.textsOf(text, written)
         const used = yield* Effect.mapError(fills.lookUp([...values, ...texts], url), (message) => fail(message))
         const known = yield* fills.knownTo(url)
+        if (known.size > 0 && asked.some(([name]) => name === "range")) {
+          return yield* Effect.fail(
+            fail(
+              "the header range is not sent to a host that a secret is for: a part of a secret can't be told; leave it out"
+            )
+          )
+        }
         for (const [name, value] of query) url.searchParams.append(name, fills.fill(value, used))
         const { filled, tied } = fills.fillHeaders(asked, used)
         const problem = unfit(filled)
@@ -151,8 +161,9 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
           Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
           Effect.provideService(Tied, tied),
           // Spans tell headers and addresses.
+          Effect.provideService(HttpClient.TracerPropagationEnabled, false),
           Effect.provideService(HttpClient.TracerDisabledWhen, () => used.size > 0),
-          Effect.mapError((error) => fail(fills.mask(describe(error), known), error.reason._tag === "TransportError")),
+          Effect.mapError((error) => fail(mask(describe(error), known), error.reason._tag === "TransportError")),
           Effect.timeoutOrElse({
             duration: Duration.seconds(seconds),
             orElse: () => Effect.fail(fail(`there was no answer within ${seconds} seconds`, true))
@@ -161,14 +172,14 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
         const answered = response.headers["content-type"] ?? ""
         const kind = decode.kindOf(bytes, answered, url.href)
         const isText = !["binary", "image", "document"].includes(kind)
-        const masked = fills.mask(decode.decode(bytes, answered), known)
-        const whole = isWhole ? masked : fills.withoutEnd(masked, known)
+        const masked = mask(decode.decode(bytes, answered), known)
+        const whole = isWhole ? masked : withoutEnd(masked, known)
         const said = isText
           ? cut(whole, maxLength, "\n[… the rest is left out …]")
           : `(${bytes.length} bytes that are no text)`
         const head = told.flatMap((name) => {
           const value = response.headers[name]
-          return value === undefined ? [] : [`${name}: ${oneLine(fills.mask(value, known))}`]
+          return value === undefined ? [] : [`${name}: ${oneLine(mask(value, known))}`]
         })
         return ToolOutput.make(
           [

@@ -30,6 +30,7 @@ import * as Layer from "effect/Layer"
 import type * as Persistence from "effect/persistence/Persistence"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
+import { untraced } from "../support/untraced.ts"
 import * as body from "./internal/network/body.ts"
 import { type Ask, type CacheOptions, cached } from "./internal/network/cache.ts"
 import * as describing from "./internal/network/describe.ts"
@@ -148,7 +149,7 @@ const around = <R>(
           }
         })
 
-      return HttpClient.make((request, url, signal) =>
+      const client = HttpClient.make((request, url, signal) =>
         Effect.gen(function* () {
           const begin = yield* Clock.currentTimeMillis
           const tied = yield* hops.Tied
@@ -193,6 +194,7 @@ const around = <R>(
           }
         })
       )
+      return untraced(client)
     })
   )
 
@@ -200,7 +202,8 @@ const around = <R>(
  * Puts the rules around a client: a transformer of whichever `HttpClient` it is provided with. It sends no request whose
  * URL is refused, and follows redirects itself, hop by hop under the same rules: other headers than harmless ones stay
  * with their origin, and no body goes to another one. Answers are unpacked here, and given up once they are too long or
- * last too long. Connections that stay open (upgrades) are refused.
+ * last too long. Connections that stay open (upgrades) are refused. Requests are spans here, but no header of them
+ * (`traceparent`, `b3`) goes out: strangers learn nothing of your traces.
  *
  * A request fails with `HttpClientError`; {@link refusalOf} says if a rule was the reason.
  *

@@ -30,6 +30,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpMethod from "effect/http/HttpMethod"
 import type * as Scope from "effect/Scope"
+import { mask } from "../support/mask.ts"
 import type { Resolve } from "./internal/network/connect.ts"
 import { describe } from "./internal/network/describe.ts"
 import { Tied } from "./internal/network/hops.ts"
@@ -116,6 +117,9 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
       for (const [name, value] of query) url.searchParams.append(name, fills.fill(value, used))
     }
     const known = yield* fills.knownTo(url)
+    if (known.size > 0 && headers.some(([name]) => name === "range")) {
+      return yield* refuse(403, "the header range is not sent to a host that a secret is for; leave it out")
+    }
     // A body of bytes stays as it is: a value is put in as the bytes of its text.
     const inBytes = (text: string) => Buffer.from(text).toString("latin1")
     const filled = fills.fillBody(
@@ -131,17 +135,18 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
       Effect.flatMap((response) => Effect.map(response.arrayBuffer, (content) => ({ response, content }))),
       Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
       Effect.provideService(Tied, tied),
+      Effect.provideService(HttpClient.TracerPropagationEnabled, false),
       Effect.provideService(HttpClient.TracerDisabledWhen, () => used.size > 0),
       Effect.mapBoth({
-        onFailure: (error): Refusal => ({ status: 502, message: fills.mask(describe(error), known) }),
+        onFailure: (error): Refusal => ({ status: 502, message: mask(describe(error), known) }),
         onSuccess: ({ content, response }) => ({
           status: response.status,
           headers: Object.entries(response.headers).flatMap(([name, value]): Array<[string, string]> =>
             value === undefined || ["transfer-encoding", "connection", "content-length"].includes(name)
               ? []
-              : [[name, fills.mask(value, known)]]
+              : [[name, mask(value, known)]]
           ),
-          content: Buffer.from(fills.mask(Buffer.from(content).toString("latin1"), known, inBytes), "latin1")
+          content: Buffer.from(mask(Buffer.from(content).toString("latin1"), known, inBytes), "latin1")
         })
       })
     )

@@ -295,6 +295,49 @@ describe("http_request", () => {
     })
   )
 
+  it.effect("shows a secret in no case, encoding or order, alone or within base64, and not in parts by a range", () =>
+    Effect.gen(function* () {
+      const secret = "Tk-9f3a77QzR.51/b"
+      const percentAll = Buffer.from(secret).toString("hex").replaceAll(/../g, "%$&")
+      const echoed = [
+        secret.toUpperCase(),
+        secret.toLowerCase(),
+        [...secret].toReversed().join(""),
+        Buffer.from(secret).toString("hex"),
+        Buffer.from(secret).toString("hex").toUpperCase(),
+        Buffer.from(secret).toString("base64"),
+        Buffer.from(secret).toString("base64url"),
+        percentAll,
+        encodeURIComponent(secret).toLowerCase()
+      ]
+      const within = ["", "u:", "me:"].map((user) => Buffer.from(`${user}${secret}:${user}`).toString("base64"))
+      const server = yield* serve((_, response) => response.end([...echoed, ...within].join("\n")))
+      const run = (headers: Record<string, string>) =>
+        Effect.provide(
+          Tool.run(tool, { url: server.url, headers }),
+          Layer.mergeAll(
+            approvals,
+            NodeNetwork.layer({ allowPrivate: ["127.0.0.1"] }),
+            Secrets.layer({ KEY: { value: Redacted.make(secret), hosts: ["127.0.0.1"] } })
+          )
+        )
+      const lines = ToolOutput.text(yield* run({ "x-key": "{{secret:KEY}}" }))
+        .split("\n")
+        .filter((line) => line.includes("[secret KEY]"))
+      assert.deepStrictEqual(
+        lines.slice(0, echoed.length),
+        echoed.map(() => "> [secret KEY]")
+      )
+      assert.strictEqual(lines.length, echoed.length + within.length)
+      // No digit of base64 that the value alone decides is left.
+      assert.isTrue(lines.slice(echoed.length).every((line) => line.replace("[secret KEY]", "").length <= 14))
+      const refused = yield* Effect.flip(run({ "x-key": "{{secret:KEY}}", Range: "bytes=0-5" }))
+      assert.match(refused.message, /range is not sent to a host that a secret is for/)
+      assert.match((yield* Effect.flip(run({ range: "bytes=0-5" }))).message, /range is not sent/)
+      assert.strictEqual(server.seen.length, 1)
+    })
+  )
+
   it.effect("shows a secret in no transcript, event, log or span", () =>
     Effect.gen(function* () {
       const server = yield* echo

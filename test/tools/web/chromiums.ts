@@ -11,12 +11,12 @@ export interface Kind {
   readonly path: Effect.Effect<string>
 }
 
-export const shell: Kind = { name: "headless shell", path: Effect.promise(() => packaged.executablePath()) }
+const shell: Kind = { name: "headless shell", path: Effect.promise(() => packaged.executablePath()) }
 
 const wholePath = "/usr/bin/chromium"
 
 /** Debian's Chromium, which `.ci/run` installs: a newer one, with other switches. */
-export const whole: Kind = { name: "whole browser", path: Effect.succeed(wholePath) }
+const whole: Kind = { name: "whole browser", path: Effect.succeed(wholePath) }
 
 export const kinds: ReadonlyArray<Kind> = existsSync(wholePath) ? [shell, whole] : [shell]
 

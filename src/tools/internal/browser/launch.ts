@@ -19,7 +19,7 @@ interface Options {
 }
 
 /** Converts a failure of Playwright: its first line, without its log and colours. */
-export const problemOf = (cause: unknown, hint: string): BrowserError => {
+const problemOf = (cause: unknown, hint: string): BrowserError => {
   const text = stripVTControlCharacters(cause instanceof Error ? cause.message : String(cause))
   const line = text.split("\n").find((one) => one.trim() !== "") ?? ""
   return new BrowserError({ message: `${line.slice(0, 300)}${hint}` })

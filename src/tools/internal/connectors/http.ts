@@ -16,12 +16,13 @@ import { isTooDeep, Json, maxDepth } from "../../../core/Json.ts"
 import type { Credential } from "../../../stores/CredentialStore.ts"
 import { defined } from "../../../support/defined.ts"
 import { problems } from "../../../support/issues.ts"
+import { mask } from "../../../support/mask.ts"
 import { cut } from "../../../support/text.ts"
+import { untraced } from "../../../support/untraced.ts"
 import { visible } from "../../../support/untrusted.ts"
 import { type Connection, secretOf } from "../../Connection.ts"
 import { type Reason, ServiceError } from "../../ServiceError.ts"
 import { beginning } from "../network/body.ts"
-import { mask } from "../web/fill.ts"
 
 /** Headers and parameters of the query by which a credential is shown. */
 export interface Shown {
@@ -137,7 +138,7 @@ const isReading = (call: Call): boolean => call.isReading ?? (call.method === "G
 
 /** One request, without its repeats. A redirect is followed for what is read only, and away from home without secrets. */
 const once = Effect.fnUntraced(function* (call: Call, shown: Shown) {
-  const client = yield* HttpClient.HttpClient
+  const client = untraced(yield* HttpClient.HttpClient)
   const home = URL.parse(call.url)
   if (home === null || !/^https?:$/.test(home.protocol)) {
     return yield* failure(call, "InvalidRequest", "the address of the service is no http or https URL")

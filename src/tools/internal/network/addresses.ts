@@ -11,6 +11,8 @@ const special = [
   ..."0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24".split(" "),
   ..."192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24".split(" "),
   ..."224.0.0.0/4 240.0.0.0/4".split(" "),
+  // The wire server of Azure: a public address by its number, reached by machines of Azure alone.
+  "168.63.129.16/32",
   // Those that hold an IPv4 address (6to4, Teredo) lead where that leads.
   ..."2001::/23 2001:db8::/32 2002::/16 3fff::/20".split(" ")
 ]

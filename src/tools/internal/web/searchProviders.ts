@@ -8,6 +8,7 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { defined } from "../../../support/defined.ts"
+import { untraced } from "../../../support/untraced.ts"
 import { oneLine } from "../../../support/untrusted.ts"
 import { describe } from "../network/describe.ts"
 import { textOf } from "./plain.ts"
@@ -269,7 +270,7 @@ export const search = (
   query: Query
 ): Effect.Effect<ReadonlyArray<Found>, Problem> =>
   Effect.gen(function* () {
-    const response = yield* Effect.mapError(client.execute(provider.request(query)), (error): Problem => ({
+    const response = yield* Effect.mapError(untraced(client).execute(provider.request(query)), (error): Problem => ({
       message: describe(error),
       isRetryable: error.reason._tag === "TransportError"
     }))
