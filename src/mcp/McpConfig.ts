@@ -41,6 +41,12 @@ export type Secret = string | Redacted.Redacted<string>
  * - `connectTimeout`: milliseconds for start and handshake (default 30,000)
  * - `callTimeout`: milliseconds that a call may take without a sign of life; progress is one, and time in which a person
  *   is asked does not count (default 300,000)
+ * - `maxCallTime`: milliseconds that a call may take in all, whatever its signs of life; time in which a person is asked
+ *   does not count (default 3,600,000)
+ * - `maxDefinition`: bytes of JSON that the name, description and parameters of one tool may have. A larger tool is left
+ *   out with a problem of the server's status and a `Warning` (default 32,000)
+ * - `maxDefinitions`: bytes of JSON that the definitions of all tools together may have. Tools that come after that are
+ *   left out in the same way (default 256,000)
  *
  * @category models
  * @since 0.1.0
@@ -53,6 +59,9 @@ export interface Common {
   readonly pins?: { readonly [tool: string]: string } | undefined
   readonly connectTimeout?: number | undefined
   readonly callTimeout?: number | undefined
+  readonly maxCallTime?: number | undefined
+  readonly maxDefinition?: number | undefined
+  readonly maxDefinitions?: number | undefined
 }
 
 /**
@@ -97,14 +106,15 @@ export interface OAuth {
 
 /**
  * A server that is reached by HTTP: `http` is the streamable transport (and the older one, if the server has no other),
- * `sse` the older one.
+ * `sse` the older one. A `url` with a key in it should be `Redacted`: then no part of it but its origin is shown. The
+ * values behind `?` are secrets in any case.
  *
  * @category models
  * @since 0.1.0
  */
 export interface HttpServer extends Common {
   readonly type: "http" | "sse"
-  readonly url: string
+  readonly url: Secret
   readonly headers?: { readonly [name: string]: Secret } | undefined
   readonly oauth?: OAuth | undefined
 }
@@ -133,6 +143,8 @@ const secrets = Schema.Record(Schema.String, secret)
 
 const milliseconds = Schema.Finite.check(Schema.isGreaterThan(0))
 
+const bytes = Schema.Int.check(Schema.isGreaterThan(0))
+
 const common = {
   enabled: Schema.optionalKey(Schema.Boolean),
   tools: Schema.optionalKey(Schema.Array(Schema.String)),
@@ -140,7 +152,10 @@ const common = {
   sampling: Schema.optionalKey(Schema.Literals(["ask", "allow"])),
   pins: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
   connectTimeout: Schema.optionalKey(milliseconds),
-  callTimeout: Schema.optionalKey(milliseconds)
+  callTimeout: Schema.optionalKey(milliseconds),
+  maxCallTime: Schema.optionalKey(milliseconds),
+  maxDefinition: Schema.optionalKey(bytes),
+  maxDefinitions: Schema.optionalKey(bytes)
 }
 
 /**

@@ -116,8 +116,20 @@ const restricting = ["disabled", "enabled", "tools", "approval", "pins"]
 
 /** The names of all fields that a server, or its `oauth`, can have. */
 const known = restricting.concat(
-  ["type", "sampling", "connectTimeout", "callTimeout", "command", "args", "env", "cwd", "url", "headers"],
-  ["oauth", "auth", "clientId", "clientSecret", "privateKey", "algorithm", "grant"],
+  [
+    "type",
+    "sampling",
+    "connectTimeout",
+    "callTimeout",
+    "maxCallTime",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers"
+  ],
+  ["maxDefinition", "maxDefinitions", "oauth", "auth", "clientId", "clientSecret", "privateKey", "algorithm", "grant"],
   ["issuer", "callbackPort", "authServerMetadataUrl", "scopes"]
 )
 
@@ -185,6 +197,12 @@ const fieldsOf = (
     if (value === undefined) return undefined
     return typeof value === "number" && value > 0 ? value : wrong(name, "a number of milliseconds")
   }
+  const bytes = (name: string): number | undefined => {
+    const value = take(name)
+    if (value === undefined) return undefined
+    const isCount = typeof value === "number" && Number.isInteger(value) && value > 0
+    return isCount ? value : wrong(name, "a number of bytes")
+  }
   const object = (name: string): JsonObject | undefined => {
     const value = take(name)
     return value === undefined ? undefined : isObject(value) ? value : wrong(name, "an object")
@@ -204,7 +222,7 @@ const fieldsOf = (
     }
   }
   const isOff = (): boolean => notes.isOff
-  return { text, texts, secrets, oneOf, milliseconds, object, port, inner, rest, take, isOff }
+  return { text, texts, secrets, oneOf, milliseconds, bytes, object, port, inner, rest, take, isOff }
 }
 
 type Fields = ReturnType<typeof fieldsOf>
@@ -226,7 +244,10 @@ const commonOf = (fields: Fields) =>
               Object.entries(pins).map(([name, digest]) => [name, typeof digest === "string" ? digest : ""])
             ),
       connectTimeout: fields.milliseconds("connectTimeout"),
-      callTimeout: fields.milliseconds("callTimeout")
+      callTimeout: fields.milliseconds("callTimeout"),
+      maxCallTime: fields.milliseconds("maxCallTime"),
+      maxDefinition: fields.bytes("maxDefinition"),
+      maxDefinitions: fields.bytes("maxDefinitions")
     })
     return common
   })
@@ -266,6 +287,9 @@ const oauthOf = (fields: Fields): Effect.Effect<OAuth | undefined> =>
     return Object.keys(oauth).length === 0 ? undefined : oauth
   })
 
+/** A variable that may be a key: one of the environment or of an input, and not the name of a place. */
+const filled = /\$\{(?!(?:workspaceFolder|workspaceFolderBasename|userHome|pathSeparator|\/)\})/u
+
 const httpTypes = ["http", "streamable-http", "streamableHttp"]
 
 /** Reads a server. One of which nothing can be made is left out. */
@@ -294,7 +318,10 @@ const serverOf = (name: string, given: JsonObject, warnings: Array<string>, expa
       fields.take("dev")
       if (command !== undefined && command !== "") server = { type: "stdio", command, ...rest, ...common }
     } else if (kind === "http" || kind === "sse") {
-      const url = yield* fields.text("url")
+      const written = given["url"]
+      const expanded = yield* fields.text("url")
+      const isFilled = typeof written === "string" && expanded !== written && filled.test(written)
+      const url = expanded === undefined || !isFilled ? expanded : Redacted.make(expanded)
       const headers = yield* fields.secrets("headers")
       const oauth = yield* oauthOf(fields)
       if (url !== undefined) server = { type: kind, url, ...defined({ headers, oauth }), ...common }

@@ -29,6 +29,7 @@ import * as Redacted from "effect/Redacted"
 import { CredentialStore } from "../stores/CredentialStore.ts"
 import type { FetchLike } from "../support/fetchLike.ts"
 import { observed } from "../support/observed.ts"
+import { reveal } from "../support/redacted.ts"
 import type { Redirect } from "../support/redirect.ts"
 import type { Assertion } from "./internal/assertion.ts"
 import { isBound, make, type Token } from "./internal/oauth.ts"
@@ -81,7 +82,7 @@ export const layer = (options: Options): Layer.Layer<never, never, CredentialSto
       const made = new Map<string, Effect.Success<ReturnType<typeof make>>>()
       const authorize: Authorize = Effect.fnUntraced(function* (server, fetch) {
         const sdk = yield* load(server.name)
-        const key = JSON.stringify([server.name, server.config.url])
+        const key = JSON.stringify([server.name, reveal(server.config.url)])
         const known = made.get(key) ?? (yield* make(sdk, around, server))
         made.set(key, known)
         const context = yield* Effect.context()

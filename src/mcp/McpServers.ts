@@ -19,15 +19,17 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as HttpClient from "effect/http/HttpClient"
+import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Redacted from "effect/Redacted"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { JsonObject } from "../core/Json.ts"
 import { defined } from "../support/defined.ts"
 import { fetchLike } from "../support/fetchLike.ts"
+import { reveal } from "../support/redacted.ts"
 import { makeCatalog } from "./internal/catalog.ts"
 import * as Lists from "./internal/lists.ts"
 import type {
@@ -41,10 +43,11 @@ import type {
   Status
 } from "./internal/model.ts"
 import { resultOf } from "./internal/results.ts"
+import * as Secrets from "./internal/secrets.ts"
 import { serving } from "./internal/serve.ts"
 import * as Supervisor from "./internal/supervisor.ts"
 import { McpAuthorization } from "./McpAuthorization.ts"
-import type { Server, Servers } from "./McpConfig.ts"
+import type { Secret, Server, Servers } from "./McpConfig.ts"
 import { McpError } from "./McpError.ts"
 
 export type {
@@ -140,13 +143,13 @@ const rootOf = (root: string): { readonly uri: string } => ({
 const logLimit = 16_384
 
 /** The end of what is written. */
-const makeLog = () => {
+const makeLog = (mask: (text: string) => string) => {
   let text = ""
   return {
     add: (more: string): void => {
       text = `${text}${more}`.slice(-logLimit)
     },
-    read: () => text
+    read: () => mask(text)
   }
 }
 
@@ -179,11 +182,30 @@ const statusOf = (
   }
 }
 
+/** Reports whether an address has a secret in it, or may have one. */
+const isConfidential = (url: Secret): boolean => Redacted.isRedacted(url) || url.includes("?")
+
+/** Makes no spans of requests to servers whose addresses are secrets: spans, and the errors in them, name addresses. */
+const untold = <A, E, R>(servers: Servers, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+  const hidden = new Set(
+    Object.values(servers).flatMap((server) =>
+      server.type !== "stdio" && isConfidential(server.url) ? (URL.parse(reveal(server.url))?.origin ?? []) : []
+    )
+  )
+  return Effect.flatMap(HttpClient.TracerDisabledWhen, (others) =>
+    Effect.provideService(
+      effect,
+      HttpClient.TracerDisabledWhen,
+      (request) => others(request) || hidden.has(URL.parse(request.url)?.origin ?? "")
+    )
+  )
+}
+
 /** Makes the service; the connections last as long as the scope. */
 const make = (servers: Servers, options: Options) =>
   Effect.gen(function* () {
     const around = {
-      fetch: yield* fetchLike,
+      fetch: yield* untold(servers, fetchLike),
       authorize: yield* McpAuthorization,
       client: options.client ?? { name: "effect-deepagents", version: "0.1.0" },
       roots: (options.roots ?? []).map(rootOf),
@@ -193,10 +215,12 @@ const make = (servers: Servers, options: Options) =>
     const all: Array<Supervisor.Supervised> = []
     for (const [name, config] of Object.entries(servers)) {
       if (config.enabled === false) continue
+      const secrets = Secrets.make(config)
       const server = yield* Supervisor.make({
         name,
         config,
-        log: makeLog(),
+        log: makeLog(secrets.mask),
+        secrets,
         known: { isLegacy: false, isOldTransport: false }
       })
       all.push(server)
@@ -221,8 +245,8 @@ const make = (servers: Servers, options: Options) =>
       Effect.forEach(all, (server) =>
         Effect.gen(function* () {
           const state = yield* SubscriptionRef.get(server.state)
-          const { length } = yield* SubscriptionRef.get(server.tools)
-          return statusOf(server, state, length, yield* tools.problemsOf(server))
+          const listed = yield* SubscriptionRef.get(server.tools)
+          return statusOf(server, state, listed.tools.length, yield* tools.problemsOf(server))
         })
       ),
       (known): ReadonlyArray<Status> => [...known, ...disabled]

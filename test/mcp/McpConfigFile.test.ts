@@ -100,7 +100,7 @@ describe("McpConfigFile", () => {
       const asked = yield* parse("/p/.vscode/mcp.json", text, {
         input: ({ description, isSecret }) => Effect.succeed(isSecret ? `${description.length}` : undefined)
       })
-      assert.deepStrictEqual(asked.servers["b"], { type: "http", url: "https://x.example/7" })
+      assert.deepStrictEqual(asked.servers["b"], { type: "http", url: Redacted.make("https://x.example/7") })
       assert.deepStrictEqual(asked.warnings, [])
     })
   )

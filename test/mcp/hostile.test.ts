@@ -93,7 +93,14 @@ describe("hostile servers", () => {
         yield* servers.call(one("endless", "echo"), {})
         const status = yield* servers.status
         assert.isTrue(status.every(({ log }) => log.length <= 20_000))
-      }).pipe(Effect.provide(layer({ many: hostile("tools=5000", "page=500"), endless: hostile("endless", "noise") }))),
+      }).pipe(
+        Effect.provide(
+          layer({
+            many: { ...hostile("tools=5000", "page=500"), maxDefinitions: 10_000_000 },
+            endless: hostile("endless", "noise")
+          })
+        )
+      ),
     60_000
   )
 

@@ -1,7 +1,9 @@
 /** `deepagents mcp`: the servers that there are, one more, a sign-in, a try. */
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type * as Stdio from "effect/Stdio"
+import type * as McpConfig from "../../mcp/McpConfig.ts"
 import { visible } from "../../support/untrusted.ts"
 import type { Context } from "./app.ts"
 import { fail } from "./failure.ts"
@@ -33,9 +35,14 @@ const named = (servers: ReadonlyArray<FoundServer>, name: string) => {
     : Effect.succeed(one)
 }
 
+/** The host of an address; of one that is a secret and can't be read, nothing. */
+const hostOf = (url: McpConfig.Secret): string => {
+  const host = URL.parse(Redacted.isRedacted(url) ? Redacted.value(url) : url)?.host
+  return host ?? (Redacted.isRedacted(url) ? "an address that can't be read" : url)
+}
+
 /** The place that a server is at. Arguments and addresses may have secrets in them that no schema knows. */
-const whereOf = ({ server }: FoundServer): string =>
-  server.type === "stdio" ? server.command : (URL.parse(server.url)?.host ?? server.url)
+const whereOf = ({ server }: FoundServer): string => (server.type === "stdio" ? server.command : hostOf(server.url))
 
 export const list = Effect.fnUntraced(function* (context: Context, asJson: boolean) {
   const servers = yield* found(context)

@@ -43,11 +43,14 @@ export const understood = (message: JSONRPCMessage): JSONRPCMessage => {
   return id === undefined ? message : failed(id, badAnswerCode, "what it answered is no answer of the protocol")
 }
 
+/** Reads a message before the client does. */
+export type Read = (message: JSONRPCMessage) => JSONRPCMessage
+
 /**
- * Has a request over HTTP fail when its stream ends without its answer, as when the server ends: the transport of the
- * client says nothing then. One that the server lets be taken up again is taken up first.
+ * Reads messages over HTTP before the client does. Fails a request when its stream ends without its answer, as when the
+ * server ends: the transport of the client says nothing then. One that the server lets be taken up again is taken up first.
  */
-export const answering = (transport: Transport): Transport => {
+export const answering = (transport: Transport, read: Read): Transport => {
   const open = new Set<Id>()
   const send = transport.send.bind(transport)
   let heard: Transport["onmessage"]
@@ -57,15 +60,15 @@ export const answering = (transport: Transport): Transport => {
     heard = (message, extra) => {
       const id = answeredId(message)
       if (id !== undefined) open.delete(id)
-      onmessage?.(message, extra)
+      onmessage?.(read(message), extra)
     }
     transport.onmessage = heard
   }
   return Object.assign(transport, {
     send: (message: JSONRPCMessage, options?: Parameters<Transport["send"]>[1]): Promise<void> => {
       const isRequest = "method" in message && "id" in message
-      if (!isRequest || options?.onRequestStreamEnd !== undefined) return send(message, options)
       listen()
+      if (!isRequest || options?.onRequestStreamEnd !== undefined) return send(message, options)
       const { id } = message
       open.add(id)
       options?.requestSignal?.addEventListener("abort", () => open.delete(id), { once: true })

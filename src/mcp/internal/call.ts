@@ -114,9 +114,12 @@ const mailbox = <A, E>() => {
   }
 }
 
-/** An open call, as it is watched: `since` is the time of its last sign of life. */
+/** The time that a call may take in all, without that in which a person or the model is asked. */
+const defaultMost = 3_600_000
+
+/** An open call, as it is watched. `deadline` is the time at which it is given up, `isBusy` while nothing counts. */
 interface Watched {
-  readonly since: () => number
+  readonly deadline: () => number
   readonly isBusy: () => boolean
   readonly giveUp: () => void
 }
@@ -131,7 +134,7 @@ const watch = (watched: ReadonlySet<Watched>, some: Latch.Latch, limit: number) 
       const now = clock.currentTimeMillisUnsafe()
       let next = now + limit
       for (const call of watched) {
-        const deadline = call.since() + limit
+        const deadline = call.deadline()
         if (call.isBusy()) continue
         if (deadline <= now) call.giveUp()
         else next = Math.min(next, deadline)
@@ -144,6 +147,7 @@ const watch = (watched: ReadonlySet<Watched>, some: Latch.Latch, limit: number) 
 interface Line {
   readonly server: string
   readonly callTimeout: number | undefined
+  readonly maxCallTime: number | undefined
   readonly send: Send
   readonly open: Set<Open>
   readonly failure: (error: unknown) => McpError
@@ -161,11 +165,19 @@ export type Call = <E, R>(
  * Makes what makes calls, and serves what the server asks and says in the middle of them, in the fiber of the call:
  * words in their order, questions beside each other.
  */
-export const make = ({ callTimeout, failure, open, send, server }: Line): Effect.Effect<Call, never, Scope.Scope> =>
+export const make = ({
+  callTimeout,
+  failure,
+  maxCallTime,
+  open,
+  send,
+  server
+}: Line): Effect.Effect<Call, never, Scope.Scope> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
     const scope = yield* Effect.scope
     const limit = callTimeout ?? defaultTimeout
+    const most = Math.max(limit, maxCallTime ?? defaultMost)
     const watched = new Set<Watched>()
     const some = Latch.makeUnsafe(false)
     yield* Effect.forkScoped(watch(watched, some, limit))
@@ -179,6 +191,8 @@ export const make = ({ callTimeout, failure, open, send, server }: Line): Effect
         const box = mailbox<CallToolResult, McpError | E>()
         const aborted = new AbortController()
         let since = clock.currentTimeMillisUnsafe()
+        let end = since + most
+        let asking = 0
         let busy = 0
         let isOver = false
         const answers: Array<Fiber.Fiber<void, E>> = []
@@ -196,23 +210,26 @@ export const make = ({ callTimeout, failure, open, send, server }: Line): Effect
         const call: Open & Watched = {
           owner,
           tell,
-          since: () => since,
+          deadline: () => Math.min(since + limit, end),
           isBusy: () => busy > 0,
           giveUp: () => {
-            const error = Errors.tooSlow(server, limit, `a call of "${name}" without a sign of life`)
+            const error =
+              end <= since + limit
+                ? Errors.tooSlow(server, most, `a call of "${name}"`)
+                : Errors.tooSlow(server, limit, `a call of "${name}" without a sign of life`)
             box.finish(Exit.fail(error), true)
           }
         }
         const answer = (inbound: Inbound) =>
           Effect.suspend(() => {
-            busy++
+            if (busy++ === 0) asking = clock.currentTimeMillisUnsafe()
             return serve(inbound)
           }).pipe(
             Effect.onError((cause) => Effect.sync(() => box.finish(Exit.failCause(cause), true))),
             Effect.ensuring(
               Effect.sync(() => {
-                busy--
                 since = clock.currentTimeMillisUnsafe()
+                if (--busy === 0) end += since - asking
               })
             ),
             Effect.forkIn(scope),

@@ -13,6 +13,7 @@ import { oneLine, visible } from "../../support/untrusted.ts"
 import type { Server } from "../McpConfig.ts"
 import type { ServerTool } from "./model.ts"
 import { nameAll } from "./names.ts"
+import type { Listed } from "./sift.ts"
 import type { Supervised } from "./supervisor.ts"
 
 const digestOf = ({ annotations, description, inputSchema, outputSchema }: Tool): string =>
@@ -59,15 +60,58 @@ const quoted = (names: ReadonlyArray<string>): string =>
         .map((name) => JSON.stringify(cut(oneLine(name), 100)))
         .join(", ")
 
+/** Bytes of a definition, as requests to models have it. */
+const sizeOf = ({ description, parameters, tool }: Omit<ServerTool, "name">): number =>
+  encoder.encode(JSON.stringify({ name: tool, description, parameters })).length
+
+const encoder = new TextEncoder()
+
+/** Leaves out tools whose definitions are too large, each by itself or all of them together. */
+const bound = (
+  { maxDefinition = 32_000, maxDefinitions = 256_000 }: Server,
+  given: ReadonlyArray<Omit<ServerTool, "name">>
+): Selected => {
+  const large: Array<string> = []
+  const late: Array<string> = []
+  let total = 0
+  const tools = given.filter((tool) => {
+    const size = sizeOf(tool)
+    if (size > maxDefinition) {
+      large.push(
+        `the tool ${quoted([tool.tool])} is left out: its definition has ${size} bytes, more than \`maxDefinition\` (${maxDefinition})`
+      )
+      return false
+    }
+    if (total + size > maxDefinitions) {
+      late.push(tool.tool)
+      return false
+    }
+    total += size
+    return true
+  })
+  const all =
+    late.length === 0
+      ? []
+      : [
+          `${late.length} tools are left out, because the definitions of all have more bytes than \`maxDefinitions\` (${maxDefinitions}): ${quoted(late)}; name those that are needed in \`tools\``
+        ]
+  return { tools, problems: [...large.slice(0, mostProblems), ...all] }
+}
+
+const mostProblems = 20
+
 /** Keeps the tools that the configuration wants. A name comes once: it could not be told which one is called. */
-const select = (server: string, { pins = {}, tools: only }: Server, given: ReadonlyArray<Tool>): Selected => {
+const select = (server: string, config: Server, { problems: faults, tools: given }: Listed): Selected => {
+  const { pins = {}, tools: only } = config
   const names = new Set(given.map(({ name }) => name))
-  const problems = [...new Set([...(only ?? []), ...Object.keys(pins)])]
+  const problems = [...faults]
+  const missing = [...new Set([...(only ?? []), ...Object.keys(pins)])]
     .filter((name) => !names.has(name))
     .map(
       (name) =>
         `the configuration names the tool "${name}", which the server does not have; it has: ${quoted([...names])}`
     )
+  if (given.length > 0) problems.push(...missing)
   const tools: Array<Omit<ServerTool, "name">> = []
   for (const one of given) {
     if (only !== undefined && !only.includes(one.name)) continue
@@ -80,20 +124,21 @@ const select = (server: string, { pins = {}, tools: only }: Server, given: Reado
     if (pin === undefined || pin === tool.digest()) tools.push(tool)
     else problems.push(`the tool "${one.name}" has the digest ${tool.digest()}, not the pinned ${pin}: it is left out`)
   }
-  return { tools, problems: given.length === 0 ? [] : problems }
+  const bounded = bound(config, tools)
+  return { tools: bounded.tools, problems: [...problems, ...bounded.problems] }
 }
 
 /** Makes the catalog. What did not change is not made again. */
 export const makeCatalog = (servers: ReadonlyArray<Supervised>) =>
   Effect.sync(() => {
-    const selections = new WeakMap<ReadonlyArray<Tool>, Selected>()
+    const selections = new WeakMap<Listed, Selected>()
     const selectionOf = ({ target, tools }: Supervised) =>
       Effect.map(SubscriptionRef.get(tools), (given) => {
         const known = selections.get(given)
         if (known !== undefined) return known
         const made = select(target.name, target.config, given)
         // Servers without tools share one list.
-        if (given.length > 0) selections.set(given, made)
+        if (given.tools.length > 0) selections.set(given, made)
         return made
       })
     let last: { readonly of: ReadonlyArray<Selected>; readonly tools: ReadonlyArray<ServerTool> } = {

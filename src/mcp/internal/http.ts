@@ -5,7 +5,7 @@ import type { Transport } from "@modelcontextprotocol/client"
 import type { FetchLike } from "../../support/fetchLike.ts"
 import { revealed } from "../../support/redacted.ts"
 import type { HttpServer } from "../McpConfig.ts"
-import { answering } from "./answers.ts"
+import { answering, type Read } from "./answers.ts"
 import { collector, type Frame } from "./framing.ts"
 import type { Sdk } from "./sdk.ts"
 
@@ -111,6 +111,16 @@ export const watched =
     return response
   }
 
+/** Notes the tokens that requests carry, which a layer of authorisation has added. */
+export const noting =
+  (fetch: FetchLike, add: (name: string, value: string) => void): FetchLike =>
+  (input, init) => {
+    const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined))
+    const token = headers.get("authorization")
+    if (token !== null) add("authorization", token)
+    return fetch(input, init)
+  }
+
 /** A transport, and how the session is ended that it has at the server. */
 export interface HttpTransport {
   readonly transport: Transport
@@ -118,9 +128,16 @@ export interface HttpTransport {
 }
 
 /** Makes the transport of a server: streamable, or the one that was before. */
-export const open = (sdk: Sdk, config: HttpServer, url: URL, isOld: boolean, fetch: FetchLike): HttpTransport => {
+export const open = (
+  sdk: Sdk,
+  config: HttpServer,
+  url: URL,
+  isOld: boolean,
+  fetch: FetchLike,
+  read: Read
+): HttpTransport => {
   const options = { fetch, requestInit: { headers: revealed(config.headers) } }
-  if (isOld) return { transport: new sdk.SSEClientTransport(url, options) }
+  if (isOld) return { transport: answering(new sdk.SSEClientTransport(url, options), read) }
   const transport = new sdk.StreamableHTTPClientTransport(url, options)
-  return { transport: answering(transport), leave: () => transport.terminateSession() }
+  return { transport: answering(transport, read), leave: () => transport.terminateSession() }
 }

@@ -84,7 +84,8 @@ export const make = Effect.fnUntraced(function* (
   server: { readonly name: string; readonly config: HttpServer }
 ) {
   const { credentials, tenant } = around
-  const { oauth, url: serverUrl } = server.config
+  const { oauth, url } = server.config
+  const serverUrl = reveal(url)
   const base = `mcp ${cut(new URL(serverUrl).origin, 150)} ${sha256Sync(serverUrl).slice(0, 16)}`
   const tokensName = `${base} tokens`
   const lock = Semaphore.makeUnsafe(1)

@@ -20,7 +20,7 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { StdioServer } from "../McpConfig.ts"
-import { understood } from "./answers.ts"
+import { type Read, understood } from "./answers.ts"
 import { type Frame, lines, parse } from "./framing.ts"
 
 /** The variables that every process needs. */
@@ -98,7 +98,8 @@ const makeOutbox = () => {
 export const open = (
   config: StdioServer,
   maxMessage: number,
-  notes: Notes
+  notes: Notes,
+  readFirst: Read
 ): Effect.Effect<Transport & { readonly pid: number }, PlatformError, ChildProcessSpawner | Scope.Scope> =>
   Effect.gen(function* () {
     const spawner = yield* ChildProcessSpawner
@@ -151,7 +152,7 @@ export const open = (
       if (text.trim() === "") return undefined
       const json = parse(text)
       // The client takes the rest of a message apart, and says what is wrong with it.
-      if (Result.isSuccess(json) && isMessage(json.success)) return understood(json.success)
+      if (Result.isSuccess(json) && isMessage(json.success)) return readFirst(understood(json.success))
       notes.add(`${text}\n`)
       return undefined
     }

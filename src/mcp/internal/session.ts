@@ -6,7 +6,6 @@ import type {
   CreateMessageResult,
   CreateMessageResultWithTools,
   ElicitResult,
-  Tool,
   Transport
 } from "@modelcontextprotocol/client"
 import * as Deferred from "effect/Deferred"
@@ -19,17 +18,21 @@ import * as Scope from "effect/Scope"
 import type * as Semaphore from "effect/Semaphore"
 import type { FetchLike } from "../../support/fetchLike.ts"
 import { observed } from "../../support/observed.ts"
+import { reveal } from "../../support/redacted.ts"
 import { cut } from "../../support/text.ts"
 import type { Authorize } from "../McpAuthorization.ts"
 import type { HttpServer, Server, StdioServer } from "../McpConfig.ts"
 import type { McpError } from "../McpError.ts"
+import type { Read } from "./answers.ts"
 import * as Call from "./call.ts"
 import * as Errors from "./errors.ts"
 import * as Http from "./http.ts"
 import * as Listening from "./listening.ts"
 import * as Process from "./process.ts"
 import type { Sdk } from "./sdk.ts"
+import type * as Secrets from "./secrets.ts"
 import * as Send from "./send.ts"
+import { type Listed, siftTools } from "./sift.ts"
 import * as Subscriptions from "./subscriptions.ts"
 
 /** The surroundings of connections. */
@@ -51,6 +54,7 @@ export interface Target {
   readonly name: string
   readonly config: Server
   readonly log: { readonly add: (text: string) => void; readonly read: () => string }
+  readonly secrets: Secrets.Secrets
   /** Set for a server that ended, or refused, when it was asked for the newer protocol, or the newer transport. */
   readonly known: { isLegacy: boolean; isOldTransport: boolean }
 }
@@ -69,7 +73,7 @@ export interface Session {
   readonly lost: Deferred.Deferred<McpError>
   /** The next list that changed. However often it does meanwhile, it is said once. */
   readonly changed: Effect.Effect<Changed>
-  readonly listTools: Effect.Effect<ReadonlyArray<Tool>, McpError>
+  readonly listTools: Effect.Effect<Listed, McpError>
   /** Asks the server for something. A connection that turns out to be lost is given up. */
   readonly request: <A>(ask: (client: Client, signal: AbortSignal) => Promise<A>) => Effect.Effect<A, McpError>
   readonly call: Call.Call
@@ -162,20 +166,21 @@ interface Opened {
   readonly pid?: number
 }
 
-const openProcess = (target: Target, config: StdioServer, around: Surroundings, notes: Process.Notes) =>
+const openProcess = (target: Target, config: StdioServer, around: Surroundings, notes: Process.Notes, read: Read) =>
   around.starting
-    .withPermits(1)(Process.open(config, around.maxMessage, notes))
+    .withPermits(1)(Process.open(config, around.maxMessage, notes, read))
     .pipe(
       Effect.map((transport): Opened => ({ transport, pid: transport.pid })),
       Effect.mapError((error) => Errors.notStarted(target.name, config, error))
     )
 
-const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surroundings, seen: Http.Seen) =>
+const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surroundings, seen: Http.Seen, read: Read) =>
   Effect.gen(function* () {
-    const url = URL.parse(config.url)
+    const address = reveal(config.url)
+    const url = URL.parse(address)
     if (url === null || !/^https?:$/u.test(url.protocol)) {
       // A password, or a token behind `?`, may stand in it whatever it begins with.
-      const place = (config.url.split(/[?#]/u)[0] ?? "").replace(/^.*@/su, "…@")
+      const place = (address.split(/[?#]/u)[0] ?? "").replace(/^.*@/su, "…@")
       const shown = JSON.stringify(cut(place, 200))
       return yield* Errors.unavailable(target.name, `${shown} is not an address of http or https`, undefined)
     }
@@ -183,11 +188,11 @@ const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surround
       return yield* Errors.unavailable(target.name, "a password stands in its address; give it by `headers`", undefined)
     }
     // Answers of an authorisation server are bounded, too.
-    const limited = Http.limited(around.fetch, around.maxMessage)
+    const limited = Http.limited(Http.noting(around.fetch, target.secrets.add), around.maxMessage)
     const authorized =
       around.authorize === undefined ? limited : yield* around.authorize({ name: target.name, config }, limited)
     const fetch = Http.watched(authorized, seen)
-    return Http.open(sdk, config, url, config.type === "sse" || target.known.isOldTransport, fetch)
+    return Http.open(sdk, config, url, config.type === "sse" || target.known.isOldTransport, fetch, read)
   })
 
 /** Tells whether a server is one of the older transport: it knows no `POST` at this address. */
@@ -208,13 +213,16 @@ const attempt = (
     const lost = Deferred.makeUnsafe<McpError>()
     const giveUp = (error: McpError): void => void Deferred.doneUnsafe(lost, Effect.succeed(error))
     let said = ""
+    const leftOut: Array<string> = []
+    const read: Read = (message) =>
+      siftTools(sdk, target.secrets.maskMessage(message), (problem) => leftOut.push(problem))
     const note = (text: string): void => {
       log.add(text)
       said = `${said}${text}`.slice(-mostSaid)
     }
     const opened: Opened = yield* config.type === "stdio"
-      ? openProcess(target, config, around, { add: note })
-      : openHttp(sdk, target, config, around, seen)
+      ? openProcess(target, config, around, { add: note }, read)
+      : openHttp(sdk, target, config, around, seen, read)
     const { leave, pid, transport } = opened
     client.onclose = () => giveUp(Errors.lost(name, "the connection ended"))
     client.onerror = (error) => log.add(`${Errors.wordsOf(error)}\n`)
@@ -230,7 +238,7 @@ const attempt = (
       catch: (error) => Errors.ofConnect(name, error, seen, said)
     })
     const failure = (cause: unknown): McpError => {
-      const error = Errors.ofRequest(name, cause, seen)
+      const error = target.secrets.seal(Errors.ofRequest(name, cause, seen))
       if (error.reason === "Lost") giveUp(error)
       return error
     }
@@ -238,10 +246,11 @@ const attempt = (
       Effect.tryPromise({ try: (signal) => ask(client, signal), catch: failure })
     const sender = Send.make(sdk, client, config.type !== "stdio")
     const listTools = request(async (asked, signal) => {
-      if (asked.getServerCapabilities()?.tools === undefined) return []
+      leftOut.length = 0
+      if (asked.getServerCapabilities()?.tools === undefined) return { tools: [], problems: [] }
       const { tools } = await asked.listTools({}, { cacheMode: "refresh", signal, timeout: time })
       sender.listed(tools)
-      return tools
+      return { tools, problems: [...leftOut] }
     })
     const subscribe = yield* Subscriptions.make(client, request)
     const lists = Listening.listsOf(client)
@@ -252,6 +261,7 @@ const attempt = (
     const call = yield* Call.make({
       server: name,
       callTimeout: config.callTimeout,
+      maxCallTime: config.maxCallTime,
       send: sender.send,
       open: calls,
       failure
@@ -292,7 +302,7 @@ export const open = (
     }
     return Effect.fail(error)
   })
-  return Effect.timeoutOrElse(again, {
+  return Effect.timeoutOrElse(Effect.mapError(again, target.secrets.seal), {
     duration: time,
     orElse: () => Effect.fail(Errors.tooSlowToConnect(name, time, "start and handshake"))
   })

@@ -1,7 +1,6 @@
 /**
  * Keeps a connection to a server: makes it, makes it again when it is lost, and says how it is.
  */
-import type { Tool } from "@modelcontextprotocol/client"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -17,6 +16,7 @@ import * as Errors from "./errors.ts"
 import { pauseAfter, wentWell } from "./pauses.ts"
 import * as Sdk from "./sdk.ts"
 import * as Session from "./session.ts"
+import type { Listed } from "./sift.ts"
 
 /** State of a connection. */
 export type State =
@@ -28,7 +28,7 @@ export type State =
 export interface Supervised {
   readonly target: Session.Target
   readonly state: SubscriptionRef.SubscriptionRef<State>
-  readonly tools: SubscriptionRef.SubscriptionRef<ReadonlyArray<Tool>>
+  readonly tools: SubscriptionRef.SubscriptionRef<Listed>
   /** Counts how often lists other than that of the tools may have changed. */
   readonly edition: { count: number }
   readonly wake: Latch.Latch
@@ -41,10 +41,14 @@ const patience = 3
 /** So long a request waits for a lost connection. */
 const waiting = "10 seconds"
 
-const noTools: ReadonlyArray<Tool> = []
+const noTools: Listed = { tools: [], problems: [] }
 
-/** Only a person can mend it: to try again by itself would show them the same page again and again. */
-const isFinal = ({ reason }: McpError): boolean => reason === "Unauthorized" || reason === "MissingPackage"
+/**
+ * Only a person can mend it: to try again by itself would show them the same page again and again. So it is with a server
+ * that violated the protocol in some attempts, one after the other.
+ */
+const isFinal = ({ reason }: McpError, invalid: number): boolean =>
+  reason === "Unauthorized" || reason === "MissingPackage" || invalid >= patience
 
 /** Reads the tools again when they changed; what fails leaves those that there are. */
 const follow = (supervised: Supervised, session: Session.Session) =>
@@ -97,6 +101,7 @@ export const run = (
     // A server that dies whenever it is connected to is connected to in vain, but its tools stay.
     let attempt = 0
     let inVain = 0
+    let invalid = 0
     let last: McpError | undefined
     while (true) {
       if (attempt > 0) yield* SubscriptionRef.set(state, { _tag: "Connecting", ...defined({ error: last }) })
@@ -116,11 +121,13 @@ export const run = (
       if (yield* Latch.close(wake)) continue
       const error = errorOf(target.name, exit.cause)
       last = error
-      const pause = isFinal(error) ? undefined : pauseAfter(attempt)
+      invalid = error.reason === "Invalid" && since === undefined ? invalid + 1 : 0
+      const pause = isFinal(error, invalid) ? undefined : pauseAfter(attempt)
       if (pause === undefined || inVain > patience) yield* SubscriptionRef.set(tools, noTools)
       const retryAt = pause === undefined ? undefined : now + pause
       yield* SubscriptionRef.set(state, { _tag: "Broken", error, retryAt })
       const woken = Latch.await(wake)
+      if (pause === undefined) invalid = 0
       yield* pause === undefined ? woken : Effect.raceFirst(Effect.sleep(pause), woken)
     }
   })
@@ -133,7 +140,7 @@ export const make = (target: Session.Target): Effect.Effect<Supervised> =>
     const standing = (one: State): Session.Session | undefined =>
       one._tag === "Connected" && !Deferred.isDoneUnsafe(one.session.lost) ? one.session : undefined
     const wait = SubscriptionRef.changes(state).pipe(
-      Stream.filter((one) => standing(one) !== undefined || (one._tag === "Broken" && isFinal(one.error))),
+      Stream.filter((one) => standing(one) !== undefined || (one._tag === "Broken" && one.retryAt === undefined)),
       Stream.runHead,
       Effect.timeoutOption(waiting)
     )
