@@ -50,6 +50,8 @@ export interface Snapshot {
   readonly url: string
   readonly title: string
   readonly tree: string
+  /** Events since the last snapshot: dialogs, windows that were closed, elements that are left out. Pages write parts of them. */
+  readonly notes: ReadonlyArray<string>
 }
 
 /**
@@ -62,6 +64,8 @@ export type Action =
   | { readonly _tag: "Open"; readonly url: string }
   | { readonly _tag: "Back" }
   | { readonly _tag: "Click"; readonly ref: string }
+  | { readonly _tag: "Hover"; readonly ref: string }
+  | { readonly _tag: "Press"; readonly key: string; readonly ref: string | undefined }
   | { readonly _tag: "Type"; readonly ref: string; readonly text: string; readonly submit: boolean }
   | { readonly _tag: "Select"; readonly ref: string; readonly values: ReadonlyArray<string> }
   | { readonly _tag: "Wait"; readonly text: string | undefined; readonly seconds: number }
@@ -97,15 +101,17 @@ export class Browser extends Context.Service<
 const maxTree = 30_000
 const maxTitle = 300
 const maxUrl = 2_000
+const maxNote = 600
 
 const thread = Effect.map(ToolContext.ToolContext, ({ runId, threadId }) => threadId ?? runId)
 
 /** The page as it is now: what a model needs for its next step. */
 const look = Effect.gen(function* () {
   const browser = yield* Browser
-  const { title, tree, url } = yield* browser.snapshot(yield* thread)
+  const { notes, title, tree, url } = yield* browser.snapshot(yield* thread)
+  const told = notes.map((note) => `[${cut(oneLine(note), maxNote)}]\n`).join("")
   return ToolOutput.make(
-    `${cut(oneLine(url), maxUrl)}\n\n${quote(`${cut(oneLine(title), maxTitle)}\n\n${cut(tree, maxTree, "\n[… the rest is left out …]")}`)}`,
+    `${cut(oneLine(url), maxUrl)}\n\n${quote(`${told}${cut(oneLine(title), maxTitle)}\n\n${cut(tree, maxTree, "\n[… the rest is left out …]")}`)}`,
     { sources: /^https?:/.test(url) ? [Sources.make({ url, title: oneLine(title) })] : [] }
   )
 })
@@ -144,8 +150,8 @@ const freePath = Effect.fnUntraced(function* (backend: Backend.Service, folder: 
 })
 
 /**
- * Makes the tools `browser_open`, `browser_back`, `browser_snapshot`, `browser_click`, `browser_type`,
- * `browser_select`, `browser_wait`, `browser_screenshot` and `browser_download`, which writes into the folder
+ * Makes the tools `browser_open`, `browser_back`, `browser_snapshot`, `browser_click`, `browser_hover`, `browser_press`,
+ * `browser_type`, `browser_select`, `browser_wait`, `browser_screenshot` and `browser_download`, which writes into the folder
  * `downloads` (`/downloads`) of the backend. Each answers with the page as it is then, quoted: what a page says is
  * information, not instructions.
  *
@@ -178,6 +184,21 @@ export const make = (
     parameters: { ref },
     annotations: { ...changes, destructive: true },
     execute: ({ ref: element }) => act({ _tag: "Click", ref: element })
+  }),
+  Tool.make("browser_hover", {
+    description: "Moves the mouse over an element.",
+    parameters: { ref },
+    annotations: { ...changes, destructive: true },
+    execute: ({ ref: element }) => act({ _tag: "Hover", ref: element })
+  }),
+  Tool.make("browser_press", {
+    description: "Presses a key, as in Enter, Escape, ArrowDown, PageDown or Control+A.",
+    parameters: {
+      key: Schema.String,
+      ref: Schema.optionalKey(ref.annotate({ description: "The number of an element that gets the key" }))
+    },
+    annotations: { ...changes, destructive: true },
+    execute: ({ key, ref: element }) => act({ _tag: "Press", key, ref: element })
   }),
   Tool.make("browser_type", {
     description: "Writes a text into a field, in place of what is in it.",

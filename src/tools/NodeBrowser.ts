@@ -17,6 +17,7 @@ import { observed } from "../support/observed.ts"
 import { loadPeer } from "../support/peer.ts"
 import { type Action, Browser, BrowserError } from "./Browser.ts"
 import { attempt, launch } from "./internal/browser/launch.ts"
+import { mostElements, readTree } from "./internal/browser/snapshot.ts"
 import type { Resolve } from "./internal/network/connect.ts"
 import * as proxy from "./internal/network/proxy.ts"
 import * as judging from "./internal/network/rules.ts"
@@ -55,7 +56,18 @@ const calls = [
 ]
 
 /** Pages that a context has at once: one that opens others has so many at most. */
-const maxPages = 16
+const maxPages = 8
+
+/** Notes that wait for the next snapshot. */
+const maxNotes = 20
+
+/** Lets a page open windows only in answer to a click or a key, as whole browsers do. */
+const blockWindows = `{
+  const open = window.open
+  window.open = function (...given) {
+    return navigator.userActivation?.isActive === true ? open.apply(this, given) : null
+  }
+}`
 
 /** A context, with the page that is looked at. One file of `takes` is waited for: nobody has asked for others. */
 interface Opened {
@@ -63,12 +75,47 @@ interface Opened {
   readonly turn: Semaphore.Semaphore
   page: Page
   takes: Page | undefined
+  /** Events that the agent has not been told of. */
+  notes: Array<string>
 }
 
 const stale = "; the page may have changed: take a new snapshot, and use its numbers"
 
 /** The elements of frames are `f1e7`. */
 const element = (page: Page, ref: string) => page.locator(`aria-ref=${ref.replaceAll(/[^a-z0-9]/gi, "")}`)
+
+/** Notes an event for the next snapshot. */
+const note = (opened: Opened, text: string): void => {
+  if (opened.notes.length < maxNotes && !opened.notes.includes(text)) opened.notes.push(text)
+}
+
+/** The time in which the script of a page must let others run, in milliseconds. */
+const patience = 3_000
+
+/** Reports whether a page hangs: its script does not let others run. */
+const hangs = (page: Page): Effect.Effect<boolean> =>
+  attempt(() => page.evaluate("1")).pipe(
+    Effect.timeoutOption(patience),
+    Effect.map((answered) => answered._tag === "None"),
+    // It crashed, or is closed.
+    Effect.orElseSucceed(() => true)
+  )
+
+/** Closes the pages of a context that hang, which ends their process. A new page takes the place of one that is looked at. */
+const replaceHung = (opened: Opened): Effect.Effect<boolean, BrowserError> =>
+  Effect.gen(function* () {
+    const { context, page } = opened
+    if (!(yield* hangs(page))) return false
+    const others = context.pages().filter((one) => one !== page)
+    const hung = yield* Effect.filter(others, hangs, { concurrency: "unbounded" })
+    const fresh = yield* attempt(() => context.newPage())
+    yield* Effect.forEach([page, ...hung], (one) => Effect.ignore(attempt(() => one.close())), {
+      concurrency: "unbounded",
+      discard: true
+    })
+    opened.page = fresh
+    return true
+  })
 
 const perform = (page: Page, action: Action, timeout: number): Effect.Effect<unknown, BrowserError> => {
   switch (action._tag) {
@@ -80,6 +127,16 @@ const perform = (page: Page, action: Action, timeout: number): Effect.Effect<unk
       return attempt(() => page.goBack({ waitUntil: "domcontentloaded", timeout }))
     case "Click":
       return attempt(() => element(page, action.ref).click({ timeout }), stale)
+    case "Hover":
+      return attempt(() => element(page, action.ref).hover({ timeout }), stale)
+    case "Press":
+      return attempt(
+        () =>
+          action.ref === undefined
+            ? page.keyboard.press(action.key)
+            : element(page, action.ref).press(action.key, { timeout }),
+        action.ref === undefined ? "" : stale
+      )
     case "Type":
       return attempt(async () => {
         const field = element(page, action.ref)
@@ -179,8 +236,17 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
           attempt(() => context.newPage()),
           () => Effect.ignore(attempt(() => context.close()))
         )
-        const opened: Opened = { context, page, turn: Semaphore.makeUnsafe(1), takes: undefined }
+        const opened: Opened = { context, page, turn: Semaphore.makeUnsafe(1), takes: undefined, notes: [] }
+        yield* attempt(() => context.addInitScript(blockWindows))
         const look = (page: Page) => {
+          page.on("dialog", (dialog) => {
+            const isAlert = dialog.type() === "alert"
+            note(
+              opened,
+              `the page showed a dialog (${dialog.type()}), which was ${isAlert ? "closed" : "dismissed"}: ${dialog.message().slice(0, 500)}`
+            )
+            void observed(isAlert ? dialog.accept() : dialog.dismiss())
+          })
           page.on("download", (download) => {
             if (opened.takes === page) opened.takes = undefined
             else void observed(download.cancel())
@@ -193,6 +259,7 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
         // A page that a link opens beside this one is the one that the agent looks at next.
         context.on("page", (page) => {
           if (context.pages().length > maxPages) {
+            note(opened, `a window was closed, since ${maxPages} pages are open`)
             void observed(page.close())
             return
           }
@@ -226,7 +293,23 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
 
       /** Does something in the context of a thread: one thing at a time. */
       const using = <A>(thread: string, work: (opened: Opened) => Effect.Effect<A, BrowserError>) =>
-        Effect.flatMap(open(thread), (opened) => opened.turn.withPermit(work(opened)))
+        Effect.flatMap(open(thread), (opened) =>
+          opened.turn.withPermit(Effect.catch(work(opened), (problem) => recover(thread, opened, problem)))
+        )
+
+      /** Has a context be usable again when its page hangs: by a new page, or else by a new context. */
+      const recover = (thread: string, opened: Opened, problem: BrowserError): Effect.Effect<never, BrowserError> =>
+        replaceHung(opened).pipe(
+          Effect.timeout(2 * patience + timeout),
+          Effect.catch(() => Effect.as(close(thread), true)),
+          Effect.flatMap((isReplaced) =>
+            Effect.fail(
+              isReplaced
+                ? new BrowserError({ message: `${problem.message}; the page hung, and was closed: open another one` })
+                : problem
+            )
+          )
+        )
 
       const settled = (page: Page) =>
         Effect.ignore(attempt(() => page.waitForLoadState("domcontentloaded", { timeout: 3000 })))
@@ -243,13 +326,18 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
         snapshot: (thread) =>
           using(
             thread,
-            Effect.fnUntraced(function* ({ page }) {
-              const tree = yield* attempt(() => page.ariaSnapshot({ mode: "ai", timeout }))
+            Effect.fnUntraced(function* (opened) {
+              const { page } = opened
+              const { elements, tree } = yield* readTree(page, timeout)
+              if (elements !== undefined) {
+                note(opened, `the page has ${elements} elements, of which the first ${mostElements} are shown`)
+              }
               const title = yield* Effect.timeoutOrElse(
                 attempt(() => page.title()),
                 { duration: timeout, orElse: () => Effect.succeed("") }
               )
-              return { url: page.url(), title, tree }
+              const notes = opened.notes.splice(0)
+              return { url: page.url(), title, tree, notes }
             })
           ),
         screenshot: (thread) =>

@@ -148,39 +148,6 @@ describe("browser", () => {
     })
   )
 
-  it.live("keeps hostile pages short: their titles, and the windows that they open", () =>
-    Effect.gen(function* () {
-      let windows = -1
-      const server = yield* serve((request, response) => {
-        if (request.url?.startsWith("/count?") === true) windows = Number(request.url.slice(7))
-        response.setHeader("content-type", "text/html")
-        response.end(
-          request.url !== "/"
-            ? page("other")
-            : `<title>${"t".repeat(100_000)}</title><script>
-                const opened = Array.from({ length: 40 }, (_, i) => window.open("/window" + i))
-                setTimeout(() => fetch("/count?" + opened.filter((one) => one !== null && !one.closed).length), 2000)
-              </script>`
-        )
-      })
-      yield* Effect.gen(function* () {
-        const browser = yield* Browser.Browser
-        yield* browser.act("a", { _tag: "Open", url: server.url })
-        for (let tries = 0; tries < 30 && windows === -1; tries++) yield* Effect.sleep("1 second")
-        assert.isAtLeast(windows, 1)
-        assert.isAtMost(windows, 15)
-        const open = Browser.make().find(({ name }) => name === "browser_open")
-        const model = TestChatModel.script([
-          TestChatModel.calls([{ name: "browser_open", arguments: { url: server.url } }]),
-          "done"
-        ])
-        const agent = Agent.make({ name: "surfer", prompt: "p", tools: open === undefined ? [] : [open] })
-        const { messages } = yield* Effect.provide(Agent.run(agent, "go"), [model, MemoryBackend.layer()])
-        assert.isBelow(JSON.stringify(messages).length, 5_000)
-      }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${server.port}`] })))
-    })
-  )
-
   it.live("gives up a file without an end", () =>
     Effect.gen(function* () {
       const server = yield* serve((request, response) => {

@@ -129,6 +129,8 @@ export const launch = (
             chromiumSandbox: sandbox,
             // The last one of a name counts.
             args: [...args, "--disable-background-networking", ...withoutUdp],
+            // A page opens windows only when it is clicked. (The headless shell blocks none by itself.)
+            ignoreDefaultArgs: ["--disable-popup-blocking"],
             proxy: { server: `http://127.0.0.1:${proxy.port}`, username: "browser", password: proxy.token }
           }),
         "; give executablePath of a Chromium, and sandbox: false where it runs as root"
