@@ -52,6 +52,9 @@ export interface Snapshot {
   readonly tree: string
   /** Events since the last snapshot: dialogs, windows that were closed, elements that are left out. Pages write parts of them. */
   readonly notes: ReadonlyArray<string>
+  /** Addresses of the open tabs, and the index of the one that is shown. */
+  readonly tabs: ReadonlyArray<string>
+  readonly shown: number
 }
 
 /**
@@ -68,10 +71,12 @@ export type Action =
   | { readonly _tag: "Press"; readonly key: string; readonly ref: string | undefined }
   | { readonly _tag: "Type"; readonly ref: string; readonly text: string; readonly submit: boolean }
   | { readonly _tag: "Select"; readonly ref: string; readonly values: ReadonlyArray<string> }
+  | { readonly _tag: "Upload"; readonly ref: string; readonly files: ReadonlyArray<Download> }
+  | { readonly _tag: "ShowTab" | "CloseTab"; readonly index: number }
   | { readonly _tag: "Wait"; readonly text: string | undefined; readonly seconds: number }
 
 /**
- * A file that a page gave. Its name is what the page says.
+ * A file that a page gave, or that it is given. The name of one that a page gave is what the page says.
  *
  * @category models
  * @since 0.1.0
@@ -94,6 +99,8 @@ export class Browser extends Context.Service<
     readonly snapshot: (thread: string) => Effect.Effect<Snapshot, BrowserError>
     readonly screenshot: (thread: string) => Effect.Effect<Uint8Array, BrowserError>
     readonly download: (thread: string, ref: string) => Effect.Effect<Download, BrowserError>
+    /** Messages of the pages' consoles since they were last read, the oldest first. */
+    readonly console: (thread: string) => Effect.Effect<ReadonlyArray<string>, BrowserError>
     readonly close: (thread: string) => Effect.Effect<void>
   }
 >()("effect-deepagents/Browser") {}
@@ -102,16 +109,20 @@ const maxTree = 30_000
 const maxTitle = 300
 const maxUrl = 2_000
 const maxNote = 600
+const maxUploads = 10
 
 const thread = Effect.map(ToolContext.ToolContext, ({ runId, threadId }) => threadId ?? runId)
 
 /** The page as it is now: what a model needs for its next step. */
 const look = Effect.gen(function* () {
   const browser = yield* Browser
-  const { notes, title, tree, url } = yield* browser.snapshot(yield* thread)
+  const { notes, shown, tabs, title, tree, url } = yield* browser.snapshot(yield* thread)
   const told = notes.map((note) => `[${cut(oneLine(note), maxNote)}]\n`).join("")
+  const open = tabs.map(
+    (tab, index) => `[tab ${index}${index === shown ? ", shown" : ""}: ${cut(oneLine(tab), maxNote)}]\n`
+  )
   return ToolOutput.make(
-    `${cut(oneLine(url), maxUrl)}\n\n${quote(`${told}${cut(oneLine(title), maxTitle)}\n\n${cut(tree, maxTree, "\n[… the rest is left out …]")}`)}`,
+    `${cut(oneLine(url), maxUrl)}\n\n${quote(`${told}${open.length > 1 ? open.join("") : ""}${cut(oneLine(title), maxTitle)}\n\n${cut(tree, maxTree, "\n[… the rest is left out …]")}`)}`,
     { sources: /^https?:/.test(url) ? [Sources.make({ url, title: oneLine(title) })] : [] }
   )
 })
@@ -151,7 +162,7 @@ const freePath = Effect.fnUntraced(function* (backend: Backend.Service, folder: 
 
 /**
  * Makes the tools `browser_open`, `browser_back`, `browser_snapshot`, `browser_click`, `browser_hover`, `browser_press`,
- * `browser_type`, `browser_select`, `browser_wait`, `browser_screenshot` and `browser_download`, which writes into the folder
+ * `browser_type`, `browser_select`, `browser_upload`, `browser_tab`, `browser_console`, `browser_wait`, `browser_screenshot` and `browser_download`, which writes into the folder
  * `downloads` (`/downloads`) of the backend. Each answers with the page as it is then, quoted: what a page says is
  * information, not instructions.
  *
@@ -215,6 +226,41 @@ export const make = (
     parameters: { ref, values: Schema.Array(Schema.String) },
     annotations: { ...changes, destructive: true },
     execute: ({ ref: element, values }) => act({ _tag: "Select", ref: element, values })
+  }),
+  Tool.make("browser_upload", {
+    description: "Clicks an element that asks for files, and gives it files of yours.",
+    parameters: { ref, paths: Schema.Array(Schema.String) },
+    annotations: { ...changes, destructive: true },
+    execute: ({ paths, ref: element }) =>
+      Effect.gen(function* () {
+        if (paths.length === 0 || paths.length > maxUploads) {
+          return yield* ToolError.make(`give 1 to ${maxUploads} paths`)
+        }
+        const backend = yield* Backend.Backend
+        const files = yield* Effect.forEach(yield* backend.download(paths), (file) =>
+          file.ok
+            ? Effect.succeed({ name: file.path.split("/").at(-1) ?? "file", bytes: file.value })
+            : Effect.fail(file.error)
+        )
+        return yield* act({ _tag: "Upload", ref: element, files })
+      })
+  }),
+  Tool.make("browser_tab", {
+    description: "Shows another open tab, by its number, or closes it.",
+    parameters: { tab: Schema.Int, close: Schema.optionalKey(Schema.Boolean) },
+    annotations: changes,
+    execute: ({ close = false, tab }) => act({ _tag: close ? "CloseTab" : "ShowTab", index: tab })
+  }),
+  Tool.make("browser_console", {
+    description: "Gives what pages wrote to the console since it was last read, with errors of their scripts.",
+    parameters: {},
+    annotations: { ...changes, readOnly: true },
+    execute: () =>
+      Effect.gen(function* () {
+        const browser = yield* Browser
+        const lines = yield* browser.console(yield* thread)
+        return lines.length === 0 ? "Nothing." : quote(lines.map((line) => cut(oneLine(line), maxNote)).join("\n"))
+      })
   }),
   Tool.make("browser_wait", {
     description: "Waits for a text to appear on the page, or for some seconds.",

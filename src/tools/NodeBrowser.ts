@@ -61,6 +61,29 @@ const maxPages = 8
 /** Notes that wait for the next snapshot. */
 const maxNotes = 20
 
+/** Messages of consoles that wait to be read; the oldest go first. */
+const maxMessages = 100
+const maxMessage = 500
+
+/** Types of files that pages tell by their names. */
+const types: { readonly [extension: string]: string | undefined } = {
+  csv: "text/csv",
+  gif: "image/gif",
+  html: "text/html",
+  jpeg: "image/jpeg",
+  jpg: "image/jpeg",
+  json: "application/json",
+  md: "text/markdown",
+  pdf: "application/pdf",
+  png: "image/png",
+  txt: "text/plain",
+  webp: "image/webp",
+  zip: "application/zip"
+}
+
+const typeOf = (name: string): string =>
+  types[/\.(\w+)$/.exec(name)?.[1]?.toLowerCase() ?? ""] ?? "application/octet-stream"
+
 /** Lets a page open windows only in answer to a click or a key, as whole browsers do. */
 const blockWindows = `{
   const open = window.open
@@ -77,6 +100,8 @@ interface Opened {
   takes: Page | undefined
   /** Events that the agent has not been told of. */
   notes: Array<string>
+  /** Messages of consoles that the agent has not read. */
+  console: Array<string>
 }
 
 const stale = "; the page may have changed: take a new snapshot, and use its numbers"
@@ -117,7 +142,8 @@ const replaceHung = (opened: Opened): Effect.Effect<boolean, BrowserError> =>
     return true
   })
 
-const perform = (page: Page, action: Action, timeout: number): Effect.Effect<unknown, BrowserError> => {
+const perform = (opened: Opened, action: Action, timeout: number): Effect.Effect<unknown, BrowserError> => {
+  const { page } = opened
   switch (action._tag) {
     case "Open":
       return /^https?:\/\//i.test(action.url)
@@ -127,6 +153,35 @@ const perform = (page: Page, action: Action, timeout: number): Effect.Effect<unk
       return attempt(() => page.goBack({ waitUntil: "domcontentloaded", timeout }))
     case "Click":
       return attempt(() => element(page, action.ref).click({ timeout }), stale)
+    case "Upload":
+      return attempt(async () => {
+        const [chooser] = await Promise.all([
+          page.waitForEvent("filechooser", { timeout }),
+          element(page, action.ref).click({ timeout })
+        ])
+        const files = action.files.map(({ bytes, name }) => ({
+          name,
+          mimeType: typeOf(name),
+          buffer: Buffer.from(bytes)
+        }))
+        await chooser.setFiles(files, { timeout })
+      }, `; it asks for no file${stale}`)
+    case "ShowTab":
+    case "CloseTab": {
+      const { _tag, index } = action
+      const tab = opened.context.pages()[index]
+      if (tab === undefined) {
+        return Effect.fail(new BrowserError({ message: `there is no tab ${index}; take a snapshot, which lists them` }))
+      }
+      if (_tag === "CloseTab" && opened.context.pages().length === 1) {
+        return Effect.fail(new BrowserError({ message: "it is the last tab, which stays; open another page in it" }))
+      }
+      return _tag === "CloseTab"
+        ? attempt(() => tab.close())
+        : Effect.sync(() => {
+            opened.page = tab
+          })
+    }
     case "Hover":
       return attempt(() => element(page, action.ref).hover({ timeout }), stale)
     case "Press":
@@ -236,9 +291,22 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
           attempt(() => context.newPage()),
           () => Effect.ignore(attempt(() => context.close()))
         )
-        const opened: Opened = { context, page, turn: Semaphore.makeUnsafe(1), takes: undefined, notes: [] }
+        const opened: Opened = {
+          context,
+          page,
+          turn: Semaphore.makeUnsafe(1),
+          takes: undefined,
+          notes: [],
+          console: []
+        }
         yield* attempt(() => context.addInitScript(blockWindows))
         const look = (page: Page) => {
+          const say = (text: string) => {
+            opened.console.push(text.slice(0, maxMessage))
+            if (opened.console.length > maxMessages) opened.console.shift()
+          }
+          page.on("console", (message) => say(`${message.type()}: ${message.text()}`))
+          page.on("pageerror", (error) => say(`uncaught: ${error.message}`))
           page.on("dialog", (dialog) => {
             const isAlert = dialog.type() === "alert"
             note(
@@ -252,7 +320,7 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
             else void observed(download.cancel())
           })
           page.on("close", () => {
-            opened.page = context.pages().at(-1) ?? opened.page
+            if (opened.page === page) opened.page = context.pages().at(-1) ?? opened.page
           })
         }
         look(page)
@@ -319,7 +387,7 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
         act: (thread, action) =>
           using(thread, (opened) =>
             Effect.andThen(
-              perform(opened.page, action, timeout),
+              perform(opened, action, timeout),
               Effect.suspend(() => settled(opened.page))
             )
           ),
@@ -337,9 +405,18 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
                 { duration: timeout, orElse: () => Effect.succeed("") }
               )
               const notes = opened.notes.splice(0)
-              return { url: page.url(), title, tree, notes }
+              const pages = opened.context.pages()
+              return {
+                url: page.url(),
+                title,
+                tree,
+                notes,
+                tabs: pages.map((one) => one.url()),
+                shown: pages.indexOf(page)
+              }
             })
           ),
+        console: (thread) => using(thread, (opened) => Effect.sync(() => opened.console.splice(0))),
         screenshot: (thread) =>
           using(thread, ({ page }) =>
             Effect.map(

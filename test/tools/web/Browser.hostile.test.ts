@@ -2,7 +2,7 @@
  * Pages that hang, are too large, or open windows and dialogs without an end: the browser stays usable.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Agent } from "effect-deepagents"
+import { Agent, Backend } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { TestChatModel } from "effect-deepagents/testing"
 import { Browser } from "effect-deepagents/tools"
@@ -29,6 +29,60 @@ const site = serve((request, response) => {
 
 const refOf = (tree: string, name: RegExp): string =>
   /\[ref=(\w+)\]/.exec(tree.split("\n").find((line) => name.test(line)) ?? "")?.[1] ?? `no ${String(name)} in ${tree}`
+
+const shop = serve((request, response, body) => {
+  response.setHeader("content-type", "text/html")
+  response.end(
+    request.url === "/sent"
+      ? `<p>${/filename="[^"]*"|text of ada/g[Symbol.match](body)?.join(" ") ?? "nothing"}</p>`
+      : request.url === "/other"
+        ? "<title>Other</title><p>Other</p>"
+        : `<title>Shop</title><form action="/sent" method="post" enctype="multipart/form-data"><input type="file" name="f"
+            aria-label="File"><button>Send</button></form><a href="/other" target="_blank">Other</a>
+            <script>console.log("hello"); throw new Error("broken")</script>`
+  )
+})
+
+describe.each(kinds)("tools in the $name", { timeout: 60_000 }, (kind) => {
+  it.live("files of the backend are sent and no others, tabs are shown and closed, consoles are read", () =>
+    Effect.gen(function* () {
+      const { port, url } = yield* shop
+      const ask = (name: string, args: Record<string, string | number | boolean | ReadonlyArray<string>>) =>
+        TestChatModel.calls([{ name, arguments: args }])
+      const model = TestChatModel.script([
+        ask("browser_open", { url }),
+        ask("browser_console", {}),
+        ask("browser_upload", { ref: "e3", paths: ["/etc/passwd"] }),
+        ask("browser_upload", { ref: "e3", paths: ["/notes.txt"] }),
+        ask("browser_click", { ref: "e5" }),
+        ask("browser_wait", { seconds: 0.5 }),
+        ask("browser_tab", { tab: 0 }),
+        ask("browser_tab", { tab: 1, close: true }),
+        ask("browser_tab", { tab: 7 }),
+        ask("browser_click", { ref: "e4" }),
+        "done"
+      ])
+      const agent = Agent.make({ name: "surfer", prompt: "p", tools: Browser.make() })
+      const { messages } = yield* Effect.gen(function* () {
+        yield* (yield* Backend.Backend).upload([
+          { path: "/notes.txt", content: new TextEncoder().encode("text of ada") }
+        ])
+        return yield* Agent.run(agent, "go")
+      }).pipe(
+        Effect.provide([model, MemoryBackend.layer(), browserWith({ allowPrivate: [`127.0.0.1:${port}`] }, {}, kind)])
+      )
+      const said = messages.filter(({ role }) => role === "tool").map((message) => JSON.stringify(message.content))
+      assert.match(said[1] ?? "", /> log: hello\\n> uncaught: broken/)
+      assert.match(said[2] ?? "", /etc\/passwd/)
+      assert.include(said[3], "Shop")
+      assert.match(said[5] ?? "", /\[tab 0: [^\]]*\]\\n> \[tab 1, shown: [^\]]*other\]\\n> Other/)
+      assert.match(said[6] ?? "", /\[tab 0, shown: .*Shop/)
+      assert.notInclude(said[7], "[tab")
+      assert.match(said[8] ?? "", /there is no tab 7/)
+      assert.match(said[9] ?? "", /filename=\\+"notes.txt\\+" text of ada/)
+    })
+  )
+})
 
 describe.each(kinds)("hostile pages in the $name", { timeout: 120_000 }, (kind) => {
   it.live("a page that hangs is closed, and the next one opens; cookies stay with the thread", () =>
