@@ -35,7 +35,9 @@ import type { ToolError } from "./ToolError.ts"
 import { make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
 
 /**
- * A tool call that was resolved and decoded. `name` is the tool's own spelling, `arguments` what it will be given.
+ * A tool call that was resolved and decoded. `name` is the tool's own spelling, `arguments` what the model gave, with its
+ * form mended. `given` gives the arguments that the tool runs with: decoded by its schema, with the defaults of that, and
+ * written back as JSON. A rule about arguments should look at both.
  * `parent` is the id of the call inside of which a tool made this one: its result goes to that tool, not to the model.
  * `toolDigest` says what the tool promises, as in a request for a decision: an approval for good holds for that.
  *
@@ -46,6 +48,7 @@ export interface PreparedCall {
   readonly id: string
   readonly name: string
   readonly arguments: JsonObject
+  readonly given: () => JsonObject
   readonly annotations: Annotations
   readonly toolDigest: () => string
   readonly parent?: string | undefined

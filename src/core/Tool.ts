@@ -56,7 +56,7 @@ export interface Annotations {
 }
 
 /**
- * A call whose arguments were decoded: the arguments as they will be used (after coercion), the work, and whether
+ * A call whose arguments were decoded: the arguments as the model gave them (after coercion), the work, and whether
  * somebody must decide on it first, for a tool with `needsApproval` (if nothing is said: yes).
  *
  * @category models
@@ -64,6 +64,8 @@ export interface Annotations {
  */
 export interface Prepared<out R> {
   readonly arguments: JsonObject
+  /** Gives the arguments that the tool runs with, as JSON: decoded, with defaults. Without it, they are `arguments`. */
+  readonly given?: (() => JsonObject) | undefined
   readonly execute: Effect.Effect<ToolOutput, ToolError, R>
   readonly needsApproval?: Effect.Effect<boolean, never, R> | undefined
   /** Finds out what came of this call, where a run was cut off in it. */
@@ -311,6 +313,7 @@ const assemble = <A, E, R, Always, Answer>(
         onFailure: identity,
         onSuccess: (decoded) => ({
           arguments: decoded.json,
+          given: decoded.given,
           needsApproval: typeof need === "function" ? question(name, need, decoded.value) : undefined,
           reconcile:
             reconcile === undefined

@@ -1,7 +1,6 @@
 /**
  * Decodes what a model wrote for a schema, and says what is wrong with it.
  */
-import { identity } from "effect/Function"
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -14,17 +13,25 @@ import { coerce } from "./coerce.ts"
 import { type Decoded, type Decoding, listed, mapBoth } from "./decoding.ts"
 import { isEndless } from "./endless.ts"
 import { withFiniteNumbers } from "./finiteNumbers.ts"
+import { asChecked, asDecoded, byCodec, type Write } from "./given.ts"
 import { jsonSchemaOf } from "./jsonSchema.ts"
 import * as standard from "./standard.ts"
 
 /**
- * Decodes the arguments of a tool call. `json` is what was decoded in the end: the arguments, perhaps coerced.
- * `problem` is what keeps any call from being decoded.
+ * Decoded arguments. `json` is what was decoded in the end: the arguments, perhaps coerced. `given` writes the decoded
+ * value back as JSON.
  */
+export interface Arguments<out A> {
+  readonly json: JsonObject
+  readonly value: A
+  readonly given: () => JsonObject
+}
+
+/** Decodes the arguments of a tool call. `problem` is what keeps any call from being decoded. */
 export interface Decoder<out A> {
   readonly jsonSchema: JsonObject
   readonly problem?: string | undefined
-  readonly decode: (args: JsonObject) => Decoding<{ readonly json: JsonObject; readonly value: A }, ToolError>
+  readonly decode: (args: JsonObject) => Decoding<Arguments<A>, ToolError>
 }
 
 /**
@@ -56,17 +63,29 @@ const invalid = (lines: string): ToolError =>
     message: `The arguments are not valid. Correct them and call again:\n${lines}`
   })
 
-const fromLenient = <A>(jsonSchema: JsonObject, decode: (json: Json) => Decoding<Decoded<A>, string>): Decoder<A> => ({
+const fromLenient = <A>(
+  jsonSchema: JsonObject,
+  decode: (json: Json) => Decoding<Decoded<A>, string>,
+  write: Write<A>
+): Decoder<A> => ({
   jsonSchema,
   decode: (args) =>
     mapBoth(decode(args), {
-      onSuccess: ({ json, value }) => ({ json: isObject(json) ? json : args, value }),
+      onSuccess: ({ json, value }) => {
+        const decoded = isObject(json) ? json : args
+        return { json: decoded, value, given: () => write(value, decoded) }
+      },
       onFailure: invalid
     })
 })
 
-const make = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<A>): Decoder<A> =>
-  fromLenient(jsonSchema, lenient(jsonSchema, schema, "the arguments"))
+/** A decoder that checks arguments by a schema, and gives them as they are. */
+const checking = (jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<unknown>): Decoder<JsonObject> => {
+  const decode = lenient(jsonSchema, schema, "the arguments")
+  const asJson = (json: Json): Result.Result<Decoded<JsonObject>, string> =>
+    Result.map(decode(json), (decoded) => ({ ...decoded, value: isObject(decoded.json) ? decoded.json : {} }))
+  return fromLenient(jsonSchema, asJson, asChecked(jsonSchema))
+}
 
 /** A decoder from a schema of another library. */
 export const fromStandard = <A>(schema: StandardSchema<A>): Decoder<A> => {
@@ -76,7 +95,7 @@ export const fromStandard = <A>(schema: StandardSchema<A>): Decoder<A> => {
     () => "the schema is not one of an object; wrap what it describes in one"
   )
   return Result.match(made, {
-    onSuccess: (json) => fromLenient(json, standard.lenient(json, schema, "the arguments")),
+    onSuccess: (json) => fromLenient(json, standard.lenient(json, schema, "the arguments"), asDecoded(json)),
     onFailure: (problem) => ({
       jsonSchema: { type: "object" },
       problem,
@@ -88,7 +107,9 @@ export const fromStandard = <A>(schema: StandardSchema<A>): Decoder<A> => {
 /** A decoder from an Effect schema, made once a tool. */
 export const fromSchema = <A>(given: Schema.ConstraintCodec<A, unknown>): Decoder<A> => {
   const schema = withFiniteNumbers(given)
-  return make(jsonSchemaOf(schema), Schema.toCodecJson(schema))
+  const jsonSchema = jsonSchemaOf(schema)
+  const codec = Schema.toCodecJson(schema)
+  return fromLenient(jsonSchema, lenient(jsonSchema, codec, "the arguments"), byCodec(jsonSchema, codec))
 }
 
 /**
@@ -97,7 +118,7 @@ export const fromSchema = <A>(given: Schema.ConstraintCodec<A, unknown>): Decode
  * the run.
  */
 export const fromJsonSchema = (jsonSchema: JsonObject): Decoder<JsonObject> => {
-  if (isEndless(jsonSchema)) return make(jsonSchema, Schema.JsonObject)
+  if (isEndless(jsonSchema)) return checking(jsonSchema, Schema.JsonObject)
   const { $defs, ...schema } = jsonSchema
   const definitions: { [name: string]: JsonSchema.JsonSchema } = {}
   if (isObject($defs))
@@ -108,12 +129,6 @@ export const fromJsonSchema = (jsonSchema: JsonObject): Decoder<JsonObject> => {
       { patterns: "ignore" }
     )
   )
-  if (Result.isFailure(imported)) return make(jsonSchema, Schema.JsonObject)
-  const checked = Schema.make<Schema.Codec<unknown>>(imported.success.ast)
-  const check = make<unknown>(jsonSchema, checked)
-  return {
-    jsonSchema,
-    decode: (args) =>
-      mapBoth(check.decode(args), { onSuccess: ({ json }) => ({ json, value: json }), onFailure: identity })
-  }
+  if (Result.isFailure(imported)) return checking(jsonSchema, Schema.JsonObject)
+  return checking(jsonSchema, Schema.make<Schema.Codec<unknown>>(imported.success.ast))
 }

@@ -3,6 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { once } from "../../support/once.ts"
 import * as Content from "../Content.ts"
 import type { Decoding } from "../internal/decoding.ts"
 import { neverBegun, recovery, unknownOutcome } from "../internal/history.ts"
@@ -176,6 +177,7 @@ export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<u
     id: call.id,
     name: call.name,
     arguments: prepared.arguments,
+    given: once(() => prepared.given?.() ?? prepared.arguments),
     annotations,
     toolDigest: () => digestOf(tool),
     parent: call.outer?.id,

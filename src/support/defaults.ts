@@ -1,0 +1,87 @@
+/**
+ * Fills in the defaults of a JSON Schema that others wrote. Circles, depth and the number of values are bounded.
+ */
+import * as Predicate from "effect/Predicate"
+import type * as Schema from "effect/Schema"
+import { allowsNull, membersOf, resolve } from "./jsonSchema.ts"
+
+type Json = Schema.Json
+type JsonObject = Schema.JsonObject
+
+const isObject = (value: unknown): value is JsonObject => Predicate.isObject(value) && !Array.isArray(value)
+
+const listOf = (value: Json | undefined): ReadonlyArray<Json> => (Array.isArray(value) ? value : [])
+
+/** The number of values that are filled in, and the depth to which they are: a hostile schema asks for more. */
+const maxFilled = 1000
+const maxDepth = 64
+
+/** A schema, the members of its unions and of its `allOf`, and theirs: all that may say something about a value. */
+const partsOf = (given: Json | undefined, root: JsonObject): ReadonlySet<JsonObject> => {
+  const found = new Set<JsonObject>()
+  const todo: Array<Json | undefined> = [given]
+  while (todo.length > 0) {
+    const schema = resolve(todo.pop(), root)
+    if (schema === undefined || found.has(schema)) continue
+    found.add(schema)
+    todo.push(...(membersOf(schema) ?? []), ...listOf(schema["allOf"]))
+  }
+  return found
+}
+
+/** The default of a property: its own, or that of a schema which it refers to. */
+const defaultOf = (given: Json | undefined, root: JsonObject): Json | undefined => {
+  if (isObject(given) && given["default"] !== undefined) return given["default"]
+  for (const part of partsOf(given, root)) if (part["default"] !== undefined) return part["default"]
+  return undefined
+}
+
+/**
+ * Fills in what was left out and has a default, at any depth, in all alternatives of a union. `null` is taken as left out
+ * where the schema does not allow it. Gives the same object where nothing is filled in.
+ */
+export const withDefaults = (schema: JsonObject, args: JsonObject): JsonObject => {
+  let left = maxFilled
+  const inObject = (parts: ReadonlySet<JsonObject>, value: JsonObject, depth: number): JsonObject => {
+    let filled: { [name: string]: Json } | undefined
+    const put = (name: string, item: Json): void => {
+      filled ??= Object.fromEntries(Object.entries(value))
+      Object.defineProperty(filled, name, { value: item, enumerable: true, configurable: true, writable: true })
+    }
+    const valueOf = (name: string): Json | undefined => {
+      const now = filled ?? value
+      return Object.hasOwn(now, name) ? now[name] : undefined
+    }
+    const properties = [...parts].flatMap((part) =>
+      isObject(part["properties"]) ? Object.entries(part["properties"]) : []
+    )
+    // What is inside comes second, so that the first of many can't use up what there is for all.
+    for (const [name, property] of properties) {
+      const own = valueOf(name)
+      if (left === 0 || (own !== undefined && (own !== null || allowsNull(property, schema)))) continue
+      const item = defaultOf(property, schema)
+      if (item === undefined) continue
+      left--
+      put(name, item)
+    }
+    for (const [name, property] of properties) {
+      const own = valueOf(name)
+      const item = own === undefined ? undefined : fill(property, own, depth + 1)
+      if (item !== undefined && item !== own) put(name, item)
+    }
+    return filled ?? value
+  }
+  const fill = (given: Json | undefined, value: Json, depth: number): Json => {
+    if (typeof value !== "object" || value === null || depth > maxDepth) return value
+    const parts = partsOf(given, schema)
+    if (isObject(value)) return inObject(parts, value, depth)
+    let items: ReadonlyArray<Json> = listOf(value)
+    for (const { items: each, prefixItems } of parts) {
+      const first = listOf(prefixItems)
+      const next = items.map((item, index) => fill(first[index] ?? each, item, depth + 1))
+      if (next.some((item, index) => item !== items[index])) items = next
+    }
+    return items
+  }
+  return inObject(partsOf(schema, schema), args, 0)
+}
