@@ -30,11 +30,12 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Approval from "../core/Approval.ts"
-import type { JsonObject } from "../core/Json.ts"
+import { canonical, type JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import type { Takes, Tool } from "../core/Tool.ts"
 import { describeArguments } from "../core/ToolCall.ts"
+import { approvalKey } from "../support/always.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 
 /**
@@ -46,10 +47,11 @@ import { timeOf, timeProblem } from "./internal/limits.ts"
 export const name = "HumanInTheLoop"
 
 /**
- * A rule for the calls of a tool. `when` looks at the arguments as the tool will be given them (default: always).
- * `allow` is what may be decided (default: everything). `describe` is what the person reads (default: what
- * the tool says of the call, else its name and arguments). `likeness` tells which
- * calls an "always" covers: those with the same text (default: all calls of the tool). `deciders` may decide, and nobody
+ * A rule for the calls of a tool. `when`, `describe` and `likeness` see the arguments that the tool runs with: decoded,
+ * with the defaults of its schema. `when` tells the calls to ask about (default: all). `allow` is what may be decided
+ * (default: everything). `describe` is what the person reads (default: what the tool says of the call, else its name and
+ * arguments). `likeness` tells which calls an "always" covers: those with the same text (default: those with the same
+ * arguments). `deciders` may decide, and nobody
  * else (see `Approval.Request`); `name` is what the request, its decision and the audit call the rule.
  *
  * @category models
@@ -112,8 +114,11 @@ const ruleFor = (options: Options, call: Middleware.PreparedCall): Rule | "never
   return typeof rule === "function" ? { when: rule } : rule
 }
 
-const keyOf = (rule: Rule, call: Middleware.PreparedCall): string =>
-  JSON.stringify([call.name, rule.likeness?.(call.arguments) ?? "", call.toolDigest()])
+const keyOf = (rule: Rule, call: Middleware.PreparedCall): string => {
+  const given = call.given()
+  const likeness = rule.likeness === undefined ? canonical(given) : `like ${rule.likeness(given)}`
+  return approvalKey(name, rule.name ?? "", call, likeness)
+}
 
 const gateOf = (
   run: Run,
@@ -124,11 +129,11 @@ const gateOf = (
   Middleware.suspend(
     // A rule that can't describe a call does not keep it from being asked about.
     Result.getOrElse(
-      Result.try(() => rule.describe?.(call.arguments)),
+      Result.try(() => rule.describe?.(call.given())),
       () => undefined
     ) ??
       call.describe?.() ??
-      `${call.name} ${describeArguments(call.arguments)}`,
+      `${call.name} ${describeArguments(call.given())}`,
     {
       allow: rule.allow,
       rule: rule.name,
@@ -151,7 +156,7 @@ const gates = (options: Options) =>
     return calls.map((call) => {
       const rule = ruleFor(options, call)
       if (rule === undefined) return Middleware.allow
-      return rule === "never" || rule.when?.(call.arguments) === false || approved.includes(keyOf(rule, call))
+      return rule === "never" || rule.when?.(call.given()) === false || approved.includes(keyOf(rule, call))
         ? Middleware.approve
         : gateOf(run, rule, call, expiresAt)
     })

@@ -43,15 +43,16 @@ import * as Sandboxes from "../core/Sandbox.ts"
 import type { Annotations } from "../core/Tool.ts"
 import { describeArguments } from "../core/ToolCall.ts"
 import * as Budget from "../middleware/Budget.ts"
+import { approvalKey } from "../support/always.ts"
 import * as Attached from "../support/attached.ts"
 import { at, brief, problems } from "../support/issues.ts"
 import { didYouMean } from "../support/names.ts"
 import { parseYaml } from "../support/yaml.ts"
 import type * as Network from "../tools/Network.ts"
-import { decide, type Misspelt, nameOf, strangers, type Word } from "./internal/decide.ts"
+import { decide, likenessOf, type Misspelt, nameOf, offOf, strangers, type Word } from "./internal/decide.ts"
 import { budgetOf, networkOf, permissionsOf, sandboxOf } from "./internal/merge.ts"
 import { fieldNames, type Limits, type Mode, Policy, type Sandbox } from "./internal/model.ts"
-import { isWild, matchesName } from "./internal/patterns.ts"
+import { isWild } from "./internal/patterns.ts"
 
 export { Limits, Mode, Pattern, Policy, Rule, Rules, Sandbox, Server } from "./internal/model.ts"
 
@@ -129,8 +130,9 @@ export interface Explanation {
 }
 
 /**
- * A call to be explained. `parameters` is the JSON Schema of the tool: with it, a rule about an argument that the tool
- * does not have is seen.
+ * A call to be explained: one that a gate was asked about, or another. `given` gives the arguments that the tool runs
+ * with (default: `arguments`, with the defaults of `parameters`). `parameters` is the JSON Schema of the tool: with it, a
+ * rule about an argument that the tool does not have is seen.
  *
  * @category models
  * @since 0.1.0
@@ -138,6 +140,7 @@ export interface Explanation {
 export interface Call {
   readonly name: string
   readonly arguments?: JsonObject | undefined
+  readonly given?: (() => JsonObject) | undefined
   readonly annotations?: Annotations | undefined
   readonly parameters?: JsonObject | undefined
 }
@@ -193,10 +196,12 @@ const gateOf = (run: Run, call: Middleware.PreparedCall, word: Word, now: number
     )
   }
   if (word.mode === "allow") return word.isNamed ? Middleware.approve : Middleware.allow
-  const key = JSON.stringify([name, rule, call.name, call.toolDigest()])
+  const like = likenessOf(word, call)
+  const key = approvalKey(name, rule, call, like.key)
   if (always.includes(key)) return Middleware.approve
-  const text = `${call.name} ${describeArguments(call.arguments)}`
-  return Middleware.suspend(reason === undefined ? text : `${text}\n${reason}`, {
+  const text = `${call.name} ${describeArguments(call.given())}`
+  const lines = [text, ...(reason === undefined ? [] : [reason]), `An approval for good covers ${like.text}.`]
+  return Middleware.suspend(lines.join("\n"), {
     rule,
     deciders,
     byPerson: true,
@@ -229,9 +234,7 @@ const gates = (policies: ReadonlyArray<Policy>) => {
     })
     for (const one of found) yield* warn(run, ofArgument(one))
     if (hasServers) {
-      for (const { hint, place } of strangers(policies, run.offered)) {
-        yield* warn(run, `${place} is for nothing that is here, so its rules hold for no call.${hint}`)
-      }
+      for (const { place, problem } of strangers(policies, run.offered)) yield* warn(run, `${place} ${problem}`)
     }
     return answers
   })
@@ -252,11 +255,10 @@ const unknownNames = (
   return undefined
 }
 
-const isOff = (policies: ReadonlyArray<Policy>) => {
-  const off = policies.flatMap((policy) => policy.off?.tools ?? [])
-  return (tool: string): boolean =>
-    off.some((one) => (isWild(one) ? matchesName(one, tool) : Middleware.names([one], tool)))
-}
+const isOff =
+  (policies: ReadonlyArray<Policy>) =>
+  (tool: string): boolean =>
+    policies.some((policy) => offOf(policy, tool) !== undefined)
 
 /** The rules for calls as the parts of a middleware. */
 const partsOf = (policies: ReadonlyArray<Policy>, known: ReadonlySet<string>) => {
@@ -334,8 +336,8 @@ const ready = (
       Sandboxes.layer(Sandboxes.Sandbox)
     ),
     apply: (agent) => (off.length === 0 ? agent : Agent.without(agent, off)),
-    explain: ({ annotations = {}, arguments: args = {}, name: tool, parameters }) =>
-      explanationOf(decide(policies, { name: tool, arguments: args, annotations }, parameters, () => undefined)),
+    explain: ({ annotations = {}, arguments: args = {}, given, name: tool, parameters }) =>
+      explanationOf(decide(policies, { name: tool, arguments: args, given, annotations }, parameters, () => undefined)),
     explainPath: (operation, path) => {
       const modes = permissions.map((one) => Permissions.decide(one, operation, path).mode)
       return modes.includes("deny") ? "deny" : modes.includes("ask") ? "ask" : "allow"

@@ -254,7 +254,9 @@ const parsers: Readonly<Record<string, Parser>> = {
   "patterns of a policy": (text) => {
     const patterns = [`${text.slice(0, 8)}*${text.slice(0, 1)}*a*"*/*-*never`, "**a**a**a**b"]
     for (const command of patterns) {
-      for (const allows of [true, false]) matchesArguments({ command }, { command: text }, allows)
+      for (const way of ["closely", "exactly", "widely"] as const) {
+        matchesArguments({ command }, [{ command: text }], way, new Map())
+      }
     }
   },
   words: (text) => {

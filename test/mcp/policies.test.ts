@@ -81,7 +81,7 @@ it.live("a misspelt server, or tool of one, is a warning with what is near", () 
       event._tag === "Warning" && event.code === "policy" ? [event.message] : []
     )
     assert.deepStrictEqual(warnings, [
-      'p: servers.S is for nothing that is here, so its rules hold for no call. Did you mean "s"?',
+      'p: servers.S is written otherwise than "s", so its rules restrict that, and allow nothing.',
       'p: servers.s.tools.delet_all is for nothing that is here, so its rules hold for no call. Did you mean "delete_all"?'
     ])
   })

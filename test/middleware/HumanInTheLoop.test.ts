@@ -91,6 +91,46 @@ describe("HumanInTheLoop", () => {
       }).pipe(Effect.provide(TestChatModel.script([calls(["Pay", 50]), calls(["constructor", 1]), "odd"])))
   )
 
+  it.effect("rules see the defaults that a tool runs with, and the person does", () =>
+    Effect.gen(function* () {
+      const pay = Tool.make("pay", {
+        description: "Pays",
+        parameters: { n: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1000))) },
+        execute: () => Effect.succeed("ok")
+      })
+      const middleware = [HumanInTheLoop.suspending({ tools: { pay: ({ n }) => Number(n) > 100 } })]
+      const { pending } = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [pay], middleware }), "go")
+      assert.deepStrictEqual(
+        pending.map(({ description }) => description),
+        ["pay n: 1000"]
+      )
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "pay", arguments: {} }])])))
+  )
+
+  it.effect("always: the same call is asked about no more, another one is", () =>
+    Effect.gen(function* () {
+      const { ran, tools } = recorder()
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools,
+        middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+      })
+      const first = yield* Agent.run(agent, "go")
+      const decisions = first.pending.map((request) => Approval.approve(request, { always: true }))
+      const result = yield* Agent.resume(agent, { checkpoint: first, decisions })
+      assert.deepStrictEqual(ran, ["pay 1", "look 1", "pay 1"])
+      assert.deepStrictEqual(
+        result.pending.map((request) => request.arguments),
+        [{ n: 2 }]
+      )
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([calls(["pay", 1]), calls(["look", 1]), calls(["pay", 1]), calls(["pay", 2])])
+      )
+    )
+  )
+
   it.effect("always: like calls are asked about no more in this thread, others are", () =>
     Effect.gen(function* () {
       const { ran, tools } = recorder()
@@ -161,9 +201,10 @@ describe("HumanInTheLoop", () => {
           [
             calls(["look", 1]),
             calls(["s__pay", 1]),
-            calls(["s__pay", 2]),
+            calls(["look", 2]),
+            calls(["s__pay", 1]),
             "paid twice",
-            calls(["s__pay", 3]),
+            calls(["s__pay", 1]),
             "paid unseen"
           ],
           { exhaustive: false }

@@ -19,9 +19,11 @@ const Scalar = Schema.Union([Schema.String, Schema.Finite, Schema.Boolean])
 
 /**
  * A pattern of an argument. A text has wildcards: `*` is any text, `?` one character, `**` any text at all. Where a rule
- * allows, `*` and `?` stop at line breaks and at what a shell goes on to another command by (`; & | < > $ ( ) { }` and
- * backticks), and a text with a step up (`..`) fits no `*`; `**` takes everything. A list is one of several patterns.
- * `above` and `below` are bounds of a number, `not` what it must not fit.
+ * allows, a `*` in a word stays in that word, and one between spaces (`git *`) takes words, but no line breaks and nothing
+ * by which a shell goes on to another command (`; & | < > $ ( ) { }` and backticks); a text with a step up (`..`) fits
+ * neither. `**` takes everything. Where a rule restricts, wildcards take everything, and all forms of a text are the same:
+ * case, width, white space, characters that nobody sees. A list is one of several patterns. `above` and `below` are bounds
+ * of a number, `not` what it must not fit.
  *
  * @category schemas
  * @since 0.1.0
@@ -39,7 +41,9 @@ export const Pattern = Schema.Union([
 /**
  * A rule for calls. `arguments` are patterns by the name of an argument (`options.force` is a name in an object); all of
  * them must fit. `reason` is what the person who is asked reads, and the model whose call is refused. `deciders` may
- * decide, and nobody else (see `Approval.Request`). A decision counts for `expiresIn` milliseconds.
+ * decide, and nobody else (see `Approval.Request`). A decision counts for `expiresIn` milliseconds. An approval with
+ * `always` covers the calls with the same values of the arguments that the rule is about, or with all the same arguments
+ * where it is about none; with `always: "rule"`, every call that the rule asks about.
  *
  * @category schemas
  * @since 0.1.0
@@ -49,7 +53,8 @@ export const Rule = Schema.Struct({
   arguments: Schema.optionalKey(Schema.Record(Name, Pattern)),
   reason: Schema.optionalKey(Schema.String),
   deciders: Schema.optionalKey(Schema.Array(Name)),
-  expiresIn: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThan(0)))
+  expiresIn: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThan(0))),
+  always: Schema.optionalKey(Schema.Literal("rule"))
 })
 export interface Rule extends Schema.Schema.Type<typeof Rule> {}
 
@@ -64,14 +69,16 @@ export const Rules = Schema.Union([Mode, Rule, Schema.Array(Schema.Union([Mode, 
 export type Rules = typeof Rules.Type
 
 /**
- * The rules for the tools of a server: by their own names there, and for all others.
+ * The rules for the tools of a server: by their own names there, and for all others. With `trusted`, what the server says
+ * of its tools counts where a rule for `annotations` allows, too.
  *
  * @category schemas
  * @since 0.1.0
  */
 export const Server = Schema.Struct({
   default: Schema.optionalKey(Rules),
-  tools: Schema.optionalKey(Schema.Record(Name, Rules))
+  tools: Schema.optionalKey(Schema.Record(Name, Rules)),
+  trusted: Schema.optionalKey(Schema.Boolean)
 })
 export interface Server extends Schema.Schema.Type<typeof Server> {}
 
@@ -134,9 +141,11 @@ export type Section = (typeof sections)[number]
  * - `name`: who set it (`organisation`); explanations name it
  * - `strict`: what comes after it can't loosen it: at all, or in these parts (`tools` are all rules for calls)
  * - `off`: tools (wildcards allowed) that are neither offered nor run, and middleware that is taken out (`Policy.apply`)
- * - `tools`: rules by the name of a tool; a name with wildcards is for all that fit and have no rule of their own
+ * - `tools`: rules by the name of a tool. A name with wildcards is for all that fit, and allows those that have no rule of
+ *   their own; of several, the strictest counts
  * - `servers`: rules for the tools of MCP servers, by the name of the server
- * - `annotations`: rules by what tools say of themselves; of several that apply, the strictest
+ * - `annotations`: rules by what tools say of themselves; of several that apply, the strictest. What a server says of its
+ *   tools allows nothing, unless the policy trusts the server
  * - `default`: rules for all other calls
  * - `files`: permissions as of `Permissions`
  * - `network`: rules as of `Network`

@@ -2,6 +2,7 @@
  * Patterns of names and of arguments, in the rules of a policy.
  */
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
+import { fold, foldName, type Forms, formsOf, patternForms } from "./fold.ts"
 
 /** A pattern of an argument: a text with wildcards, a value, one of several patterns, or bounds. */
 export type Pattern =
@@ -11,23 +12,47 @@ export type Pattern =
   | ReadonlyArray<string | number | boolean>
   | { readonly above?: number; readonly below?: number; readonly not?: string | ReadonlyArray<string> }
 
+/**
+ * The way to match.
+ *
+ * - `closely`: as what allows must fit; wildcards stop at what would let more through than is meant
+ * - `exactly`: the pattern as it is written, the text as it is
+ * - `widely`: as what restricts must fit; texts are folded, and objects looked into
+ */
+export type Way = "closely" | "exactly" | "widely"
+
 /** The characters by which a shell, or a list of lines, goes on to something else. */
 const further = new Set("\n\r;&|<>`$(){}")
 
-/** Signs that stand in a pattern for one character (`?`), for some (`*`) or for anything (`**`), beside code points. */
+/** The characters that end a word, an item of a list or an address, beside those. */
+const ending = /[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point},"'\u060c\u3001]/u
+
+/** Tells whether a word ends at a character, whatever its width. */
+const endsWord = (character: string): boolean => {
+  if (ending.test(character)) return true
+  const form = character > "\u007f" ? character.normalize("NFKC") : character
+  return form !== character && [...form].some((one) => further.has(one) || ending.test(one))
+}
+
+/**
+ * Signs that stand in a pattern for one character (`?`), for the rest of a word (`*`), for words (a `*` between spaces)
+ * or for anything (`**`), beside code points.
+ */
 const one = -1
 const some = -2
-const any = -3
+const words = -3
+const any = -4
 
 const compiled = new Map<string, ReadonlyArray<number>>()
 
 const compile = (pattern: string): ReadonlyArray<number> => {
   const known = compiled.get(pattern)
   if (known !== undefined) return known
-  const made = (pattern.match(/\*{2,}|[^]/gu) ?? []).map((text) => {
+  const parts = pattern.match(/\*{2,}|[^]/gu) ?? []
+  const made = parts.map((text, index) => {
     if (text === "?") return one
-    if (text === "*") return some
-    return text.startsWith("*") ? any : (text.codePointAt(0) ?? one)
+    if (text === "*") return (parts[index - 1] ?? " ") === " " && (parts[index + 1] ?? " ") === " " ? words : some
+    return text.startsWith("**") ? any : (text.codePointAt(0) ?? one)
   })
   if (compiled.size < 10_000) compiled.set(pattern, made)
   return made
@@ -36,12 +61,16 @@ const compile = (pattern: string): ReadonlyArray<number> => {
 /** The longest text that a pattern is tried on, in characters: a longer one is taken as if it were the worst. */
 const maxLength = 100_000
 
-/** A step up in a path, which leads out of what the pattern names. */
-const climbs = (text: string): boolean => /(^|[/\\])\.\.([/\\]|$)/.test(text)
+/** A step up in a path, or a name that a shell may read as one (`.*`, `.[.]`). */
+const stepUp = /(^|[/\\\s])\.(?:\.|\?|\*|\[[^\]/\\]*\])+([/\\\s]|$)/
+
+/** A step up leads out of what the pattern names, also where a shell takes quotes and backslashes away first. */
+const climbs = (text: string): boolean =>
+  text.includes(".") && (stepUp.test(text) || (/["'\\]/.test(text) && stepUp.test(text.replaceAll(/["'\\]/g, ""))))
 
 /**
  * Walks all ways to fit a text at once, so that no text takes more than its length times that of the pattern. In what
- * allows, `*` and `?` stop at what would let more through than is meant.
+ * allows, wildcards stop at what would let more through than is meant.
  */
 const fits = (parts: ReadonlyArray<number>, text: string, allows: boolean): boolean => {
   const end = parts.length
@@ -55,23 +84,25 @@ const fits = (parts: ReadonlyArray<number>, text: string, allows: boolean): bool
       places[place] = 1
       if (place > to) to = place
       const part = parts[place]
-      const takesAll = part === any || (part === some && !allows)
+      const takesSome = part === some || part === words
+      const takesAll = part === any || (takesSome && !allows)
       if (takesAll && place > from) from = place
-      if (!takesAll && part !== some) return
+      if (!takesAll && !takesSome) return
     }
   }
   reach(reached, 0)
   for (const character of text) {
     const code = character.codePointAt(0)
     const isPlain = !allows || !further.has(character)
+    const isInWord = !allows || (isPlain && !endsWord(character))
     const last = to
     to = 0
     next.fill(0)
     for (let place = from; place <= last; place++) {
       if (reached[place] === 0) continue
       const part = parts[place]
-      if (part === any || (part === some && isPlain)) reach(next, place)
-      else if (part === one ? isPlain : part === code) reach(next, place + 1)
+      if (part === any || (part === words && isPlain) || (part === some && isInWord)) reach(next, place)
+      else if (part === one ? isInWord : part === code) reach(next, place + 1)
     }
     ;[reached, next] = [next, reached]
     if (to === 0 && reached[0] === 0) return false
@@ -79,14 +110,83 @@ const fits = (parts: ReadonlyArray<number>, text: string, allows: boolean): bool
   return reached[end] === 1
 }
 
-const matchesText = (pattern: string, text: string, allows: boolean): boolean => {
-  if (text.length > maxLength) return !allows
-  if (allows && climbs(text) && !pattern.includes("**") && pattern !== text) return false
-  return fits(compile(pattern), text, allows)
+const fitsClosely = (pattern: string, text: string): boolean => {
+  if (text.length > maxLength) return false
+  if (pattern !== text && !pattern.includes("**") && climbs(text)) return false
+  return fits(compile(pattern), text, true)
 }
 
-/** Tells whether a name fits a pattern of names. */
-export const matchesName = (pattern: string, name: string): boolean => matchesText(pattern, name, false)
+const split = new Map<string, ReadonlyArray<string> | undefined>()
+
+/** The texts between the wildcards of a pattern; nothing for one that has to be walked. */
+const textsOf = (pattern: string): ReadonlyArray<string> | undefined => {
+  if (split.has(pattern)) return split.get(pattern)
+  const texts = pattern.includes("?") || !pattern.isWellFormed() ? undefined : pattern.split(/\*+/)
+  if (split.size < 10_000) split.set(pattern, texts)
+  return texts
+}
+
+/** Tells whether texts come in a text in this order: the first at its begin, the last at its end. */
+const comesInOrder = (texts: ReadonlyArray<string>, text: string): boolean => {
+  const [first = "", ...others] = texts
+  const last = others.pop()
+  if (last === undefined) return text === first
+  if (!text.startsWith(first)) return false
+  let from = first.length
+  for (const other of others) {
+    const found = text.indexOf(other, from)
+    if (found === -1) return false
+    from = found + other.length
+  }
+  return text.length - last.length >= from && text.endsWith(last)
+}
+
+const fitsExactly = (pattern: string, text: string): boolean => {
+  if (text.length > maxLength) return true
+  const texts = textsOf(pattern)
+  return texts === undefined ? fits(compile(pattern), text, false) : comesInOrder(texts, text)
+}
+
+/** Keeps the forms of the texts of a call: several rules look at each. */
+export type FormsBy = Map<string, Forms>
+
+const formsIn = (known: FormsBy, text: string): Forms => {
+  const before = known.get(text)
+  if (before !== undefined) return before
+  const forms = formsOf(text)
+  known.set(text, forms)
+  return forms
+}
+
+const fitsWidely = (pattern: string, text: string, known: FormsBy): boolean => {
+  if (fitsExactly(pattern, text)) return true
+  const { addresses, items, whole } = formsIn(known, text)
+  return patternForms(pattern).some((folded) => {
+    const fitsOne = (form: string): boolean => fitsExactly(folded, form)
+    // What is in an item is in the whole.
+    const isInside = folded.startsWith("*") && folded.endsWith("*")
+    return (
+      whole.some(fitsOne) || (!isInside && items.some(fitsOne)) || (folded.includes("@") && addresses.some(fitsOne))
+    )
+  })
+}
+
+/** Matches patterns in one way, over the texts of one call. */
+interface Matching {
+  readonly way: Way
+  readonly known: FormsBy
+}
+
+const matchesText = ({ known, way }: Matching, pattern: string, text: string): boolean => {
+  if (way === "widely") return fitsWidely(pattern, text, known)
+  return way === "closely" ? fitsClosely(pattern, text) : fitsExactly(pattern, text)
+}
+
+const foldSigns = (name: string): string => fold(name).replaceAll("-", "_")
+
+/** Tells whether a name fits a pattern of names: as it is written, or in any case, where that restricts. */
+export const matchesName = (pattern: string, name: string, restricts: boolean): boolean =>
+  fitsExactly(pattern, name) || (restricts && fitsExactly(foldSigns(pattern), foldSigns(name)))
 
 export const isWild = (name: string): boolean => /[*?]/.test(name)
 
@@ -100,10 +200,43 @@ const isWithin = (value: Json | undefined, above: number | undefined, below: num
   return (above === undefined || value > above) && (below === undefined || value < below)
 }
 
+const yes = new Set(["true", "1", "yes", "y", "on", "t"])
+const no = new Set(["false", "0", "no", "n", "off", "f"])
+
+/** Tells whether a tool may read a value as this number or boolean. */
+const isLike = (pattern: number | boolean, value: Json): boolean => {
+  if (typeof value === "object") return false
+  const text = fold(String(value))
+  if (typeof pattern === "boolean") return (pattern ? yes : no).has(text)
+  return typeof value === "boolean" ? Number(value) === pattern : text !== "" && Number(text) === pattern
+}
+
 const isList = (pattern: Pattern): pattern is Extract<Pattern, ReadonlyArray<unknown>> => Array.isArray(pattern)
 
-/** Matches one value. One that was left out is not what must not be there, where the rule restricts; what allows wants one. */
-const matches = (pattern: Pattern, value: Json | undefined, allows: boolean): boolean => {
+/** The names and values in an object or a list, at any depth. */
+const leavesOf = (value: Json): ReadonlyArray<Json> => {
+  if (Array.isArray(value)) return value.flatMap(leavesOf)
+  return isObject(value) ? Object.entries(value).flatMap(([key, item]) => [key, ...leavesOf(item)]) : [value]
+}
+
+const matchesScalar = (matching: Matching, pattern: string | number | boolean, value: Json): boolean => {
+  if (typeof pattern === "string") {
+    if (matchesText(matching, pattern, scalar(value))) return true
+    return matching.way === "widely" && typeof value === "object" && value !== null
+      ? leavesOf(value).some((leaf) => matchesText(matching, pattern, scalar(leaf)))
+      : false
+  }
+  if (value === pattern) return true
+  // A tool may take "true" for true: what restricts does so too.
+  if (matching.way === "exactly") return value === String(pattern)
+  return matching.way === "widely" && leavesOf(value).some((leaf) => isLike(pattern, leaf))
+}
+
+/**
+ * Matches one value. One that was left out is not what must not be there, where the rule restricts; what allows wants one.
+ */
+const matches = (matching: Matching, pattern: Pattern, value: Json | undefined): boolean => {
+  const allows = matching.way === "closely"
   if (typeof pattern === "object" && !isList(pattern)) {
     const { above, below, not } = pattern
     if (not === undefined && value === undefined) return false
@@ -111,13 +244,21 @@ const matches = (pattern: Pattern, value: Json | undefined, allows: boolean): bo
     if (not === undefined) return true
     if (value === undefined) return !allows
     // A rule that allows looks widely for the values that must not be there, and one that restricts closely.
-    return !(typeof not === "string" ? [not] : not).some((one) => matches(one, value, !allows))
+    const other: Matching = { ...matching, way: allows ? "widely" : "closely" }
+    return !(typeof not === "string" ? [not] : not).some((one) => matches(other, one, value))
   }
   if (value === undefined) return false
-  if (isList(pattern)) return pattern.some((one) => matches(one, value, allows))
-  if (typeof pattern === "string") return matchesText(pattern, scalar(value), allows)
-  // A tool may take "true" for true: what restricts does so too.
-  return value === pattern || (!allows && value === String(pattern))
+  if (isList(pattern)) return pattern.some((one) => matches(matching, one, value))
+  return matchesScalar(matching, pattern, value)
+}
+
+/** The values under a name: the one that has it, or none; where that restricts, those that have it in any case too. */
+const valuesOf = ({ way }: Matching, value: Json | undefined, name: string): ReadonlyArray<Json | undefined> => {
+  if (!isObject(value)) return [undefined]
+  const own = Object.hasOwn(value, name) ? value[name] : undefined
+  if (way !== "widely") return [own]
+  const key = foldName(name)
+  return [own, ...Object.entries(value).flatMap(([other, item]) => (foldName(other) === key ? [item] : []))]
 }
 
 /**
@@ -125,39 +266,52 @@ const matches = (pattern: Pattern, value: Json | undefined, allows: boolean): bo
  * any.
  */
 const matchesAt = (
+  matching: Matching,
   pattern: Pattern,
   value: Json | undefined,
-  names: ReadonlyArray<string>,
-  allows: boolean
+  names: ReadonlyArray<string>
 ): boolean => {
   if (Array.isArray(value)) {
-    if (value.length === 0) return matches(pattern, undefined, allows)
-    const fitsOne = (one: Json): boolean => matchesAt(pattern, one, names, allows)
-    return allows ? value.every(fitsOne) : value.some(fitsOne)
+    if (value.length === 0) return matches(matching, pattern, undefined)
+    const fitsOne = (one: Json): boolean => matchesAt(matching, pattern, one, names)
+    return matching.way === "closely" ? value.every(fitsOne) : value.some(fitsOne)
   }
   const [name, ...rest] = names
-  if (name === undefined) return matches(pattern, value, allows)
-  return matchesAt(pattern, isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined, rest, allows)
+  if (name === undefined) return matches(matching, pattern, value)
+  return valuesOf(matching, value, name).some((one) => matchesAt(matching, pattern, one, rest))
 }
 
 /**
  * The ways to read a path: the name of one argument, or names inside of each other. Both, where a call has both: an
  * argument `options.force` must not hide the `force` in `options`.
  */
-const readingsOf = (path: string, args: JsonObject): ReadonlyArray<ReadonlyArray<string>> => {
+const readingsOf = ({ way }: Matching, path: string, args: JsonObject): ReadonlyArray<ReadonlyArray<string>> => {
   const names = path.split(".")
-  if (!Object.hasOwn(args, path)) return [names]
-  return names.length > 1 && Object.hasOwn(args, names[0] ?? "") ? [[path], names] : [[path]]
+  if (names.length === 1) return [names]
+  const [first = ""] = names
+  const readings = Object.hasOwn(args, path) ? (Object.hasOwn(args, first) ? [[path], names] : [[path]]) : [names]
+  if (way !== "widely") return readings
+  const has = (name: string): boolean => Object.keys(args).some((own) => foldName(own) === foldName(name))
+  return [...readings, ...(has(path) ? [[path]] : []), ...(has(first) ? [names] : [])]
 }
 
-/** Tells whether the arguments of a call fit all patterns. */
+/**
+ * Tells whether the arguments of a call fit all patterns. `views` are the arguments as the model gave them and as the
+ * tool runs with them. `closely` and `exactly` each pattern must fit in all views, `widely` in one.
+ */
 export const matchesArguments = (
   patterns: { readonly [name: string]: Pattern },
-  args: JsonObject,
-  allows: boolean
-): boolean =>
-  Object.entries(patterns).every(([path, pattern]) => {
-    const readings = readingsOf(path, args)
-    const fitsOne = (names: ReadonlyArray<string>): boolean => matchesAt(pattern, args, names, allows)
-    return allows ? readings.every(fitsOne) : readings.some(fitsOne)
+  views: ReadonlyArray<JsonObject>,
+  way: Way,
+  known: FormsBy
+): boolean => {
+  const matching: Matching = { way, known }
+  return Object.entries(patterns).every(([path, pattern]) => {
+    const fitsIn = (args: JsonObject): boolean => {
+      const readings = readingsOf(matching, path, args)
+      const fitsOne = (names: ReadonlyArray<string>): boolean => matchesAt(matching, pattern, args, names)
+      return way === "closely" ? readings.every(fitsOne) : readings.some(fitsOne)
+    }
+    return way === "widely" ? views.some(fitsIn) : views.every(fitsIn)
   })
+}

@@ -222,7 +222,7 @@ describe("a tool that needs approval (invariant 14)", () => {
         name: "a",
         prompt: "",
         tools: [tool],
-        middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
+        middleware: [HumanInTheLoop.make({ tools: { pay: { likeness: () => "any" } } })]
       })
       yield* Effect.provide(Agent.run(agent, "go"), layer)
       assert.deepStrictEqual([ran, asked.length], [[1, 2], 1])
