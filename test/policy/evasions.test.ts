@@ -229,6 +229,10 @@ const evasions: { readonly [name: string]: Case } = {
   ),
   "what only ours may get, as a list": denied(send, { to: { not: "*@ours.com" } }, { to: "x@evil.com, a@ours.com" }),
   "a path with more signs": denied(free("read"), { path: "/etc/*" }, { path: "//etc/./passwd" }),
+  "a path with a sign behind": denied(free("remove"), { path: "/secrets" }, { path: "/secrets/" }),
+  "a path from here": denied(free("remove"), { path: "src/*" }, { path: "./src/a" }),
+  "a path with the other sign": denied(free("remove"), { path: "/secrets/*" }, { path: "\\secrets\\a" }),
+  "a path above the root": denied(free("remove"), { path: "/secrets" }, { path: "/../secrets/." }),
   "a path that comes back": denied(free("read"), { path: "/etc/passwd" }, { path: "/tmp/x/../../etc/passwd" }),
   "a command behind another": removing("ls; rm -rf /"),
   "a command behind a condition": removing("ls && rm -rf /"),
@@ -316,6 +320,10 @@ describe("what is not the same to a rule, as docs/policy.md says", () => {
     ["other words for the same", removing("rm --recursive --force /")],
     ["what a shell makes of a text", removing("rm${IFS}-rf /")],
     ["encoded", denied(send, { to: "*@evil.com" }, { to: "eEBldmlsLmNvbQ==" })],
+    [
+      "`https://*.ours.com/*` allows",
+      notAllowed(free("get"), { url: "https://*.ours.com/*" }, { url: "https://evil.com/.ours.com/" })
+    ],
     ["A default that the code of a tool sets", denied(free("pay"), { amount: { above: 100 } }, {})]
   ]
   it.effect.each(known)("%s", ([words, one]) =>

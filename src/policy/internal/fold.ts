@@ -66,14 +66,19 @@ const withDots = (texts: Iterable<string>): ReadonlyArray<string> => [
   ...new Set([...texts].flatMap((text) => [text, withoutDots(text)]))
 ]
 
-/** A path without what leads nowhere: `/a//./b/../c` is `/a/c`. */
+/** What leads nowhere in a path, at its begin, within it, and at its end. */
+const roundabout = /^\.\/|\/\.{0,2}(?:\/|$)|\\/
+
+/** A path without what leads nowhere: `./a//b/../c/` is `a/c`. */
 const straight = (text: string): string => {
-  const plain = text.replaceAll(/\/(?:\.?\/)+/g, "/")
-  if (!plain.includes("/../")) return plain
-  const parts: Array<string> = []
-  for (const part of plain.split("/")) {
-    if (part === ".." && parts.length > 1) parts.pop()
-    else parts.push(part)
+  const [first = "", ...others] = text.replaceAll("\\", "/").split("/")
+  const parts = first === "." ? [] : [first]
+  for (const part of others) {
+    if (part === "" || part === ".") continue
+    // There is nothing above the root, nor above what is not known.
+    const last = parts.at(-1)
+    if (part !== ".." || last === undefined || last === "..") parts.push(part)
+    else if (last !== "") parts.pop()
   }
   return parts.join("/")
 }
@@ -85,7 +90,7 @@ export const formsOf = (text: string): Forms => {
     folded,
     ...(text.includes("%") ? [fold(text.replaceAll(escapes, decodePart))] : []),
     ...(/["'\\]/.test(folded) ? [fold(folded.replaceAll(/["'\\]/g, ""))] : []),
-    ...(/\/\.?\.?\//.test(folded) ? [straight(folded)] : [])
+    ...(roundabout.test(folded) ? [straight(folded)] : [])
   ])
   // A line break is one in the text alone, and a comma of another width one in the folded text alone.
   const items = new Set(separators.test(text) ? text.split(separators).map(fold) : [])
