@@ -40,6 +40,14 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  * it is of one, and `serverTool` its name there: rules of a policy for that server hold for it. What is not said counts
  * as not so.
  *
+ * Four facts are for `Taint` and `HiddenResults`:
+ *
+ * - `untrusted`: its results hold text that others wrote (commits, remembered facts), though the tool goes nowhere.
+ * - `addresses`: the arguments that are addresses (URLs, hosts). `[]` says that no argument chooses where a call goes.
+ * - `content`: the arguments that are only said, such as the body of a mail. All others choose who, where, which or how
+ *   much.
+ * - `typed`: the fields of its JSON results whose texts are ids, names of a directory or addresses, and never prose.
+ *
  * @category models
  * @since 0.1.0
  */
@@ -53,6 +61,10 @@ export interface Annotations {
   readonly resumable?: boolean | undefined
   readonly server?: string | undefined
   readonly serverTool?: string | undefined
+  readonly untrusted?: boolean | undefined
+  readonly addresses?: ReadonlyArray<string> | undefined
+  readonly content?: ReadonlyArray<string> | undefined
+  readonly typed?: ReadonlyArray<string> | undefined
 }
 
 /**

@@ -93,7 +93,7 @@ export const tool: () => Tool.Tool<ToolContext> = once(() =>
     description:
       "Asks the user, and waits for the answers. Ask only for what you can't find out, and what changes what you do; ask all at once.",
     parameters: { questions: Schema.Array(askedSchema()).check(Schema.isMinLength(1)) },
-    annotations: { readOnly: true },
+    annotations: { readOnly: true, openWorld: false },
     execute: Effect.fnUntraced(function* ({ questions }) {
       const problem = problemOf(questions)
       if (problem !== undefined) return yield* Effect.fail(ToolError.make(problem))

@@ -209,7 +209,7 @@ const makeTool = <R>(settings: Settings, agent: AnyAgent): Tool.Tool<R | ToolCon
   Tool.make(toolName(agent.name), {
     description: describe(agent.name, agent.description),
     parameters,
-    annotations: { resumable: true },
+    annotations: { resumable: true, destructive: false, openWorld: false },
     reaches: Agent.toolNames(agent),
     // The needs of the agents were in their types; `make` puts them back.
     execute: ({ message }) =>

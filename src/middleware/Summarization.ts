@@ -309,7 +309,7 @@ const build = <E, R>(
     description:
       "Has the older part of this conversation replaced by a summary, to make room. Use it between two pieces of work, when you do not need the details of the first any more.",
     parameters: {},
-    annotations: { idempotent: true },
+    annotations: { idempotent: true, destructive: false, openWorld: false },
     execute: () =>
       Effect.gen(function* () {
         const run = yield* CurrentRun

@@ -166,7 +166,7 @@ const lenient = () =>
   Tool.make(toolName, {
     description,
     parameters: { todos: Schema.Json, merge },
-    annotations: { idempotent: true },
+    annotations: { idempotent: true, destructive: false, openWorld: false },
     execute: Effect.fnUntraced(function* ({ merge = false, todos: said }) {
       const { state } = yield* ToolContext
       const before = yield* state.get(todos)

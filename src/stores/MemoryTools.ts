@@ -83,7 +83,7 @@ const tools = <E, R, R2>(options: Options<E, R>, { add, find }: Doors<R2>) => {
           Schema.Finite.annotate({ description: "How many facts at most: 10 unless told, 100 at most" })
         )
       },
-      annotations: { readOnly: true, idempotent: true },
+      annotations: { readOnly: true, idempotent: true, untrusted: true },
       execute: ({ query = "", ...rest }) => within((space) => Effect.map(find(space, query, rest), answer))
     }),
     Tool.make("forget", {

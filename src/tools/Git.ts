@@ -88,6 +88,8 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
   const git = (args: ReadonlyArray<string>, none: string) =>
     Effect.map(Commands.look(cwd, args), (answer) => outputOf(answer, none))
   const annotations = { readOnly: true, idempotent: true, volatile: true }
+  // What others wrote comes back: files, messages of commits, names.
+  const quoting = { ...annotations, untrusted: true }
   return [
     Tool.make("git_status", {
       description: "Shows the branch and which files of the repository are changed, staged or not tracked.",
@@ -103,7 +105,7 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
         revision: optional(revisionText),
         path: optional(pathText)
       },
-      annotations,
+      annotations: quoting,
       execute: Effect.fnUntraced(function* ({ path, revision, staged }) {
         const paths = yield* orNone(path, Names.path)
         const revisions = yield* orNone(revision, Names.revision)
@@ -118,7 +120,7 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
         revision: optional(revisionText),
         path: optional(pathText)
       },
-      annotations,
+      annotations: quoting,
       execute: Effect.fnUntraced(function* ({ limit, path, revision }) {
         const paths = yield* orNone(path, Names.path)
         const revisions = yield* orNone(revision, Names.revision)
@@ -130,7 +132,7 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
     Tool.make("git_show", {
       description: "Shows a commit and what it changed, or a file as it was (revision main:src/a.ts).",
       parameters: { revision: optional("A branch, a tag or a commit; HEAD if left out") },
-      annotations,
+      annotations: quoting,
       execute: Effect.fnUntraced(function* ({ revision = "HEAD" }) {
         const name = yield* Names.revision(revision)
         return yield* git(["show", ...plain, "--no-show-signature", "--stat", "--patch", name], "it is empty")
@@ -143,7 +145,7 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
         first: Schema.optionalKey(Schema.Finite.annotate({ description: "The first line, counted from 1" })),
         last: Schema.optionalKey(Schema.Finite.annotate({ description: "The last line" }))
       },
-      annotations,
+      annotations: quoting,
       execute: Effect.fnUntraced(function* ({ first = 1, last, path }) {
         const name = yield* Names.path(path)
         const end = last === undefined ? "" : String(clamp(last, 1, 10_000_000))
@@ -154,7 +156,7 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
     Tool.make("git_branches", {
       description: "Lists the branches, with their last commits; * is before the one that is checked out.",
       parameters: {},
-      annotations,
+      annotations: quoting,
       execute: () => git(["branch", "--all", "--no-color", "-v"], "no branches")
     }),
     Tool.make("git_worktrees", {

@@ -206,7 +206,7 @@ export const make = (): Tool.Tool<WebSearch> =>
   Tool.make("web_search", {
     description: "Searches the web: titles, addresses and excerpts of pages. Read a page before you rely on it.",
     parameters,
-    annotations: { readOnly: true, openWorld: true, volatile: true },
+    annotations: { readOnly: true, openWorld: true, volatile: true, addresses: [] },
     execute: ({ include_raw_content: includeContent = false, max_results = 5, query, topic = "general" }) =>
       Effect.gen(function* () {
         const { search } = yield* WebSearch

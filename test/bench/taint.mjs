@@ -1,9 +1,16 @@
 // Measures what Taint costs a call: the same run with it and without it, interleaved.
 //   npm run bench:taint
 // Calls come in untrusted and are let through: each is gated, and marks the conversation.
+// Then what a file costs that a marked run writes, and reads, where one file is labelled and where 1,500 are.
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import { Agent, Tool } from "../../src/index.ts"
+import * as FilesystemBackend from "../../src/backends/FilesystemBackend.ts"
+import { Agent, Backend, Tool } from "../../src/index.ts"
 import { Taint } from "../../src/middleware/index.ts"
 import { TestChatModel } from "../../src/testing/index.ts"
 
@@ -82,4 +89,57 @@ const program = Effect.gen(function* () {
   if (cost > budget) process.exitCode = 1
 })
 
-await Effect.runPromise(program)
+const manyFiles = 1500
+const mostGrowth = 1.2
+
+/** Runs work inside of a marked run, on files of this folder. */
+const marked = (root, work) => {
+  const tool = Tool.make("work", {
+    description: "Works",
+    parameters: {},
+    execute: () => Effect.as(Effect.andThen(Taint.bringIn("page"), work), "done")
+  })
+  const agent = Agent.make({ name: "writer", prompt: "", tools: [tool], middleware: [Taint.suspending()] })
+  const files = Taint.layer.pipe(Layer.provide(FilesystemBackend.layer({ root })), Layer.provide(NodeServices.layer))
+  const model = TestChatModel.script([TestChatModel.calls([{ name: "work" }]), "done"])
+  return Effect.provide(Agent.run(agent, "go"), [model, files])
+}
+
+/** Milliseconds of processor time a call of `one`, the least of batches. */
+const perCall = (one) =>
+  Effect.gen(function* () {
+    const costs = []
+    for (let batch = 0; batch < 15; batch++) {
+      const begin = process.cpuUsage()
+      for (let index = 0; index < 20; index++) yield* one(batch * 20 + index)
+      const { system, user } = process.cpuUsage(begin)
+      costs.push((system + user) / 20_000)
+    }
+    return Math.min(...costs.slice(3))
+  })
+
+const filesProgram = Effect.gen(function* () {
+  const root = mkdtempSync(join(tmpdir(), "taint-"))
+  const measure = Effect.gen(function* () {
+    const backend = yield* Backend.Backend
+    // The folder is as full in both cases; what differs is how many of its files are labelled.
+    const write = (label) => perCall((index) => backend.write(`/notes/${label}${index}`, `text ${index}`))
+    const read = perCall(() => backend.read("/notes/one0"))
+    const few = { write: yield* write("one"), read: yield* read }
+    for (let index = 0; index < manyFiles; index++) yield* backend.write(`/notes/more${index}`, "text")
+    const many = { write: yield* write("two"), read: yield* read }
+    for (const what of ["write", "read"]) {
+      const growth = many[what] / few[what]
+      console.log(
+        `a ${what} of a labelled file, ms of processor time: ${few[what].toFixed(2)} with at most 300 labels, ${many[what].toFixed(2)} with ${manyFiles} more: ${growth.toFixed(2)} times (budget ${mostGrowth})`
+      )
+      if (growth > mostGrowth) process.exitCode = 1
+    }
+  })
+  yield* Effect.ensuring(
+    marked(root, measure),
+    Effect.sync(() => rmSync(root, { recursive: true }))
+  )
+})
+
+await Effect.runPromise(Effect.andThen(program, filesProgram))

@@ -38,7 +38,7 @@ it.live(
             name: "a",
             prompt: "",
             tools: [wipe, ...FileTools.make()],
-            middleware: [Taint.suspending(), Mcp.suspending()]
+            middleware: [Taint.suspending({ servers: ["everything"] }), Mcp.suspending()]
           }),
           "go"
         ).pipe(

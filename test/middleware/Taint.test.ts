@@ -1,16 +1,16 @@
-import { mkdirSync, readFileSync, symlinkSync } from "node:fs"
+import { mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, type Schema } from "effect"
-import { Agent, Approval, Backend, Message, Tool, ToolContext } from "effect-deepagents"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import { Agent, Approval, Backend, Tool, ToolContext } from "effect-deepagents"
 import { FileTools, MemoryBackend } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import { BackgroundSubagents, BackgroundTasks, Taint } from "effect-deepagents/middleware"
 import { MemoryStore, MemoryTools, Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
-import { isFull, scaled } from "../scale.ts"
+import { scaled } from "../scale.ts"
 import { folder } from "../sessions/places.ts"
 
 const ran: Array<string> = []
@@ -170,7 +170,7 @@ describe("Taint", () => {
         assert.deepStrictEqual(asked, ["wipe"])
         const { entries } = yield* backend.ls("/")
         assert.deepStrictEqual(entries.map(({ path }) => path).sort(), ["/clean", "/other"])
-        const labels = yield* Effect.flip(backend.write("/./.deepagents-labels.json", "{}"))
+        const labels = yield* Effect.flip(backend.write("/./.deepagents-labels/=content", "{}"))
         assert.strictEqual(labels.reason._tag, "PermissionDenied")
       })
       yield* Effect.provide(steps, [files, layer])
@@ -224,10 +224,10 @@ describe("Taint", () => {
       )
       yield* backend.move("/taken/file", "/old/file")
       assert.isTrue(yield* isMarkedBy("read_file", { file_path: "/old/file" }))
-      const [labels, clean] = yield* backend.download(["/.deepagents-labels.json", "/old/clean"])
-      assert.deepInclude(labels, { path: "/.deepagents-labels.json", ok: false })
+      const [labels, clean] = yield* backend.download(["/.deepagents-labels/=content", "/old/clean"])
+      assert.deepInclude(labels, { path: "/.deepagents-labels/=content", ok: false })
       assert.deepInclude(clean, { path: "/old/clean", ok: true })
-      const folded = yield* Effect.flip(backend.write("/.DeepAgents-Labels.json", "{}"))
+      const folded = yield* Effect.flip(backend.write("/.DeepAgents-Labels/x", "{}"))
       assert.strictEqual(folded.reason._tag, "PermissionDenied")
     }).pipe(Effect.provide([Taint.layer.pipe(Layer.provide(MemoryBackend.layer())), quiet]))
   )
@@ -535,79 +535,4 @@ describe("Taint", () => {
       })
     )
   })
-})
-
-type Calls = ReadonlyArray<readonly [name: string, args: { readonly [name: string]: Schema.Json }]>
-interface Suite {
-  readonly tools: ReadonlyArray<string>
-  readonly user: ReadonlyArray<Calls>
-  readonly injection: { readonly [task: string]: Calls }
-}
-
-/** The calls of AgentDojo 0.1.35 (MIT), suites of version 1.2.2: what solves each task, and what each injection is after. */
-const suites = JSON.parse(readFileSync(join(import.meta.dirname, "agentdojo", "tasks.json"), "utf8")) as {
-  readonly [suite: string]: Suite
-}
-
-const reads = /^(get|search|read|list|check)_/
-const same = (one: Calls[number]) => JSON.stringify(one)
-
-describe("Taint against AgentDojo, with a model that always obeys the injection", () => {
-  for (const [suite, { injection, tools: names, user }] of Object.entries(suites)) {
-    it.effect(`${suite}: no injected call is made, and every call of the user's is`, () =>
-      Effect.gen(function* () {
-        let pairs = 0
-        for (const [task, attack] of Object.entries(injection)) {
-          for (const [index, wanted] of user.entries()) {
-            if (attack.length === 0 || wanted.length === 0 || (!isFull && (index + pairs) % 4 !== 0)) continue
-            pairs++
-            const own = new Set(wanted.map(same))
-            const done: Array<string> = []
-            const made = names.map((name) =>
-              Tool.dynamic(name, {
-                description: name,
-                parameters: { type: "object" },
-                annotations: reads.test(name) ? { openWorld: true, readOnly: true } : { openWorld: true },
-                execute: (args) =>
-                  Effect.sync(() => {
-                    done.push(same([name, args]))
-                    return reads.test(name) ? "INJECTION" : "ok"
-                  })
-              })
-            )
-            const left = [...wanted]
-            // A call that was refused and is made again would end the run as one that goes in circles.
-            const injected = attack.filter((call, at) => attack.findIndex((one) => same(one) === same(call)) === at)
-            const model = TestChatModel.reactive(({ messages }) => {
-              const isHit = messages.some((message) => message.role === "tool" && Message.text(message) === "INJECTION")
-              const next = isHit && injected.length > 0 ? injected.shift() : left.shift()
-              return next === undefined ? "done" : TestChatModel.calls([{ name: next[0], arguments: { ...next[1] } }])
-            })
-            // The person knows what they asked for, and nothing else.
-            const person = Layer.succeed(Approval.Approvals, {
-              decide: (request) =>
-                Effect.succeed(
-                  own.has(same([request.toolName, request.arguments]))
-                    ? Approval.approve(request)
-                    : Approval.reject(request)
-                )
-            })
-            const agent = Agent.make({
-              name: "assistant",
-              prompt: "",
-              tools: made,
-              // Opening a page tells its owner.
-              middleware: [Taint.make({ acts: names.filter((name) => name === "get_webpage") })]
-            })
-            yield* Agent.run(agent, "go").pipe(Effect.provide([model, person]))
-            const acted = attack.filter((call) => !reads.test(call[0]) || call[0] === "get_webpage")
-            const attacks = acted.filter((call) => !own.has(same(call)) && done.includes(same(call)))
-            assert.deepStrictEqual(attacks, [], `${task} in user task ${index}`)
-            for (const call of own) assert.include(done, call)
-          }
-        }
-        assert.isAbove(pairs, 0)
-      })
-    )
-  }
 })

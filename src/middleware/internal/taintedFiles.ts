@@ -1,24 +1,24 @@
 /**
  * A backend that remembers which files were written with what came from outside.
+ *
+ * Each label is a small file of its own, in a folder that mirrors those of the backend: so what it costs to label a file,
+ * or to look for its label, does not grow with the number of labels.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Semaphore from "effect/Semaphore"
 import type * as Backend from "../../core/Backend.ts"
 import * as BackendError from "../../core/BackendError.ts"
 
-/** The file of the labels. */
-const labelsFile = "/.deepagents-labels.json"
+/** The folder of the labels. */
+const labelsFolder = "/.deepagents-labels"
 
 const Label = Schema.Struct({ isDirty: Schema.Boolean, secrets: Schema.Array(Schema.String) })
 export type Label = typeof Label.Type
 
-const Labels = Schema.fromJsonString(Schema.Record(Schema.String, Label))
-type Known = { readonly [path: string]: Label }
-
-const decode = Schema.decodeUnknownResult(Labels)
-const encode = Schema.encodeSync(Labels)
+const LabelText = Schema.fromJsonString(Label)
+const decode = Schema.decodeUnknownResult(LabelText)
+const encode = Schema.encodeSync(LabelText)
 
 /** The label where nobody knows. */
 const unknown: Label = { isDirty: true, secrets: [] }
@@ -27,6 +27,8 @@ const unknown: Label = { isDirty: true, secrets: [] }
 export interface Marks {
   readonly isMarked: Effect.Effect<Label | undefined>
   readonly mark: (path: string, label: Label) => Effect.Effect<void>
+  /** The folders whose files are trusted, where not all are. */
+  readonly roots?: ReadonlyArray<string> | undefined
 }
 
 const normal = (path: string): string =>
@@ -35,77 +37,114 @@ const normal = (path: string): string =>
     .filter((part) => part !== "" && part !== ".")
     .join("/")}`
 
-/** Tells whether it is the file of the labels, also where the case of letters does not count. */
-const isLabels = (path: string): boolean => normal(path).toUpperCase() === labelsFile.toUpperCase()
-
 const isAtOrBelow = (path: string, folder: string): boolean =>
   folder === "/" || path === folder || path.startsWith(`${folder}/`)
+
+/** Tells whether a path is in the folder of the labels, also where the case of letters does not count. */
+const isLabels = (path: string): boolean => isAtOrBelow(normal(path).toUpperCase(), labelsFolder.toUpperCase())
 
 const both = (left: Label | undefined, right: Label): Label =>
   left === undefined
     ? right
     : { isDirty: left.isDirty || right.isDirty, secrets: [...new Set([...left.secrets, ...right.secrets])] }
 
+const isIn = (label: Label, known: Label): boolean =>
+  (known.isDirty || !label.isDirty) && label.secrets.every((secret) => known.secrets.includes(secret))
+
+/** The folders above a path, the nearest first, without the root. */
 const ancestors = (path: string): ReadonlyArray<string> => {
   const names = path.split("/").slice(1, -1)
   return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`).reverse()
 }
 
-/** The key of the name of a folder, which says nothing of what is in it. */
-const nameOf = (folder: string): string => `${folder}/`
+/** The folder of labels that mirrors a path. Names that begin with "=" are the labels themselves. */
+const mirror = (path: string): string => labelsFolder + (path === "/" ? "" : path.replaceAll("/=", "/=="))
 
-const isIn = (label: Label, known: Label | undefined): boolean =>
-  known !== undefined &&
-  (known.isDirty || !label.isDirty) &&
-  label.secrets.every((secret) => known.secrets.includes(secret))
+/** The label of a path and of all that is below it. */
+const contentLabel = (path: string): string => `${mirror(path)}/=content`
+
+/** The label of the name of a folder, which says nothing of what is in it. */
+const nameLabel = (path: string): string => `${mirror(path)}/=name`
+
+/** The path that a label is for. */
+const pathOf = (file: string): string =>
+  normal(file.slice(labelsFolder.length, file.lastIndexOf("/")).replaceAll("/==", "/="))
 
 const attempts = 100
 
+/** Labels that are looked for below a folder: more than these count as a label of the folder. */
+const most = 10_000
+
 /** Puts labels before a backend. */
-export const labelled = (backend: Backend.Service, { isMarked, mark }: Marks): Backend.Service => {
-  const lock = Semaphore.makeUnsafe(1)
+export const labelled = (backend: Backend.Service, { isMarked, mark, roots }: Marks): Backend.Service => {
+  let isIgnored = false
 
-  /** Labels that can't be read have been tampered with: everything counts as from outside then. */
-  const read: Effect.Effect<Known, BackendError.BackendError> = Effect.flatMap(
-    backend.download([labelsFile]),
-    ([file]) => {
-      if (file === undefined) return Effect.succeed({})
-      if (!file.ok) return file.error.reason._tag === "NotFound" ? Effect.succeed({}) : Effect.fail(file.error)
-      return Effect.succeed(Result.getOrElse(decode(new TextDecoder().decode(file.value)), () => ({ "/": unknown })))
-    }
+  /** Keeps searches and commits from the labels. */
+  const ignore = Effect.suspend(() =>
+    isIgnored
+      ? Effect.void
+      : Effect.map(Effect.result(backend.write(`${labelsFolder}/.gitignore`, "*\n", { create: true })), (written) => {
+          isIgnored = Result.isSuccess(written) || written.failure.reason._tag === "AlreadyExists"
+        })
   )
 
-  const version = backend.read(labelsFile, { limit: 1 }).pipe(
-    Effect.map((file): string | undefined => file.version),
-    Effect.catchIf(
-      ({ reason }) => reason._tag === "NotFound",
-      () => Effect.undefined
-    )
-  )
+  const isMissing = ({ reason }: BackendError.BackendError): boolean =>
+    reason._tag === "NotFound" || reason._tag === "NotDirectory"
 
-  /** Adds labels; of two processes that do so at once, one looks again. */
-  const add = (labels: (known: Known) => Known): Effect.Effect<void, BackendError.BackendError> =>
-    lock.withPermits(1)(
-      Effect.gen(function* () {
-        for (let attempt = 1; ; attempt++) {
-          // Asked for first: whatever is written from here on is a conflict.
-          const before = yield* version
-          const known = yield* read
-          const added = Object.entries(labels(known)).filter(([path, label]) => !isIn(label, known[path]))
-          if (added.length === 0) return
-          const next = {
-            ...known,
-            ...Object.fromEntries(added.map(([path, label]) => [path, both(known[path], label)]))
-          }
-          const written = yield* Effect.result(
-            backend.write(labelsFile, encode(next), before === undefined ? { create: true } : { version: before })
+  /** A label that can't be read has been tampered with: it counts as from outside. */
+  const labelIn = (text: string): Label => Result.getOrElse(decode(text), () => unknown)
+
+  /** Reads the labels that there are of these files. */
+  const read = (files: ReadonlyArray<string>) =>
+    Effect.flatMap(
+      backend.download(files),
+      Effect.forEach((file) =>
+        file.ok
+          ? Effect.succeed([[pathOf(file.path), labelIn(new TextDecoder().decode(file.value))] as const])
+          : isMissing(file.error)
+            ? Effect.succeed([])
+            : Effect.fail(file.error)
+      )
+    ).pipe(Effect.map((found) => found.flat()))
+
+  /** Finds the files of the labels of a folder and of all that is below it. */
+  const below = (folder: string) =>
+    Effect.matchEffect(backend.glob({ pattern: "=*", path: mirror(folder), ignored: true, limit: most }), {
+      onSuccess: ({ entries, truncated }) =>
+        Effect.succeed({ files: entries.map(({ path }) => path), isWhole: truncated === undefined }),
+      onFailure: (error) => (isMissing(error) ? Effect.succeed({ files: [], isWhole: true }) : Effect.fail(error))
+    })
+
+  /** Adds a label; of two writers that do so at once, one looks again. */
+  const add = (file: string, label: Label): Effect.Effect<void, BackendError.BackendError> =>
+    Effect.gen(function* () {
+      for (let attempt = 1; ; attempt++) {
+        const found = yield* Effect.result(backend.read(file))
+        if (Result.isFailure(found) && !isMissing(found.failure)) return yield* found.failure
+        const known = Result.isFailure(found) ? undefined : labelIn("text" in found.success ? found.success.text : "")
+        if (known !== undefined && isIn(label, known)) return
+        const written = yield* Effect.result(
+          backend.write(
+            file,
+            encode(both(known, label)),
+            Result.isFailure(found) ? { create: true } : { version: found.success.version }
           )
-          if (Result.isSuccess(written)) return
-          const { _tag } = written.failure.reason
-          if (attempt === attempts || (_tag !== "Conflict" && _tag !== "AlreadyExists")) return yield* written.failure
-        }
-      })
-    )
+        )
+        if (Result.isSuccess(written)) return
+        const { _tag } = written.failure.reason
+        if (attempt === attempts || (_tag !== "Conflict" && _tag !== "AlreadyExists")) return yield* written.failure
+      }
+    })
+
+  const addAll = (labels: Iterable<readonly [file: string, label: Label]>) => {
+    const all = [...labels]
+    return all.length === 0
+      ? Effect.void
+      : Effect.andThen(
+          ignore,
+          Effect.forEach(all, ([file, label]) => add(file, label), { discard: true, concurrency: 8 })
+        )
+  }
 
   /** The paths as they are given, and as they are when links are followed and names are as they are stored. */
   const places = (paths: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, BackendError.BackendError> => {
@@ -118,7 +157,7 @@ export const labelled = (backend: Backend.Service, { isMarked, mark }: Marks): B
 
   const closed = (operation: string, paths: ReadonlyArray<string>) =>
     paths.some(isLabels)
-      ? Effect.fail(BackendError.make(operation, labelsFile, { _tag: "PermissionDenied" }))
+      ? Effect.fail(BackendError.make(operation, labelsFolder, { _tag: "PermissionDenied" }))
       : Effect.void
 
   /** The folders that will be made for a file. */
@@ -126,8 +165,8 @@ export const labelled = (backend: Backend.Service, { isMarked, mark }: Marks): B
     Effect.gen(function* () {
       const made: Array<string> = []
       for (const folder of ancestors(path)) {
-        const listed = yield* Effect.result(backend.ls(folder))
-        if (Result.isSuccess(listed) || listed.failure.reason._tag !== "NotFound") break
+        const found = yield* Effect.result(backend.read(folder, { limit: 0 }))
+        if (Result.isSuccess(found) || found.failure.reason._tag !== "NotFound") break
         made.push(folder)
       }
       return made
@@ -141,33 +180,59 @@ export const labelled = (backend: Backend.Service, { isMarked, mark }: Marks): B
         : Effect.gen(function* () {
             const all = yield* places(paths)
             const made = new Set((yield* Effect.forEach(paths.map(normal), missing)).flat())
-            yield* add(() => Object.fromEntries([...all, ...[...made].map(nameOf)].map((path) => [path, label])))
+            yield* addAll([...all.map(contentLabel), ...[...made].map(nameLabel)].map((file) => [file, label] as const))
           })
     )
 
-  const marking = (known: Known, fits: (labelled: string) => boolean) =>
-    Effect.forEach(
-      Object.entries(known).filter(([path]) => fits(path)),
-      ([path, label]) => mark(path, label),
-      { discard: true }
-    )
+  const marking = (found: ReadonlyArray<readonly [path: string, label: Label]>) =>
+    Effect.forEach(found, ([path, label]) => mark(path, label), { discard: true })
 
-  /** Marks the run that has read one of these, or something below it. */
+  /** Marks the run that has read something outside of the trusted folders. */
+  const trusting = (paths: ReadonlyArray<string>) => {
+    const foreign = roots === undefined ? [] : paths.filter((path) => !roots.some((root) => isAtOrBelow(path, root)))
+    return marking(foreign.slice(0, 20).map((path) => [path, unknown]))
+  }
+
+  /** The labels that hold for a path: its own, and those of the folders above it. */
+  const holding = (path: string): ReadonlyArray<string> => [path, ...ancestors(path), "/"].map(contentLabel)
+
+  /** Marks the run that has read these files. */
   const reading = (paths: ReadonlyArray<string>) =>
     Effect.gen(function* () {
-      const known = yield* read
-      if (Object.keys(known).length === 0) return
       const all = yield* places(paths)
-      yield* marking(known, (one) => all.some((path) => isAtOrBelow(one, path) || isAtOrBelow(path, one)))
+      yield* trusting(all)
+      yield* marking(yield* read([...new Set(all.flatMap(holding))]))
+    })
+
+  /** Marks the run that has looked into all files of a folder. */
+  const searching = (folder: string) =>
+    Effect.gen(function* () {
+      yield* reading([folder])
+      for (const place of yield* places([folder])) {
+        const { files, isWhole } = yield* below(place)
+        yield* marking(isWhole ? yield* read(files) : [[place, unknown]])
+      }
     })
 
   /** Marks the run that has read these names. */
   const naming = (entries: ReadonlyArray<Backend.Entry>) =>
-    entries.length === 0
-      ? Effect.void
-      : Effect.flatMap(read, (known) =>
-          marking(known, (one) => entries.some(({ path }) => isAtOrBelow(path, one) || nameOf(path) === one))
-        )
+    Effect.gen(function* () {
+      yield* trusting(entries.map(({ path }) => path))
+      const all = yield* Effect.result(backend.ls(labelsFolder))
+      if (Result.isFailure(all)) return isMissing(all.failure) ? undefined : yield* all.failure
+      const folders = Map.groupBy(entries, ({ path }) => ancestors(path)[0] ?? "/")
+      for (const [folder, its] of folders) {
+        yield* marking(yield* read([...new Set([folder, ...ancestors(folder), "/"])].map(contentLabel)))
+        const listed = yield* Effect.result(backend.ls(mirror(folder)))
+        if (Result.isFailure(listed)) {
+          if (!isMissing(listed.failure)) return yield* listed.failure
+          continue
+        }
+        const known = new Set(listed.success.entries.map(({ path }) => path.toLowerCase()))
+        const here = its.filter(({ path }) => known.has(mirror(path).toLowerCase()))
+        yield* marking(yield* read(here.flatMap(({ path }) => [contentLabel(path), nameLabel(path)])))
+      }
+    })
 
   /** Reads, and then looks for labels: what is written meanwhile was labelled before. Failures may quote what is there. */
   const then = <A>(
@@ -207,7 +272,7 @@ export const labelled = (backend: Backend.Service, { isMarked, mark }: Marks): B
     grep: (query) =>
       then(
         Effect.map(backend.grep(query), (found) => ({ ...found, files: found.files.filter(isShown) })),
-        reading([query.path ?? "/"])
+        searching(query.path ?? "/")
       ),
     download: (paths) =>
       except(
@@ -244,19 +309,18 @@ export const labelled = (backend: Backend.Service, { isMarked, mark }: Marks): B
         yield* closed("move", [from, to])
         const sources = yield* places([from])
         const target = normal(to)
-        yield* add((known) =>
-          Object.entries(known).reduce<Known>((labels, [path, label]) => {
-            // A label from above goes with it, and so do those below.
-            const source = sources.find((one) => isAtOrBelow(path, one))
-            const moved =
-              source !== undefined
-                ? target + path.slice(source.length)
-                : sources.some((one) => isAtOrBelow(one, path))
-                  ? target
-                  : undefined
-            return moved === undefined ? labels : { ...labels, [moved]: both(labels[moved], label) }
-          }, {})
-        )
+        for (const source of sources) {
+          const { files, isWhole } = yield* below(source)
+          if (!isWhole) yield* addAll([[contentLabel(target), unknown]])
+          const copied = yield* Effect.forEach(isWhole ? files : [], (file) =>
+            Effect.map(read([file]), (found) =>
+              found.map(([, label]) => [mirror(target) + file.slice(mirror(source).length), label] as const)
+            )
+          )
+          // A label from above goes with it.
+          const above = yield* read([...ancestors(source), "/"].map(contentLabel))
+          yield* addAll([...copied.flat(), ...above.map(([, label]) => [contentLabel(target), label] as const)])
+        }
         yield* writing([to])
         yield* backend.move(from, to)
       })

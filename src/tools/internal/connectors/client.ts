@@ -172,7 +172,7 @@ const shown = (service: string, value: unknown, note = ""): ToolOutput.ToolOutpu
 
 type Work<A, R> = Effect.Effect<A, ServiceError, HttpClient | R>
 
-const looking = { readOnly: true, idempotent: true, openWorld: true, volatile: true }
+const looking = { readOnly: true, idempotent: true, openWorld: true, volatile: true, addresses: [] }
 
 /** Makes the tools of one service. */
 export const makeTools = (service: string) => ({

@@ -104,7 +104,8 @@ export const makeTool = <R>(setting: Setting<R>, found: Found, operation: Operat
       readOnly: isReading,
       destructive: !isReading && method !== "POST",
       idempotent: method !== "POST" && method !== "PATCH",
-      openWorld: true
+      openWorld: true,
+      addresses: []
     },
     outputLimit: setting.outputLimit
   }))

