@@ -125,7 +125,7 @@ it("says what it does to the world", () => {
   const annotations = MemoryTools.make({ namespace: "x" }).map((tool) => [tool.name, tool.annotations])
   assert.deepStrictEqual(annotations, [
     ["remember", { idempotent: true }],
-    ["recall", { readOnly: true, idempotent: true }],
+    ["recall", { readOnly: true, idempotent: true, untrusted: true }],
     ["forget", { destructive: true, idempotent: true }]
   ])
 })
