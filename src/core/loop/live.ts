@@ -221,7 +221,7 @@ export interface Live extends From {
   inside: Inside | undefined
   /** The turn whose calls are at the gates: none of them has begun. */
   gating: Gating | undefined
-  /** True when that turn was stored with the fact that none of its calls has begun. */
+  /** True when this run wrote facts about the calls of its turn into the state: they are cleared with the turn. */
   isMarked: boolean
   /** True when a gate counted a call of that turn: the turn is stored before its calls begin. */
   isCounted: boolean

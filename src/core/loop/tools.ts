@@ -49,8 +49,7 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
     return suspended(pending)
   }
   // From here on the calls are begun. A turn that is stored without a suspension says so: it is stored only now.
-  if (live.isMarked && live.suspension === null) yield* live.run.state.set(suspension, null)
-  live.isMarked = false
+  if (live.suspension === null) yield* markBegun(live, message, calls)
   countWork(live, "toolCalls", calls.filter(isBegun).length)
   // Where all calls only read, the round is stored in one go: cut off, its turn is asked for again.
   if (live.isCounted || !onlyReads(live, message)) yield* save(live)
@@ -62,7 +61,7 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   )
   if (all.some((call) => call.suspended !== undefined)) return yield* suspendInside(live, message, all)
   yield* settle(live)
-  if (live.suspension !== null) yield* resolved(live)
+  yield* resolved(live)
   const first = all.find((call) => !hasFailed(call) && outputOf(call)?.returnDirect === true)
   return {
     pending,
@@ -71,6 +70,32 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
     mayPass: idsOf(all, mayPass)
   } satisfies Round
 })
+
+/**
+ * Notes which calls of a turn begin. Where gates answered some of them, the state keeps these answers until the turn is
+ * over: a run that resumes it must neither run those calls, nor say that they may have begun.
+ */
+const markBegun = (live: Live, message: Message.AiMessage, calls: ReadonlyArray<Call>): Effect.Effect<void> => {
+  const answers = isJournaled(live) ? answersOf(live, calls) : []
+  if (answers.length === 0) {
+    if (!live.isMarked) return Effect.void
+    live.isMarked = false
+    return live.run.state.set(suspension, null)
+  }
+  live.isMarked = true
+  return live.run.state.set(suspension, {
+    messageId: message.id,
+    requests: [],
+    decisions: [],
+    waiting: [],
+    answers,
+    unknown: calls.flatMap(({ id, outcome }) => (outcome === undefined ? [id] : []))
+  })
+}
+
+/** The answers that gates gave to calls in this run. */
+const answersOf = (live: Live, calls: ReadonlyArray<Call>): ReadonlyArray<Message.ToolMessage> =>
+  calls.flatMap((call) => (call.outcome === undefined || call.wasDone === true ? [] : [answer(live, call)]))
 
 /** True for a call that is about to begin, and that no earlier run began. */
 const isBegun = ({ left, outcome }: Call): boolean => outcome === undefined && left === undefined
@@ -104,14 +129,16 @@ const idsOf = (calls: ReadonlyArray<Call>, is: (call: Call) => boolean): Readonl
 const resumed = (live: Live, before: Suspension, all: ReadonlyArray<Call>): Suspension | null => {
   const once = new Set(all.flatMap(({ id, tool }) => (tool !== undefined && isRepeatable(tool) ? [] : [id])))
   const requests = before.requests.filter((request) => !isOn(live, once, request))
-  if (requests.length + before.answers.length === 0) return null
+  const answers = [...before.answers, ...answersOf(live, all)]
+  if (requests.length + answers.length === 0) return null
   const kept = new Set(requests.map(({ id }) => id))
   return {
     ...before,
     requests,
     decisions: before.decisions.filter(({ id }) => kept.has(id)),
     waiting: [],
-    unknown: all.map(({ id }) => id)
+    answers,
+    unknown: all.flatMap(({ id, outcome }) => (outcome === undefined ? [id] : []))
   }
 }
 
@@ -210,8 +237,9 @@ const isUnderWay = ({ outcome, started }: OpenCall): boolean => started && outco
 
 /** Ends the suspension of a turn whose calls all have their answers. */
 export const resolved = (live: Live): Effect.Effect<void> => {
-  if (live.suspension === null) return Effect.void
+  if (live.suspension === null && !live.isMarked) return Effect.void
   live.suspension = null
+  live.isMarked = false
   const { state } = live.run
   return Effect.flatMap(state.get(suspension), (left) => (left === null ? Effect.void : state.set(suspension, null)))
 }

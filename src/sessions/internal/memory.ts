@@ -61,11 +61,7 @@ const place = (memory: Memory, id: string, parent: Node | undefined, at: number,
   return node
 }
 
-const fresh = (
-  { at, metadata, threadId }: NewThread,
-  origin: Memory["origin"],
-  past?: Content["past"]
-): Memory => ({
+const fresh = ({ at, metadata, threadId }: NewThread, origin: Memory["origin"], past?: Content["past"]): Memory => ({
   threadId,
   createdAt: past?.createdAt ?? at,
   updatedAt: past?.updatedAt ?? at,

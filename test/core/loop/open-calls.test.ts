@@ -283,3 +283,48 @@ describe("a step", () => {
     })
   )
 })
+
+describe("a call that a gate answered", () => {
+  it.effect("is neither run, nor told as begun, by a run that was cut off beside it", () =>
+    Effect.gen(function* () {
+      const ran: Array<number> = []
+      const { cuts, stored } = recorded(ran)
+      const refusing = Middleware.make({
+        name: "refusing",
+        gateToolCalls: (_run, calls) =>
+          Effect.succeed(
+            calls.map(({ arguments: args }) => (args["n"] === 2 ? Middleware.refuse("not two") : Middleware.allow))
+          )
+      })
+      const agent = (isRefusing: boolean) =>
+        Agent.make({ name: "a", prompt: "", tools: [pay(ran)], middleware: isRefusing ? [refusing] : [] })
+      yield* Agent.run(agent(true), "go", { threadId: "t" }).pipe(Effect.provide(journal.layer({ t: stored })))
+      assert.deepStrictEqual(ran, [1])
+      const begun = cuts.filter(({ entries }) =>
+        entries.some((entry) => entry._tag === "Message" && entry.message.role === "ai")
+      )
+      assert.isAbove(begun.length, 0)
+      for (const [at, { entries }] of begun.entries()) {
+        ran.length = 0
+        // The gate is gone: what it said holds all the same.
+        const { messages } = yield* Agent.resume(agent(false), { threadId: "t" }).pipe(
+          Effect.provide(journal.layer({ t: journal.stored(entries) }))
+        )
+        assert.deepStrictEqual(ran, [], `cut ${at}`)
+        const answer = messages.find((message) => message.role === "tool" && message.toolCallId.endsWith("2"))
+        assert.include(answer === undefined ? "" : Message.text(answer), "not two", `cut ${at}`)
+      }
+    }).pipe(
+      Effect.provide(
+        TestChatModel.reactive(({ messages }) =>
+          messages.some(({ role }) => role === "tool")
+            ? "over"
+            : TestChatModel.calls([
+                { name: "pay", arguments: { n: 1 } },
+                { name: "pay", arguments: { n: 2 } }
+              ])
+        )
+      )
+    )
+  )
+})

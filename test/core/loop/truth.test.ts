@@ -765,7 +765,7 @@ describe("a handle whose run is ended before its first step", () => {
         events.map(({ _tag }) => _tag),
         ["RunInterrupted"]
       )
-      assert.deepStrictEqual([...(yield* Stream.runCollect(handle.events))], [])
+      assert.deepStrictEqual([...(yield* Stream.runCollect(handle.events))], events)
       assert.strictEqual((yield* Effect.flip(handle.steer("three")))._tag, "RunEnded")
       assert.strictEqual((yield* Effect.flip(handle.followUp("four")))._tag, "RunEnded")
       assert.deepStrictEqual(
