@@ -7,6 +7,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
+import type { Request } from "./Approval.ts"
 import type * as Journal from "./Journal.ts"
 import type { JsonObject } from "./Json.ts"
 import type { SessionError } from "./SessionError.ts"
@@ -119,6 +120,17 @@ export interface Hit {
   readonly excerpt: string
 }
 
+/**
+ * A request that a thread waits for.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Waiting {
+  readonly threadId: string
+  readonly request: Request
+}
+
 /** A part of a list of threads, archived ones or others (default: others). */
 interface Query {
   readonly archived?: boolean | undefined
@@ -215,6 +227,19 @@ export interface Service {
     text: string,
     options?: Query & { readonly threadId?: string | undefined }
   ) => Effect.Effect<Listing<Hit>, SessionError>
+
+  /**
+   * Requests that threads wait for, the oldest first: those of their suspension that have no decision, and that time
+   * does not decide on. Archived threads are left out. `limit` is 50 by default, and at most 1,000. No thread is read.
+   */
+  readonly waiting: (options?: {
+    readonly threadId?: string | undefined
+    readonly limit?: number | undefined
+    readonly cursor?: string | undefined
+  }) => Effect.Effect<Listing<Waiting>, SessionError>
+
+  /** The request of an id, while a thread waits for it. Of two threads, the first by its id. */
+  readonly waitingFor: (requestId: string) => Effect.Effect<Waiting | undefined, SessionError>
 
   /** Takes a thread out of lists and searches, and has it refuse entries (`Archived`) until it is unarchived. */
   readonly archive: (threadId: string) => Effect.Effect<void, SessionError>

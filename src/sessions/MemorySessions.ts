@@ -16,12 +16,23 @@ import { SessionStore } from "../core/SessionStore.ts"
 import * as Memory from "./internal/memory.ts"
 import { movedTo } from "./internal/moving.ts"
 import { make } from "./internal/store.ts"
-import type { Appended, Fault, Tables } from "./internal/tables.ts"
+import type { Appended, Fault, Tables, Waits } from "./internal/tables.ts"
+import { waitsIn } from "./internal/waits.ts"
 
 const gone: Appended = { _tag: "Refused", thread: undefined }
 
 const tables = (): Tables => {
   const threads = new Map<string, Memory.Memory>()
+  /** The requests of the threads that wait. */
+  const waiting = new Map<string, Waits>()
+  const keep = (threadId: string, waits: Waits): void => {
+    if (waits.length === 0) waiting.delete(threadId)
+    else waiting.set(threadId, waits)
+  }
+  const found = () =>
+    [...waiting].flatMap(([threadId, waits]) =>
+      threads.get(threadId)?.archived === false ? waits.map((request) => ({ threadId, request })) : []
+    )
   const within = <A>(threadId: string, absent: A, body: (memory: Memory.Memory) => A): Effect.Effect<A> =>
     Effect.sync(() => {
       const memory = threads.get(threadId)
@@ -32,33 +43,48 @@ const tables = (): Tables => {
     Effect.suspend(() => (moved === undefined ? effect : Effect.fail(movedTo(moved))))
   return {
     insert: (thread, content) =>
-      writing(
-        Effect.sync(() => {
-          if (threads.has(thread.threadId)) return false
-          threads.set(thread.threadId, Memory.create(thread, content))
-          return true
-        })
+      Effect.flatMap(waitsIn(content), (waits) =>
+        writing(
+          Effect.sync(() => {
+            if (threads.has(thread.threadId)) return false
+            threads.set(thread.threadId, Memory.create(thread, content))
+            keep(thread.threadId, waits)
+            return true
+          })
+        )
       ),
-    fork: (source, at, thread) =>
+    fork: (source, at, thread, waits) =>
       writing(
         within<"Done" | "Exists" | "Gone">(source, "Gone", (memory) => {
           if (threads.has(thread.threadId)) return "Exists"
           threads.set(thread.threadId, Memory.fork(memory, memory.list.length, at, thread))
+          keep(thread.threadId, waits)
           return "Done"
         })
       ),
-    append: (threadId, leaf, entries, at, behind) =>
+    append: (threadId, leaf, entries, at, behind, _bytes, waits) =>
       Effect.suspend(() => {
         const memory = threads.get(threadId)
         if (memory === undefined) return Effect.succeed(gone)
-        if (moved === undefined) return Effect.succeed(Memory.append(memory, leaf, entries, at, behind))
+        if (moved === undefined) {
+          const appended = Memory.append(memory, leaf, entries, at, behind)
+          if (appended._tag === "Done" && waits !== undefined) keep(threadId, waits)
+          return Effect.succeed(appended)
+        }
         // Entries that were appended before may be appended again: nothing changes.
         const refused = Memory.refusal(memory, leaf, entries)
         return refused === undefined ? Effect.fail(movedTo(moved)) : Effect.succeed(refused)
       }),
     addLabel: (threadId, id, label, at) =>
       writing(within(threadId, gone, (memory) => Memory.addLabel(memory, id, label, at))),
-    move: (threadId, from, to, at) => writing(within(threadId, false, (memory) => Memory.move(memory, from, to, at))),
+    move: (threadId, from, to, at, waits) =>
+      writing(
+        within(threadId, false, (memory) => {
+          const isMoved = Memory.move(memory, from, to, at)
+          if (isMoved) keep(threadId, waits)
+          return isMoved
+        })
+      ),
     update: (threadId, change, at) =>
       writing(
         within(threadId, false, (memory) => {
@@ -66,7 +92,19 @@ const tables = (): Tables => {
           return true
         })
       ),
-    remove: (threadId) => writing(Effect.sync(() => threads.delete(threadId))),
+    remove: (threadId) =>
+      writing(
+        Effect.sync(() => {
+          waiting.delete(threadId)
+          return threads.delete(threadId)
+        })
+      ),
+    waiting: (query) => Effect.sync(() => Memory.firstWaits(found(), query)),
+    waitingFor: (requestId) =>
+      Effect.sync(() => {
+        const all = found().filter(({ request }) => request.id === requestId)
+        return Memory.firstWaits(all, { after: undefined, limit: 1, threadId: undefined })[0]
+      }),
     find: (threadId) => within(threadId, undefined, Memory.info),
     entry: (threadId, id) => within(threadId, undefined, (memory) => Memory.find(memory, id)),
     path: (threadId, from, limit) => within(threadId, [], (memory) => Memory.path(memory, from, limit)),
@@ -81,11 +119,9 @@ const tables = (): Tables => {
         )
       ),
     search: (query) =>
-      Effect.sync(() =>
-        Memory.firstHits(
-          [...threads.values()].flatMap((memory) => Memory.hits(memory, query)),
-          query.limit
-        )
+      Effect.map(
+        Effect.forEach([...threads.values()], (memory) => Memory.hits(memory, query)),
+        (hits) => Memory.firstHits(hits.flat(), query.limit)
       ),
     names: Effect.sync(() => [...threads.keys()].map((threadId) => ({ threadId }))),
     moved: Effect.sync(() => moved),

@@ -24,6 +24,7 @@
  * }).pipe(Effect.provide(SqliteClient.layer({ file: "notes.db" })))
  * ```
  */
+import { resolve } from "node:path"
 import type * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -36,6 +37,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import { lendWay } from "./internal/sql/append.ts"
+import * as Aside from "./internal/sqlite/aside.ts"
 import { inMemory, open } from "./internal/sqlite/connection.ts"
 import { readsFrom } from "./internal/sqlite/reads.ts"
 import { writesTo } from "./internal/sqlite/writes.ts"
@@ -106,9 +108,11 @@ export const make = Effect.fnUntraced(function* (
       : { transformRows: Statement.defaultTransforms(options.transformResultNames).array })
   })
   const named = Object.assign(client, { file })
+  const aside = file === inMemory ? undefined : yield* Aside.make(resolve(file))
   lendWay(named, () => ({
     ...writesTo(connection.database, semaphore, connection.written, connection.lostPlace),
-    reads: readsFrom(connection.database)
+    reads: readsFrom(connection.database),
+    aside
   }))
   return named
 })

@@ -247,6 +247,8 @@ const absentTables: Tables = {
   labels: () => Effect.die("absent"),
   entries: () => Effect.die("absent"),
   list: () => Effect.die("absent"),
+  waiting: () => Effect.die("absent"),
+  waitingFor: () => Effect.die("absent"),
   search: () => Effect.die("absent"),
   names: Effect.die("absent"),
   moved: Effect.die("absent"),

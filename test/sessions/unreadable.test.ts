@@ -42,7 +42,7 @@ layer(Postgres.layer, { timeout: 60_000, excludeTestServices: true })("Postgres"
         // As a version without a limit wrote it.
         const body = JSON.stringify(said("2", "x".repeat(17_000_000)).entry)
         yield* sql`SELECT * FROM session_append(${"poisoned"}::text, ${"1"}::text, 1::bigint,
-          ${JSON.stringify([["2", "Message", body]])}::text::jsonb, false, NULL::text)`
+          ${JSON.stringify([["2", "Message", body]])}::text::jsonb, false, NULL::text, NULL::jsonb)`
         yield* store.append("healthy", { leaf: "1", entries: [said("3", "another word of it")] })
 
         const { items } = yield* store.search("word")

@@ -11,14 +11,13 @@ import * as Approval from "../../core/Approval.ts"
 import { canonical, fromUnknown } from "../../core/Json.ts"
 import { CurrentRun } from "../../core/Run.ts"
 import type { SessionError } from "../../core/SessionError.ts"
-import { SessionStore } from "../../core/SessionStore.ts"
+import { type Listing, SessionStore } from "../../core/SessionStore.ts"
 import { BackgroundTasks } from "../../middleware/BackgroundTasks.ts"
 import { defined } from "../../support/defined.ts"
 import { type Kind, Notify, type Severity } from "../Notify.ts"
 import * as Books from "./book.ts"
 import { classifyBy } from "./classifying.ts"
 import { InboxError, type Item, type Options, type Query, type Reason, type Service } from "./inboxModel.ts"
-import * as Pending from "./pending.ts"
 
 const kindOf = (request: Approval.Request): Kind => (request.answer === undefined ? "approval" : "question")
 
@@ -40,6 +39,17 @@ interface Waiting {
   readonly decided: Deferred.Deferred<Approval.Decision>
 }
 
+/** A request, and where it waits: in a thread, a task or a run of this process. */
+interface Found {
+  readonly request: Approval.Request
+  readonly threadId?: string
+  readonly task?: string
+  readonly waiting?: Waiting
+}
+
+/** The requests that are read at once. */
+const pageSize = 1_000
+
 /** The place of an item: what a decision on it is given to. */
 interface Place {
   readonly item: Item
@@ -52,19 +62,15 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
   const tasks = yield* Effect.serviceOption(BackgroundTasks)
   const context = yield* Effect.context<R>()
   const book = Books.make(store)
-  const pending = Pending.make(store)
   const live = new Map<string, Waiting>()
   const severityOf =
     options.severity ?? ((request: Approval.Request): Severity => (kindOf(request) === "question" ? "low" : "normal"))
 
-  const read = Effect.fnUntraced(function* (threadId?: string) {
+  /** Makes items of requests, with who has taken them by now. */
+  const placing = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const { claims } = yield* book.read
-    const place = (
-      request: Approval.Request,
-      where: { readonly threadId?: string; readonly task?: string },
-      waiting?: Waiting
-    ): Place => {
+    return ({ request, waiting, ...where }: Found): Place => {
       const claim = Object.hasOwn(claims, request.id) ? claims[request.id] : undefined
       const item: Item = {
         id: request.id,
@@ -78,21 +84,58 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
       }
       return waiting === undefined ? { item } : { item, waiting }
     }
-    const stored = yield* threadId === undefined ? pending.all : pending.ofOne(threadId)
-    const running = Option.isNone(tasks) ? [] : yield* tasks.value.list()
-    const found = [
-      ...stored.map((one) => place(one.request, { threadId: one.threadId })),
-      ...running.flatMap(({ key, pending: requests, status }) =>
-        status === "suspended" ? requests.map((request) => place(request, { task: key })) : []
-      ),
-      ...[...live.values()].map((one) => place(one.request, defined({ threadId: one.threadId }), one))
-    ]
-    // A run that waits here may have told its thread, too.
-    const byId = new Map(found.map((one) => [one.item.id, one]))
-    return [...byId.values()].sort(({ item: left }, { item: right }) => left.request.at - right.request.at)
   })
 
-  const places = (threadId?: string) => Effect.mapError(read(threadId), unavailable)
+  const toFound = (waiting: Waiting): Found => ({
+    request: waiting.request,
+    waiting,
+    ...defined({ threadId: waiting.threadId })
+  })
+
+  /** The requests of this process: those of its tasks, and of runs that wait. */
+  const here = Effect.gen(function* () {
+    const running = Option.isNone(tasks) ? [] : yield* tasks.value.list()
+    const ofTasks = running.flatMap(({ key, pending: requests, status }) =>
+      status === "suspended" ? requests.map((request): Found => ({ request, task: key })) : []
+    )
+    return [...ofTasks, ...[...live.values()].map(toFound)]
+  })
+
+  /** All requests of the store, or of one thread. */
+  const stored = Effect.fnUntraced(function* (threadId: string | undefined) {
+    const found: Array<Found> = []
+    let cursor: string | undefined
+    do {
+      const page: Listing<Found> = yield* store.waiting(defined({ threadId, limit: pageSize, cursor }))
+      for (const one of page.items) found.push(one)
+      cursor = page.next ?? undefined
+    } while (cursor !== undefined)
+    return found
+  })
+
+  const places = (threadId?: string): Effect.Effect<ReadonlyArray<Place>, InboxError> =>
+    Effect.gen(function* () {
+      const place = yield* placing
+      // A run that waits here may have told its thread, too.
+      const byId = new Map([...(yield* stored(threadId)), ...(yield* here)].map((one) => [one.request.id, one]))
+      return [...byId.values()].map(place).sort(({ item: left }, { item: right }) => left.request.at - right.request.at)
+    }).pipe(Effect.mapError(unavailable))
+
+  /** The requests of these ids; no other is read. */
+  const find = (ids: Iterable<string>): Effect.Effect<ReadonlyMap<string, Place>, InboxError> =>
+    Effect.gen(function* () {
+      const place = yield* placing
+      const own = new Map((yield* here).map((one) => [one.request.id, one]))
+      const found = new Map<string, Place>()
+      for (const id of ids) {
+        const one: Found | undefined = own.get(id) ?? (yield* store.waitingFor(id))
+        if (one !== undefined) found.set(id, place(one))
+      }
+      return found
+    }).pipe(Effect.mapError(unavailable))
+
+  const findOne = (id: string): Effect.Effect<Place, InboxError> =>
+    Effect.flatMap(find([id]), (found) => given(id, found))
 
   const fits =
     ({ claimedBy, isFree, kinds, severities, threadId }: Query) =>
@@ -108,8 +151,8 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
 
   const failed = (id: string, reason: Reason) => Effect.fail(new InboxError({ id, reason }))
 
-  const find = (id: string, among: ReadonlyArray<Place>): Effect.Effect<Place, InboxError> => {
-    const found = among.find(({ item }) => item.id === id)
+  const given = (id: string, among: ReadonlyMap<string, Place>): Effect.Effect<Place, InboxError> => {
+    const found = among.get(id)
     return found === undefined ? failed(id, { _tag: "NotFound" }) : Effect.succeed(found)
   }
 
@@ -119,7 +162,7 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
       : undefined
 
   const claim: Service["claim"] = Effect.fnUntraced(function* (id, { by, for: time = "15 minutes" }) {
-    const { item } = yield* find(id, yield* places())
+    const { item } = yield* findOne(id)
     if (!Approval.mayDecide(item.request, by)) {
       const problem = `it may be decided by ${item.request.deciders?.join(", ") ?? ""}, not by "${by.id}"`
       return yield* failed(id, { _tag: "Refused", problem })
@@ -138,7 +181,7 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
     )
     if (taken !== undefined) return yield* failed(id, taken)
     // Somebody may have decided on it, and given it back, before it was taken.
-    yield* Effect.tapError(find(id, yield* places(item.threadId)), () => forget([id], by))
+    yield* Effect.tapError(findOne(id), () => forget([id], by))
     return { ...item, claim: mine }
   })
 
@@ -160,27 +203,27 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
     new InboxError({ id, reason: { _tag: "Undeliverable", problem: messageOf(error) } })
 
   const decide: Service["decide"] = Effect.fnUntraced(function* (decisions, { by, rule }) {
-    const among = yield* places()
+    const among = yield* find(decisions.map(({ id }) => id))
     const now = yield* Clock.currentTimeMillis
     const threads = new Map<string, { readonly agent: string; readonly decisions: Array<Approval.Decision> }>()
     const others: Array<Effect.Effect<void, InboxError>> = []
     const known = new Map<string, string>()
     // Nothing is told to anybody before all of it is known to count.
-    for (const given of decisions) {
-      const content = canonical(fromUnknown(given))
-      const before = known.get(given.id)
+    for (const made of decisions) {
+      const content = canonical(fromUnknown(made))
+      const before = known.get(made.id)
       if (before === content) continue
       if (before !== undefined) {
-        return yield* failed(given.id, { _tag: "Refused", problem: "there are two decisions on it; give one" })
+        return yield* failed(made.id, { _tag: "Refused", problem: "there are two decisions on it; give one" })
       }
-      known.set(given.id, content)
-      const { item, waiting } = yield* find(given.id, among)
+      known.set(made.id, content)
+      const { item, waiting } = yield* given(made.id, among)
       const { id, request, task, threadId } = item
       const other = otherThan(item.claim, by, now)
       if (other !== undefined) return yield* failed(id, other)
-      const decision = Approval.decidedBy(given, request, { by, at: now, rule })
+      const decision = Approval.decidedBy(made, request, { by, at: now, rule })
       const problem =
-        Approval.problemOf(request, given.digest === undefined ? decision : { ...decision, digest: given.digest }) ??
+        Approval.problemOf(request, made.digest === undefined ? decision : { ...decision, digest: made.digest }) ??
         (item.isExpired ? "a decision on it counts no more; its thread asks again when it is resumed" : undefined)
       if (problem !== undefined) return yield* failed(id, { _tag: "Refused", problem })
       if (waiting !== undefined) others.push(Effect.asVoid(Deferred.succeed(waiting.decided, decision)))

@@ -14,8 +14,9 @@ import * as codec from "./codec.ts"
 import { entryIdProblem } from "./ids.ts"
 import { guarded, pointOf, threadOf } from "./operation.ts"
 import type { Recent } from "./recent.ts"
-import type { Appended, Tables } from "./tables.ts"
+import type { Appended, Tables, Waits } from "./tables.ts"
 import { usualNew } from "./usual.ts"
+import { makeAfter } from "./waits.ts"
 
 /** The same entries, whatever order their keys are in. */
 const sameEntry = (left: unknown, right: unknown): boolean =>
@@ -140,10 +141,19 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
     return valid.length === 0 ? thread.leaf : yield* append(threadId, { leaf, behind, entries: valid })
   })
 
-  const put = (threadId: string, batch: Batch): Effect.Effect<Leaf, SessionError> =>
+  const after = makeAfter(tables, recent)
+
+  const put = (threadId: string, batch: Batch): Effect.Effect<Leaf, SessionError> => {
+    const { behind, leaf, valid } = batch
+    const changed = after(threadId, leaf, behind, valid)
+    if (changed === undefined) return putWith(threadId, batch, undefined)
+    return Effect.flatMap(guarded("append", threadId)(changed), (waits) => putWith(threadId, batch, waits))
+  }
+
+  const putWith = (threadId: string, batch: Batch, waits: Waits | undefined): Effect.Effect<Leaf, SessionError> =>
     Clock.clockWith((clock) => {
       const { behind, bytes, leaf, valid } = batch
-      const appended = tables.append(threadId, leaf, valid, clock.currentTimeMillisUnsafe(), behind, bytes)
+      const appended = tables.append(threadId, leaf, valid, clock.currentTimeMillisUnsafe(), behind, bytes, waits)
       return Effect.flatMap(guarded("append", threadId)(appended), (outcome) => {
         if (outcome._tag === "Refused") return refused(threadId, batch, outcome)
         const reached = { id: valid.at(-1)?.id ?? null, step: outcome.step }

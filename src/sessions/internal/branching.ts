@@ -10,6 +10,7 @@ import { span } from "../../support/span.ts"
 import { threadIdProblem } from "./ids.ts"
 import { entryOf, guarded, metadataOf, newId, openThreadOf, pointOf, threadOf } from "./operation.ts"
 import type { Tables } from "./tables.ts"
+import { waitsAt } from "./waits.ts"
 
 /** The operations of a store on the tree of a thread. */
 export const makeBranching = (tables: Tables): Pick<Service, "fork" | "rewind" | "label" | "labels"> => ({
@@ -20,7 +21,9 @@ export const makeBranching = (tables: Tables): Pick<Service, "fork" | "rewind" |
     yield* pointOf(tables, "fork", source, entryId)
     const metadata = yield* metadataOf("fork", threadId, options?.metadata ?? thread.metadata)
     const at = yield* Clock.currentTimeMillis
-    const outcome = yield* guarded("fork", source)(tables.fork(source, entryId, { threadId, at, metadata }))
+    const guard = guarded("fork", source)
+    const waits = yield* guard(waitsAt((from, limit) => tables.path(source, from, limit), entryId))
+    const outcome = yield* guard(tables.fork(source, entryId, { threadId, at, metadata }, waits))
     if (outcome === "Gone") return yield* failure("fork", source, { _tag: "NotFound" })
     if (outcome === "Exists") return yield* failure("fork", threadId, { _tag: "AlreadyExists" })
     return yield* threadOf(tables, "fork", threadId)
@@ -30,7 +33,9 @@ export const makeBranching = (tables: Tables): Pick<Service, "fork" | "rewind" |
     const thread = yield* openThreadOf(tables, "rewind", threadId)
     yield* pointOf(tables, "rewind", threadId, to)
     const from = thread.leaf.id
-    const isMoved = yield* guarded("rewind", threadId)(tables.move(threadId, from, to, yield* Clock.currentTimeMillis))
+    const guard = guarded("rewind", threadId)
+    const waits = yield* guard(waitsAt((entry, limit) => tables.path(threadId, entry, limit), to))
+    const isMoved = yield* guard(tables.move(threadId, from, to, yield* Clock.currentTimeMillis, waits))
     const { archived, leaf } = yield* threadOf(tables, "rewind", threadId)
     if (isMoved) return leaf
     return yield* failure(

@@ -8,7 +8,7 @@ import type { Service } from "../../core/SessionStore.ts"
 import { span } from "../../support/span.ts"
 import * as codec from "./codec.ts"
 import { bounded, guarded } from "./operation.ts"
-import type { HitCursor, ListCursor, Tables } from "./tables.ts"
+import type { HitCursor, ListCursor, Tables, WaitCursor } from "./tables.ts"
 import { phrases } from "./words.ts"
 
 const toCursor = (value: ReadonlyArray<string | number>): string => JSON.stringify(value)
@@ -49,6 +49,22 @@ export const makeList = (tables: Tables): Service["list"] =>
     const found = yield* guarded("list", "")(tables.list({ archived, limit: limit + 1, after: cursor, where }))
     return paged(found, limit, (last) => [last.updatedAt, last.threadId])
   }, span("SessionStore.list"))
+
+/** Lists what waits. */
+export const makeWaiting = (tables: Tables): Pick<Service, "waiting" | "waitingFor"> => ({
+  waiting: Effect.fnUntraced(function* (options) {
+    const parts = yield* after("waiting", options?.cursor, 3)
+    const cursor: WaitCursor | undefined =
+      parts === undefined ? undefined : { at: Number(parts[0]), requestId: parts[1] ?? "", threadId: parts[2] ?? "" }
+    const limit = bounded(options?.limit, 50, 1000)
+    const threadId = options?.threadId
+    const query = { limit: limit + 1, after: cursor, threadId }
+    const found = yield* guarded("waiting", threadId ?? "")(tables.waiting(query))
+    return paged(found, limit, (last) => [last.request.at, last.request.id, last.threadId])
+  }, span("SessionStore.waiting")),
+
+  waitingFor: (requestId) => span("SessionStore.waitingFor")(guarded("waitingFor", "")(tables.waitingFor(requestId)))
+})
 
 /** Searches messages. */
 export const makeSearch = (tables: Tables): Service["search"] =>

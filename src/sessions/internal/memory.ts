@@ -1,10 +1,21 @@
 /**
  * A thread in memory, as a value that changes are applied to.
  */
+import * as Effect from "effect/Effect"
 import { canonical, type JsonObject } from "../../core/Json.ts"
-import type { Entry, Hit, Label, NewEntry, Stored, Thread } from "../../core/SessionStore.ts"
+import type { Entry, Hit, Label, NewEntry, Stored, Thread, Waiting } from "../../core/SessionStore.ts"
 import { compareText } from "../../support/text.ts"
-import type { Appended, Content, HitCursor, ListCursor, ListQuery, NewThread, SearchQuery } from "./tables.ts"
+import type {
+  Appended,
+  Content,
+  HitCursor,
+  ListCursor,
+  ListQuery,
+  NewThread,
+  SearchQuery,
+  WaitCursor,
+  WaitQuery
+} from "./tables.ts"
 import { excerpt, matches, searchable } from "./words.ts"
 
 /** An entry in memory. */
@@ -73,6 +84,17 @@ const fresh = ({ at, metadata, threadId }: NewThread, origin: Memory["origin"], 
   origin,
   formerOrigin: past?.origin
 })
+
+/** Says what of a thread's content points nowhere. */
+export const problemOf = ({ entries, leaf }: Content): string | undefined => {
+  const known = new Set<string>()
+  for (const { id, parentId } of entries) {
+    if (known.has(id)) return `entry ${id} is there twice`
+    if (parentId !== null && !known.has(parentId)) return `entry ${id}: its parent ${parentId} is not before it`
+    known.add(id)
+  }
+  return leaf === null || known.has(leaf) ? undefined : `its leaf ${leaf} is none of its entries`
+}
 
 /** A thread that is new, imported or copied. Entries come parents first. */
 export const create = (thread: NewThread, content: Content): Memory => {
@@ -208,23 +230,51 @@ export const firstThreads = (threads: Iterable<Thread>, limit: number): Readonly
     )
     .slice(0, limit)
 
-/** The hits among the entries that were appended to a thread. */
-export const hits = (memory: Memory, query: SearchQuery): ReadonlyArray<Hit> => {
-  if (memory.archived !== query.archived) return []
-  if (query.threadId !== undefined && query.threadId !== memory.threadId) return []
-  return memory.list.flatMap((node) => {
+/** Characters of messages that are searched in one turn of the event loop: a few milliseconds. */
+const piece = 100_000
+
+/** Finds the hits among the entries that were appended to a thread. Other fibers run in between. */
+export const hits = Effect.fnUntraced(function* (memory: Memory, query: SearchQuery) {
+  const { threadId } = memory
+  const found: Array<Hit> = []
+  if (memory.archived !== query.archived) return found
+  if (query.threadId !== undefined && query.threadId !== threadId) return found
+  let left = piece
+  for (const node of memory.list.slice()) {
     const text = searchable(node)
-    if (text === undefined || node.entry._tag !== "Message" || !matches(text, query.phrases)) return []
-    const { threadId } = memory
+    if (text === undefined || node.entry._tag !== "Message") continue
+    left -= text.length
+    if (left < 0) {
+      left = piece
+      yield* Effect.yieldNow
+    }
+    if (!matches(text, query.phrases)) continue
     const { role } = node.entry.message
     const hit: Hit = { threadId, entryId: node.id, at: node.at, role, excerpt: excerpt(text, query.phrases) }
-    return isHitBehind(hit, query.after) ? [hit] : []
-  })
-}
+    if (isHitBehind(hit, query.after)) found.push(hit)
+  }
+  return found
+})
 
 /** The first of what was found. */
 export const firstHits = (found: Iterable<Hit>, limit: number): ReadonlyArray<Hit> =>
   [...found].sort(hitOrder).slice(0, limit)
+
+const waitOrder = (left: WaitCursor, right: WaitCursor): number =>
+  left.at - right.at || compareText(left.requestId, right.requestId) || compareText(left.threadId, right.threadId)
+
+const placeOf = ({ request, threadId }: Waiting): WaitCursor => ({ at: request.at, requestId: request.id, threadId })
+
+/** The first of what waits. */
+export const firstWaits = (found: Iterable<Waiting>, { after, limit, threadId }: WaitQuery): ReadonlyArray<Waiting> =>
+  [...found]
+    .filter(
+      (one) =>
+        (threadId === undefined || one.threadId === threadId) &&
+        (after === undefined || waitOrder(after, placeOf(one)) < 0)
+    )
+    .sort((left, right) => waitOrder(placeOf(left), placeOf(right)))
+    .slice(0, limit)
 
 /** Part of what a thread sees. */
 export const slice = (

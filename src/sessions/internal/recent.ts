@@ -124,6 +124,11 @@ export interface Recent {
   readonly get: (thread: Thread) => Sum | undefined
   /** `weight` is that of the messages together. */
   readonly put: (thread: Thread, sum: Sum, weight: number) => void
+  /**
+   * The value of a slot of the thread at an entry: where the thread stands, or before the parts that came last. `null`
+   * if it has none, `undefined` if that is not known.
+   */
+  readonly slot: (threadId: string, at: string | null, name: string) => Json | undefined
   readonly drop: (threadId: string) => void
   /** Entries were appended behind an entry. */
   readonly extend: (threadId: string, behind: string | null, entries: ReadonlyArray<NewEntry>, leaf: Leaf) => void
@@ -150,6 +155,11 @@ const make = (): Recent => {
 
   return {
     drop,
+    slot: (threadId, at, name) => {
+      const known = threads.get(threadId)
+      if (known === undefined || (known.leaf !== at && known.sum.base.id !== at)) return undefined
+      return known.sum.state.get(name) ?? null
+    },
     get: ({ createdAt, leaf, threadId }) => {
       const known = threads.get(threadId)
       return known?.leaf === leaf.id && known.createdAt === createdAt ? known.sum : undefined

@@ -9,7 +9,7 @@ import type { Service } from "../../core/SessionStore.ts"
 import { span } from "../../support/span.ts"
 import { makeAppend } from "./appending.ts"
 import { makeBranching } from "./branching.ts"
-import { makeList, makeSearch } from "./browsing.ts"
+import { makeList, makeSearch, makeWaiting } from "./browsing.ts"
 import { withTables } from "./copying.ts"
 import { bounded, entryOf, guarded, metadataOf, newId, threadOf } from "./operation.ts"
 import { type Recent, remembering } from "./recent.ts"
@@ -37,6 +37,7 @@ const storeOf = (tables: Tables, recent: Recent): Service => {
     append: makeAppend(tables, recent),
     list: makeList(tables),
     search: makeSearch(tables),
+    ...makeWaiting(tables),
     ...makeBranching(tables),
     ...makeTransfer(tables),
 

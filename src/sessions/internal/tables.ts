@@ -2,9 +2,10 @@
  * The operations that each place to store threads implements.
  */
 import type * as Effect from "effect/Effect"
+import type { Request } from "../../core/Approval.ts"
 import type { JsonObject } from "../../core/Json.ts"
 import type { SessionError } from "../../core/SessionError.ts"
-import type { Hit, Label, NewEntry, Stored, Thread } from "../../core/SessionStore.ts"
+import type { Hit, Label, NewEntry, Stored, Thread, Waiting } from "../../core/SessionStore.ts"
 import type { Phrases } from "./words.ts"
 
 /** The reason why a table can't be read or written. */
@@ -20,6 +21,9 @@ export interface NewThread {
   readonly metadata: JsonObject
 }
 
+/** Open requests, each by an id of its own. */
+export type Waits = ReadonlyArray<Request>
+
 /** The facts about a thread that was written in another store. */
 export interface Past {
   readonly createdAt: number
@@ -27,7 +31,10 @@ export interface Past {
   readonly origin?: Thread["origin"]
 }
 
-/** The content of a thread that is about to be there. Without a `past`, it is created now. */
+/**
+ * The content of a thread that is about to be there. Entries come parents first; `leaf` is one of them. Without a `past`,
+ * the thread is created now.
+ */
 export interface Content {
   readonly entries: ReadonlyArray<Stored>
   readonly leaf: string | null
@@ -69,6 +76,18 @@ interface Range<Cursor> {
 /** A page of the list of threads. */
 export type ListQuery = Range<ListCursor> & { readonly where: JsonObject }
 
+/** The request behind which the next page of what waits begins. */
+export interface WaitCursor extends ListCursor {
+  readonly requestId: string
+}
+
+/** A page of what waits. */
+export interface WaitQuery {
+  readonly limit: number
+  readonly after: WaitCursor | undefined
+  readonly threadId: string | undefined
+}
+
 /** A page of the messages that have all phrases. */
 export type SearchQuery = Range<HitCursor> & { readonly phrases: Phrases; readonly threadId: string | undefined }
 
@@ -80,18 +99,19 @@ export type SearchQuery = Range<HitCursor> & { readonly phrases: Phrases; readon
  * it was forked.
  */
 export interface Tables {
-  /** `false`: there is one already. Entries come parents first; `leaf` is one of them. */
+  /** `false`: there is one already. */
   readonly insert: (thread: NewThread, content: Content) => Effect.Effect<boolean, Fault>
-  /** The new thread sees all that the source sees. */
+  /** The new thread sees all that the source sees, and waits for `waits`. */
   readonly fork: (
     source: string,
     at: string | null,
-    thread: NewThread
+    thread: NewThread,
+    waits: Waits
   ) => Effect.Effect<"Done" | "Exists" | "Gone", Fault>
   /**
    * Refused if the leaf is another one than `leaf`, the thread is archived, or an id is taken. The entries go behind
    * `behind`, which is visible or `null`, and mostly the leaf; the last one becomes the leaf. They have about so many
-   * bytes.
+   * bytes. The thread waits for `waits` then (`undefined`: for what it did).
    */
   readonly append: (
     threadId: string,
@@ -99,12 +119,19 @@ export interface Tables {
     entries: ReadonlyArray<NewEntry>,
     at: number,
     behind: string | null,
-    bytes: number
+    bytes: number,
+    waits: Waits | undefined
   ) => Effect.Effect<Appended, Fault>
   /** Adds a label beside the path to the leaf. */
   readonly addLabel: (threadId: string, id: string, label: Label, at: number) => Effect.Effect<Appended, Fault>
-  /** `false`: the leaf is another one, or the thread is archived or gone. `to` is visible. */
-  readonly move: (threadId: string, from: string | null, to: string | null, at: number) => Effect.Effect<boolean, Fault>
+  /** `false`: the leaf is another one, or the thread is archived or gone. `to` is visible, and waits for `waits`. */
+  readonly move: (
+    threadId: string,
+    from: string | null,
+    to: string | null,
+    at: number,
+    waits: Waits
+  ) => Effect.Effect<boolean, Fault>
   /** `false`: it is gone. */
   readonly update: (
     threadId: string,
@@ -130,6 +157,10 @@ export interface Tables {
   ) => Effect.Effect<{ readonly entries: ReadonlyArray<Stored>; readonly next: number | undefined }, Fault>
   readonly list: (query: ListQuery) => Effect.Effect<ReadonlyArray<Thread>, Fault>
   readonly search: (query: SearchQuery) => Effect.Effect<ReadonlyArray<Hit>, Fault>
+  /** Requests by time, then by their ids, then by those of their threads, archived ones left out. */
+  readonly waiting: (query: WaitQuery) => Effect.Effect<ReadonlyArray<Waiting>, Fault>
+  /** The threads that wait for a request, the first of them by its id. */
+  readonly waitingFor: (requestId: string) => Effect.Effect<Waiting | undefined, Fault>
   /** All threads, archived ones and those that can't be read included. */
   readonly names: Effect.Effect<ReadonlyArray<Named>, Fault>
   /** The place that the threads were moved to; `undefined` if the store takes changes. */

@@ -3,17 +3,33 @@
  */
 import { text } from "../../core/Message.ts"
 import type { Stored } from "../../core/SessionStore.ts"
+import { headOf } from "../../support/text.ts"
 import { words } from "../../support/words.ts"
 
 /** A query: each phrase is words in a row, the last of which may be the beginning of one. */
 export type Phrases = ReadonlyArray<ReadonlyArray<string>>
 
-/** The phrases of a query that a person typed: words without a space between them must be found in a row. */
-export const phrases = (query: string): Phrases =>
-  query
-    .split(/\s+/u)
-    .map(words)
-    .filter((phrase) => phrase.length > 0)
+/**
+ * The bounds of a query: characters that are read, phrases, and words of one phrase. What is longer would search for
+ * seconds, and finds nothing more.
+ */
+const bounds = { characters: 10_000, phrases: 32, words: 32 }
+
+/**
+ * Reads the phrases of a query that a person typed, each once and the longest first. Words without a space between them
+ * must be found in a row.
+ */
+export const phrases = (query: string): Phrases => {
+  const known = new Map<string, ReadonlyArray<string>>()
+  for (const part of headOf(query, bounds.characters).split(/\s+/u)) {
+    const phrase = words(part).slice(0, bounds.words)
+    if (phrase.length > 0) known.set(phrase.join(" "), phrase)
+  }
+  return [...known]
+    .sort(([left], [right]) => right.length - left.length)
+    .slice(0, bounds.phrases)
+    .map(([, phrase]) => phrase)
+}
 
 const holds = (document: ReadonlyArray<string>, phrase: ReadonlyArray<string>): boolean => {
   const last = phrase.length - 1

@@ -365,7 +365,7 @@ describe("a damaged file", () => {
 
   it.live("whose threads come from each other, or whose entries are their own parents, is not read for ever", () =>
     Effect.gen(function* () {
-      yield* damaged("UPDATE session_threads SET origin = 3 - key, origin_last = leaf", (store) =>
+      yield* damaged("UPDATE session_threads SET origin = 3 - key, origin_last = leaf_pk", (store) =>
         Effect.gen(function* () {
           assert.strictEqual((yield* store.labels("fork")).size, 0)
           const taken = yield* Effect.flip(store.append("fork", { leaf: "b", entries: [message("a")] }))
@@ -394,7 +394,7 @@ describe("a damaged file", () => {
 
   it.live("a thread without room says to fork it, and goes on in the fork", () =>
     damaged(
-      "UPDATE session_entries SET pk = (2 << 24) - 2 WHERE id = 'b'; UPDATE session_threads SET leaf = (2 << 24) - 2 WHERE id = 't'; DELETE FROM session_threads WHERE id = 'fork'",
+      "UPDATE session_entries SET pk = (2 << 24) - 2 WHERE id = 'b'; UPDATE session_threads SET leaf_pk = (2 << 24) - 2 WHERE id = 't'; DELETE FROM session_threads WHERE id = 'fork'",
       (store) =>
         Effect.gen(function* () {
           yield* store.append("t", { leaf: "b", entries: [message("c")] })

@@ -58,6 +58,11 @@ export type Resolve = (origin: NonNullable<Create["origin"]>) => Effect.Effect<M
 const created = Effect.fnUntraced(function* (log: Log, change: Create, resolve: Resolve) {
   const { origin } = change
   if (origin === undefined) {
+    const problem = Memory.problemOf(change)
+    if (problem !== undefined) {
+      log.broken = `line ${log.lines}: ${problem}`
+      return
+    }
     log.memory = Memory.create(change, change)
   } else {
     const source = yield* resolve(origin)
@@ -69,7 +74,12 @@ const created = Effect.fnUntraced(function* (log: Log, change: Create, resolve: 
       log.broken = `the thread ${JSON.stringify(origin.threadId)}, which it was forked from, has lost entries`
       return
     }
-    log.memory = Memory.fork(source, origin.count, origin.entryId, change)
+    const memory = Memory.fork(source, origin.count, origin.entryId, change)
+    if (origin.entryId !== null && memory.leaf === undefined) {
+      log.broken = `line ${log.lines}: the entry ${origin.entryId}, which it was forked at, is not there`
+      return
+    }
+    log.memory = memory
   }
   log.create = change
 })

@@ -148,6 +148,7 @@ export const apply = (memory: Memory.Memory, change: Exclude<Change, Create | Ma
       return isThere(leaf) ? "Void" : "Broken"
     }
     case "Hang":
+      if (change.label.target !== null && Memory.find(memory, change.label.target) === undefined) return "Broken"
       return Memory.addLabel(memory, change.id, change.label, change.at)._tag === "Done" ? "Done" : "Void"
     case "Move":
       if ((memory.leaf?.id ?? null) !== change.from) return "Void"

@@ -9,6 +9,7 @@ import { syncFolder } from "../../../support/appendLog.ts"
 import * as Memory from "../memory.ts"
 import { movedTo } from "../moving.ts"
 import type { Appended, Fault, Named, Tables } from "../tables.ts"
+import { waitsAt } from "../waits.ts"
 import * as Logs from "./log.ts"
 import { makeMark } from "./mark.ts"
 import { baseOf, isBase, isThread, makeFileOf } from "./names.ts"
@@ -187,7 +188,9 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
     Logs.faulty(Effect.map(fs.readDirectory(folder), (files) => files.filter(wanted).sort()))
 
   /** All threads, one after the other. One that can't be read is reported, and left out. */
-  const each = Effect.fnUntraced(function* <A>(body: (log: Open) => ReadonlyArray<A>) {
+  const each = <A>(body: (log: Open) => ReadonlyArray<A>) => eachOf((log) => Effect.succeed(body(log)))
+
+  const eachOf = Effect.fnUntraced(function* <A>(body: (log: Open) => Effect.Effect<ReadonlyArray<A>>) {
     const found: Array<A> = []
     for (const file of yield* names(isThread)) {
       const log = yield* Effect.result(locked(file)(read(file)))
@@ -197,7 +200,7 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
         continue
       }
       const isOwn = isOpen(log.success) && (yield* fileOf(log.success.create.threadId)) === file
-      if (isOwn && isOpen(log.success)) found.push(...body(log.success))
+      if (isOwn && isOpen(log.success)) for (const one of yield* body(log.success)) found.push(one)
     }
     return found
   })
@@ -259,6 +262,14 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
     }
   })
 
+  /** All that waits: threads of such a folder are few, and those that did not change are in memory. */
+  const waiting = eachOf(({ memory }) => {
+    if (memory.archived) return Effect.succeed([])
+    const { leaf, threadId } = memory
+    const path = (from: string, limit: number) => Effect.sync(() => Memory.path(memory, from, limit))
+    return Effect.map(waitsAt(path, leaf?.id ?? null), (waits) => waits.map((request) => ({ threadId, request })))
+  })
+
   const tables: Tables = {
     insert: (thread, { past, ...content }) =>
       create({ ...thread, ...content, ...(past === undefined ? {} : { past }) }),
@@ -311,9 +322,15 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
         each(({ memory }) => [Memory.info(memory)].filter((thread) => Memory.isListed(thread, query))),
         (threads) => Memory.firstThreads(threads, query.limit)
       ),
+    waiting: (query) => Effect.map(waiting, (found) => Memory.firstWaits(found, query)),
+    waitingFor: (requestId) =>
+      Effect.map(waiting, (found) => {
+        const all = found.filter(({ request }) => request.id === requestId)
+        return Memory.firstWaits(all, { after: undefined, limit: 1, threadId: undefined })[0]
+      }),
     search: (query) =>
       Effect.map(
-        each(({ memory }) => Memory.hits(memory, query)),
+        eachOf(({ memory }) => Memory.hits(memory, query)),
         (hits) => Memory.firstHits(hits, query.limit)
       ),
 

@@ -10,7 +10,7 @@ import * as codec from "../codec.ts"
 /** An id that may be absent, as scripts take it. */
 export const mark = (id: string | null): string => (id === null ? "-" : `+${id}`)
 
-const unmark = (value: string | undefined): string | null =>
+export const unmark = (value: string | undefined): string | null =>
   value === undefined || value === "" || value === "-" ? null : value.slice(1)
 
 /** The reply of a script: texts, where absent ones are empty. */

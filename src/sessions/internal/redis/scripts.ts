@@ -11,7 +11,11 @@ import { beginning } from "../moving.ts"
  * - `listed:0`, `listed:1`: ids of threads and of archived ones, what changed last first
  * - `said`: numbers of threads by their newest entry
  * - `moved`: the place that the threads were moved to, if they were
- * - `t:<number>`: a thread; `e:`, `i:`, `l:` its own entries, the places of their ids, the places of its labels
+ * - `waits:0`, `waits:1`: what threads and archived ones wait for, by time: id of the request, a line's end, id of the thread
+ * - `asked`: the same in the order of their ids; `asks`: the same, and the request's JSON
+ * - `waits:upto`: the next thread whose waits are to be put there, of those that were there before; `done` after the last
+ * - `t:<number>`: a thread; `e:`, `i:`, `l:` its own entries, the places of their ids, the places of its labels; `w:`
+ *   what it waits for
  *
  * Ids that may be absent are `-`, or `+` and the id. The place of an entry is `<number>:<index>`. A record is the place
  * of the parent, the step, and what the client wrote. Nothing is written before all is checked.
@@ -59,6 +63,26 @@ local function put(k, n, id, place, step, part)
 end
 local function listed(id, archived, at)
   call('ZADD', P .. 'listed:' .. archived, '-' .. at, id)
+end
+local function clear(k)
+  for _, one in ipairs(call('SMEMBERS', P .. 'w:' .. k)) do
+    call('ZREM', P .. 'waits:0', one)
+    call('ZREM', P .. 'waits:1', one)
+    call('ZREM', P .. 'asked', one)
+    call('HDEL', P .. 'asks', one)
+  end
+  call('DEL', P .. 'w:' .. k)
+end
+local function wait(k, id, archived, waits)
+  if waits == '' then return end
+  clear(k)
+  for _, one in ipairs(cjson.decode(waits)) do
+    local name = one[1] .. '\\n' .. id
+    call('ZADD', P .. 'waits:' .. archived, one[2], name)
+    call('ZADD', P .. 'asked', 0, name)
+    call('HSET', P .. 'asks', name, one[3])
+    call('SADD', P .. 'w:' .. k, name)
+  end
 end
 local function drop(k)
   while k do
@@ -121,7 +145,7 @@ return 1
 
 /**
  * Number, id, time of creation, metadata, archived, leaf, its place, its step, count, newest time of an entry, time of
- * the last change, thread and entry that it was forked from elsewhere.
+ * the last change, thread and entry that it was forked from elsewhere, waits.
  */
 export const publish = script(`${unmoved}local k = ARGV[1]
 if keyOf(ARGV[2]) then
@@ -136,10 +160,11 @@ call('HSET', thread(k), 'id', ARGV[2], 'created', ARGV[3], 'updated', ARGV[11], 
 call('HSET', P .. 'ids', ARGV[2], k)
 listed(ARGV[2], ARGV[5], ARGV[11])
 call('ZADD', P .. 'said', '-' .. ARGV[10], k)
+wait(k, ARGV[2], ARGV[5], ARGV[14])
 return 1
 `)
 
-/** Source, entry, id, time, metadata. */
+/** Source, entry, id, time, metadata, waits. */
 export const fork = script(`${unmoved}local source = keyOf(ARGV[1])
 if not source then return 'Gone' end
 if keyOf(ARGV[3]) then return 'Exists' end
@@ -152,16 +177,20 @@ call('HSET', thread(k), 'id', ARGV[3], 'created', ARGV[4], 'updated', ARGV[4], '
 call('HINCRBY', thread(source), 'forks', 1)
 call('HSET', P .. 'ids', ARGV[3], k)
 listed(ARGV[3], 0, ARGV[4])
+wait(k, ARGV[3], 0, ARGV[6])
 return 'Done'
 `)
 
-/** Id, leaf, where to (`=` for the leaf), time, then of each entry: its id, and what the client writes of it. */
+/**
+ * Id, leaf, where to (`=` for the leaf), time, waits (empty: as before), then of each entry: its id, and what the client
+ * writes of it.
+ */
 export const append = script(`
 local k = keyOf(ARGV[1])
 if not k then return {} end
 local t = call('HMGET', thread(k), 'archived', 'leaf', 'place', 'step', 'count')
 if t[1] == '1' or t[2] ~= ARGV[2] then return {} end
-for i = 5, #ARGV, 2 do
+for i = 6, #ARGV, 2 do
   if find(k, ARGV[i]) then return { '', ARGV[i] } end
 end
 local place, step = t[3], tonumber(t[4])
@@ -169,7 +198,7 @@ if ARGV[3] ~= '=' then place, step = placeOf(k, ARGV[3]) end
 if not place then return {} end
 ${unmoved}
 local n = tonumber(t[5])
-for i = 5, #ARGV, 2 do
+for i = 6, #ARGV, 2 do
   step = step + 1
   put(k, n, ARGV[i], place, step, ARGV[i + 1])
   place = k .. ':' .. n
@@ -178,6 +207,7 @@ end
 call('HSET', thread(k), 'leaf', '+' .. ARGV[#ARGV - 1], 'place', place, 'step', step, 'count', n, 'updated', ARGV[4])
 listed(ARGV[1], 0, ARGV[4])
 call('ZADD', P .. 'said', 'LT', '-' .. ARGV[4], k)
+wait(k, ARGV[1], 0, ARGV[5])
 return { tostring(step) }
 `)
 
@@ -196,7 +226,7 @@ listed(ARGV[1], 0, ARGV[3])
 return { tostring(step + 1) }
 `)
 
-/** Id, from, to, time. */
+/** Id, from, to, time, waits. */
 export const move = script(`${unmoved}local k = keyOf(ARGV[1])
 if not k then return 0 end
 local t = call('HMGET', thread(k), 'archived', 'leaf')
@@ -205,6 +235,7 @@ local place, step = placeOf(k, ARGV[3])
 if not place then return 0 end
 call('HSET', thread(k), 'leaf', ARGV[3], 'place', place, 'step', step, 'updated', ARGV[4])
 listed(ARGV[1], 0, ARGV[4])
+wait(k, ARGV[1], 0, ARGV[5])
 return 1
 `)
 
@@ -215,6 +246,14 @@ call('HSET', thread(k), ARGV[2], ARGV[3], 'updated', ARGV[4])
 local archived = call('HGET', thread(k), 'archived')
 call('ZREM', P .. 'listed:' .. (archived == '1' and '0' or '1'), ARGV[1])
 listed(ARGV[1], archived, ARGV[4])
+local before = P .. 'waits:' .. (archived == '1' and '0' or '1')
+for _, one in ipairs(call('SMEMBERS', P .. 'w:' .. k)) do
+  local at = call('ZSCORE', before, one)
+  if at then
+    call('ZREM', before, one)
+    call('ZADD', P .. 'waits:' .. archived, at, one)
+  end
+end
 return 1
 `)
 
@@ -225,6 +264,7 @@ call('HDEL', P .. 'ids', ARGV[1])
 call('ZREM', P .. 'listed:0', ARGV[1])
 call('ZREM', P .. 'listed:1', ARGV[1])
 call('ZREM', P .. 'said', k)
+clear(k)
 if tonumber(call('HGET', thread(k), 'forks')) > 0 then
   call('HSET', thread(k), 'id', '', 'metadata', '{}')
 else
@@ -242,7 +282,10 @@ if not place then return {} end
 return { recordAt(place) }
 `)
 
-/** Id, id of an entry or `@` and its place, how many. Gives the place of the next one and the records. */
+/**
+ * Id, id of an entry or `@` and its place, how many. Gives the place of the next one and the records; `!` if one of a
+ * thread that is there is lost.
+ */
 export const path = script(`
 local k, place = keyOf(ARGV[1]), nil
 if string.sub(ARGV[2], 1, 1) == '@' then place = string.sub(ARGV[2], 2)
@@ -251,7 +294,7 @@ if not place then return {} end
 local out = { '-' }
 while place ~= '-' and #out <= tonumber(ARGV[3]) do
   local record = recordAt(place)
-  if not record then return {} end
+  if not record then return k and { '!' } or {} end
   table.insert(out, record)
   place = string.match(record, '^%S+')
 end
@@ -353,3 +396,64 @@ return call('GET', P .. 'moved')
 `)
 
 export const reopen = script("return call('DEL', P .. 'moved')")
+/** Score, name, how many. Gives names and requests of what waits. */
+export const waiting = script(`${behind}
+local out = {}
+for _, found in ipairs(behind(P .. 'waits:0', ARGV[1], ARGV[2], tonumber(ARGV[3]))) do
+  table.insert(out, found[1])
+  table.insert(out, call('HGET', P .. 'asks', found[1]))
+end
+return out
+`)
+
+/** Id of a thread. Gives names and requests of what it waits for. */
+export const waitsOf = script(`
+local out, k = {}, keyOf(ARGV[1])
+if not k or call('HGET', thread(k), 'archived') == '1' then return out end
+for _, one in ipairs(call('SMEMBERS', P .. 'w:' .. k)) do
+  table.insert(out, one)
+  table.insert(out, call('HGET', P .. 'asks', one))
+end
+return out
+`)
+
+/** Id of a request. Gives its name and the request. */
+export const waitingFor = script(`
+for _, one in ipairs(call('ZRANGEBYLEX', P .. 'asked', '[' .. ARGV[1] .. '\\n', '(' .. ARGV[1] .. '\\v')) do
+  if call('ZSCORE', P .. 'waits:0', one) then return { one, call('HGET', P .. 'asks', one) } end
+end
+return {}
+`)
+
+/** How many. Gives the number to go on with, then ids and leaves; nothing when all threads have been there. */
+export const unindexed = script(`
+local upto = call('GET', P .. 'waits:upto') or '1'
+if upto == 'done' then return {} end
+local last = tonumber(call('GET', P .. 'next') or '0')
+if tonumber(upto) > last then
+  call('SET', P .. 'waits:upto', 'done')
+  return {}
+end
+local stop = math.min(last, tonumber(upto) + tonumber(ARGV[1]) - 1)
+local out = { tostring(stop + 1) }
+for k = tonumber(upto), stop do
+  local t = call('HMGET', thread(k), 'id', 'leaf')
+  if t[1] and t[1] ~= '' and t[2] ~= '-' then
+    table.insert(out, t[1])
+    table.insert(out, t[2])
+  end
+end
+return out
+`)
+
+/** The number to go on with, then ids, leaves and waits. */
+export const index = script(`
+for i = 2, #ARGV, 3 do
+  local k = keyOf(ARGV[i])
+  local t = k and call('HMGET', thread(k), 'leaf', 'archived')
+  if t and t[1] == ARGV[i + 1] then wait(k, ARGV[i], t[2], ARGV[i + 2]) end
+end
+local upto = call('GET', P .. 'waits:upto') or '1'
+if upto ~= 'done' and tonumber(upto) < tonumber(ARGV[1]) then call('SET', P .. 'waits:upto', ARGV[1]) end
+return 1
+`)

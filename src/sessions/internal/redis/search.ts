@@ -13,7 +13,7 @@ import { texts, toRecordOf, toStored } from "./records.ts"
 import * as scripts from "./scripts.ts"
 
 /** The number of entries that are read at once. */
-const batch = 200
+const batch = 50
 
 /** The number of threads that are looked up at once. */
 const threads = 100

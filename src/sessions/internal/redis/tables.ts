@@ -12,9 +12,11 @@ import { key } from "../ids.ts"
 import { isListed } from "../memory.ts"
 import { movedTo, placeIn } from "../moving.ts"
 import type { Appended, Fault, Named, Tables } from "../tables.ts"
+import { waitsIn } from "../waits.ts"
 import { lists, mark, texts, toPart, toRecord, toRecordOf, toStored, toThread } from "./records.ts"
 import * as scripts from "./scripts.ts"
 import { makeSearch } from "./search.ts"
+import { makeWaits, toList } from "./waits.ts"
 
 /** The number of entries that one script sends or receives: the server runs nothing else beside it. */
 const batch = 500
@@ -31,6 +33,8 @@ const toFault = (error: RedisError): Fault => {
 const removed: Fault = {
   reason: { _tag: "Unavailable", problem: "the thread was removed while it was read; read it again" }
 }
+
+const lost: Fault = { reason: { _tag: "Corrupt", problem: "an entry of the thread is not there any more" } }
 
 const known = (id: string | null): string | null => (id === null ? null : key(id))
 
@@ -90,6 +94,7 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
     while (records.length < limit && next !== "@-") {
       const size = Math.min(batch, limit - records.length)
       const [place, ...found] = texts(yield* run(scripts.path, key(threadId), next, size))
+      if (place === "!") return yield* Effect.fail(lost)
       if (place === undefined) return records.length === 0 ? [] : yield* Effect.fail(removed)
       records.push(...found)
       next = `@${place}`
@@ -101,8 +106,10 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
     find,
     path,
     search: makeSearch(run),
+    ...makeWaits(run, path),
 
-    insert: Effect.fnUntraced(function* ({ at, metadata, threadId }, { archived, entries, leaf, past }) {
+    insert: Effect.fnUntraced(function* ({ at, metadata, threadId }, content) {
+      const { archived, entries, leaf, past } = content
       if (!Arr.isReadonlyArrayNonEmpty(entries) && !archived && past === undefined) {
         return (yield* run(scripts.create, threadId, at, toJson(metadata))) === 1
       }
@@ -119,7 +126,8 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
       const reply = yield* run(
         ...([scripts.publish, thread, threadId, past?.createdAt ?? at, toJson(metadata), archived ? 1 : 0] as const),
         ...([last.place === "-" ? "-" : mark(leaf), last.place, last.step, entries.length, newest] as const),
-        ...([past?.updatedAt ?? at, origin?.threadId ?? "", origin === undefined ? "" : mark(origin.entryId)] as const)
+        ...([past?.updatedAt ?? at, origin?.threadId ?? "", origin === undefined ? "" : mark(origin.entryId)] as const),
+        toList(yield* waitsIn(content))
       )
       if (reply === -1) {
         return yield* Effect.fail<Fault>({
@@ -129,12 +137,13 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
       return reply === 1
     }),
 
-    fork: (source, entryId, { at, metadata, threadId }) =>
-      Effect.map(run(scripts.fork, key(source), mark(entryId), threadId, at, toJson(metadata)), (reply) =>
-        reply === "Done" || reply === "Exists" ? reply : "Gone"
+    fork: (source, entryId, { at, metadata, threadId }, waits) =>
+      Effect.map(
+        run(scripts.fork, key(source), mark(entryId), threadId, at, toJson(metadata), toList(waits)),
+        (reply) => (reply === "Done" || reply === "Exists" ? reply : "Gone")
       ),
 
-    append: (threadId, leaf, entries, at, behind) => {
+    append: (threadId, leaf, entries, at, behind, _bytes, waits) => {
       const parts: Array<string> = []
       let parentId = behind
       for (const { entry, id } of entries) {
@@ -142,7 +151,8 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
         parentId = id
       }
       const where = behind === leaf ? "=" : mark(known(behind))
-      return Effect.flatMap(run(scripts.append, key(threadId), mark(known(leaf)), where, at, ...parts), (reply) =>
+      const due = waits === undefined ? "" : toList(waits)
+      return Effect.flatMap(run(scripts.append, key(threadId), mark(known(leaf)), where, at, due, ...parts), (reply) =>
         settle(threadId, reply)
       )
     },
@@ -154,8 +164,8 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
       )
     },
 
-    move: (threadId, from, to, at) =>
-      Effect.map(run(scripts.move, key(threadId), mark(from), mark(to), at), (reply) => reply === 1),
+    move: (threadId, from, to, at, waits) =>
+      Effect.map(run(scripts.move, key(threadId), mark(from), mark(to), at, toList(waits)), (reply) => reply === 1),
 
     update: (threadId, change, at) => {
       const [field, value] =

@@ -10,13 +10,15 @@ import type { NewEntry } from "../../../core/SessionStore.ts"
 import { stringify } from "../../../support/jsonPieces.ts"
 import { encode, encodeSlowly } from "../codec.ts"
 import { key } from "../ids.ts"
-import type { Fault, NewThread } from "../tables.ts"
+import type { Aside } from "../sqlite/aside.ts"
+import type { Fault, NewThread, Waits } from "../tables.ts"
 import { first, rows, toFault, transaction } from "./client.ts"
 import type { Entries } from "./entries.ts"
 import { type Due, group } from "./group.ts"
 import { mayBeTaken, topOf } from "./names.ts"
 import { nullable, nullableNumber, number, text } from "./rows.ts"
 import { room } from "./sqlite.ts"
+import { toCells, type WaitsIndex } from "./waits.ts"
 import type { Source } from "./walk.ts"
 
 /** An append that is about to be made. */
@@ -28,6 +30,8 @@ export interface Batch {
   readonly at: number
   /** About as many as the entries have. */
   readonly bytes: number
+  /** What the thread waits for then; `undefined`: what it did. */
+  readonly waits: Waits | undefined
 }
 
 /** An append of about so many bytes would stop the process for milliseconds: it is written entry by entry. */
@@ -50,14 +54,15 @@ const refusal = (error: SqlError): Effect.Effect<Outcome, Fault> =>
   error.reason._tag === "UniqueViolation" ? Effect.succeed(other) : Effect.fail(toFault(error))
 
 /** An append as the functions that the migrations made take it. */
-const argumentsOf = ({ at, behind, entries, leaf, threadId }: Batch) =>
+const argumentsOf = ({ at, behind, entries, leaf, threadId, waits }: Batch) =>
   [
     key(threadId),
     leaf === null ? null : key(leaf),
     at,
     entries.map(({ entry, id }) => [id, entry._tag, encode(entry)] as const),
     behind !== leaf,
-    behind === null ? null : key(behind)
+    behind === null ? null : key(behind),
+    waits === undefined ? null : toCells(waits)
   ] as const
 type Arguments = ReturnType<typeof argumentsOf>
 
@@ -72,11 +77,12 @@ const outcomeOf = (row: Row | undefined): Outcome => {
 const appendOne =
   (sql: SqlClient) =>
   (
-    [thread, leaf, at, added, isElsewhere, behind]: Arguments,
+    [thread, leaf, at, added, isElsewhere, behind, waits]: Arguments,
     text = JSON.stringify(added)
   ): Effect.Effect<Outcome, Fault> => {
     const statement = sql`SELECT reached, clash FROM session_append(${thread}::text, ${leaf}::text, ${at}::bigint,
-      ${text}::text::jsonb, ${isElsewhere}::boolean, ${behind}::text)`
+      ${text}::text::jsonb, ${isElsewhere}::boolean, ${behind}::text,
+      ${waits === null ? null : JSON.stringify(waits)}::text::jsonb)`
     return Effect.matchEffect(statement.withoutTransform, {
       onFailure: refusal,
       onSuccess: ([row]) => Effect.succeed(outcomeOf(row))
@@ -125,9 +131,10 @@ export const appendPostgres = (sql: SqlClient): OwnWrites["append"] => {
   const several = Effect.fnUntraced(function* (batch: Batch) {
     let { behind, leaf } = batch
     let outcome: Outcome = other
-    for (const { entry, id } of batch.entries) {
+    for (const [index, { entry, id }] of batch.entries.entries()) {
       const text = yield* stringify([[id, entry._tag, yield* encodeSlowly(entry)]])
-      outcome = yield* one(argumentsOf({ ...batch, behind, leaf, entries: [] }), text)
+      const waits = index === batch.entries.length - 1 ? batch.waits : undefined
+      outcome = yield* one(argumentsOf({ ...batch, behind, leaf, entries: [], waits }), text)
       if (typeof outcome !== "number") return yield* Effect.fail(outcome)
       behind = leaf = id
     }
@@ -153,18 +160,22 @@ const atOnce = <E>(sql: SqlClient, write: Effect.Effect<Outcome, E | Exclude<Out
   )
 
 /** A transaction of SQLite, whoever's client it is. */
-export const appendSqlite = (sql: SqlClient, { visible, within }: Pick<Entries, "visible" | "within">): Append => {
+export const appendSqlite = (
+  sql: SqlClient,
+  { visible, within }: Pick<Entries, "visible" | "within">,
+  { set }: Pick<WaitsIndex, "set">
+): Append => {
   const write = Effect.fnUntraced(function* (
-    { at, behind, entries, leaf, threadId }: Batch,
+    { at, behind, entries, leaf, threadId, waits }: Batch,
     bodies: ReadonlyArray<string>
   ) {
     // It writes first: nobody else does from here on.
     const thread = yield* first(sql`UPDATE session_threads SET updated_at = ${at}, listed = ${at}, pending = 1
       WHERE id = ${key(threadId)} AND archived = 0 AND leaf_id IS ${leaf === null ? null : key(leaf)}
-      RETURNING key, leaf, step, top`)
+      RETURNING key, leaf_pk, step, top`)
     if (thread === undefined) return yield* Effect.fail(other)
     let place: { readonly pk: number | null; readonly step: number } | undefined = { pk: null, step: 0 }
-    if (behind === leaf) place = { pk: nullableNumber(thread, "leaf"), step: number(thread, "step") }
+    if (behind === leaf) place = { pk: nullableNumber(thread, "leaf_pk"), step: number(thread, "step") }
     else if (behind !== null) place = yield* visible(threadId, behind)
     if (place === undefined) return yield* Effect.fail(other)
     const top = text(thread, "top")
@@ -182,8 +193,9 @@ export const appendSqlite = (sql: SqlClient, { visible, within }: Pick<Entries, 
         ${owner}, ${id}, ${n === 0 ? pk : last + n}, ${step + 1 + n}, ${at}, ${entry._tag}, ${body})`)
       if (body.length > lonely) yield* Effect.yieldNow
     }
-    yield* rows(sql`UPDATE session_threads SET leaf = ${last + entries.length}, leaf_id = ${entries.at(-1)?.id ?? null},
+    yield* rows(sql`UPDATE session_threads SET leaf_pk = ${last + entries.length}, leaf_id = ${entries.at(-1)?.id ?? null},
       step = ${step + entries.length}, top = ${topOf(top, entries)} WHERE key = ${owner}`)
+    if (waits !== undefined) yield* set(owner, threadId, 0, waits)
     return step + entries.length
   })
   return (batch) =>
@@ -206,6 +218,8 @@ export interface OwnWrites {
 /** A client's own way to the tables, past its statements. */
 export interface OwnWay extends OwnWrites {
   readonly reads: (other: Source) => Source
+  /** Reads what takes long without stopping the process; there is none for a database in memory. */
+  readonly aside: Aside | undefined
 }
 
 const own = new WeakMap<SqlClient, () => OwnWay>()

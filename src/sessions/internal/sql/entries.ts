@@ -7,9 +7,9 @@ import type { Row } from "effect/sql/SqlConnection"
 import type { Label } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
 import type { Fault, Tables } from "../tables.ts"
-import { decoded, first, rows, transaction } from "./client.ts"
+import { corrupt, decoded, first, rows, transaction } from "./client.ts"
 import { nameAll, seenBy, tooMany } from "./names.ts"
-import { entryColumns, nullableNumber, number, text, toStored } from "./rows.ts"
+import { entryColumns, nullable, nullableNumber, number, text, toStored } from "./rows.ts"
 import { room } from "./sqlite.ts"
 import { type Source, walk } from "./walk.ts"
 
@@ -83,7 +83,13 @@ export const makeEntries = (sql: SqlClient) => {
       rows(
         sql`SELECT * FROM session_path(${key(threadId)}::text, ${key(from)}::text, ${limit}::bigint) ORDER BY distance`
       ),
-      (found) => decoded(found.map((row) => toStored(row)))
+      (found) => {
+        // A first entry has no step before it.
+        const last = found.at(-1)
+        return last !== undefined && nullable(last, "parent_id") === null && number(last, "step") !== 1
+          ? Effect.fail(corrupt(`entry ${text(last, "id")}: its parent is not there`))
+          : decoded(found.map((row) => toStored(row)))
+      }
     )
 
   const source: Source = {

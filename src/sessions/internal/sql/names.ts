@@ -38,7 +38,7 @@ const end = (thread: string): string =>
  * without the `+`, SQLite makes an index of the whole table for that.
  */
 export const seenBy = (column: By): string => `${line(column)}, seen (pk) AS (
-    SELECT leaf FROM session_threads WHERE ${column} = ?1 AND leaf_id = ?2
+    SELECT leaf_pk FROM session_threads WHERE ${column} = ?1 AND leaf_id = ?2
     UNION ALL
     SELECT i.pk FROM line CROSS JOIN session_ids i WHERE i.thread = line.thread AND i.id = ?2 AND i.pk <= line.last
     UNION ALL

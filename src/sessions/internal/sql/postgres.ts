@@ -165,5 +165,103 @@ export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [
       END LOOP;
     END
     $$`
+  ],
+  [
+    // The open requests of threads, so that a list of what waits reads no thread. `id` is the thread's.
+    `CREATE TABLE session_waits (
+      thread BIGINT NOT NULL,
+      request TEXT COLLATE "C" NOT NULL,
+      at DOUBLE PRECISION NOT NULL,
+      id TEXT COLLATE "C" NOT NULL,
+      archived INTEGER NOT NULL,
+      body TEXT NOT NULL,
+      PRIMARY KEY (thread, request)
+    )`,
+    "CREATE INDEX session_waits_request ON session_waits (request, id) WHERE archived = 0",
+    "CREATE INDEX session_waits_at ON session_waits (at, request, id) WHERE archived = 0",
+    // Threads up to `thread` are in it; no row: all are.
+    "CREATE TABLE session_waits_upto (thread BIGINT NOT NULL)",
+    "INSERT INTO session_waits_upto SELECT 0 WHERE EXISTS (SELECT 1 FROM session_threads)",
+    // A process of the version before would write nothing there. It is refused this way.
+    "ALTER TABLE session_threads RENAME COLUMN leaf TO leaf_pk",
+
+    // Has a thread wait for requests: a list of id, time and JSON each.
+    `CREATE FUNCTION session_wait (of_thread BIGINT, thread_id TEXT, is_archived INTEGER, waits JSONB) RETURNS VOID
+    LANGUAGE sql ${byIndex} AS $$
+      DELETE FROM session_waits WHERE thread = of_thread;
+      INSERT INTO session_waits (thread, request, at, id, archived, body)
+      SELECT of_thread, w->>0, (w->>1)::DOUBLE PRECISION, thread_id, is_archived, w->>2 FROM jsonb_array_elements(waits) w;
+    $$`,
+
+    "DROP FUNCTION session_append_all (JSONB)",
+    "DROP FUNCTION session_append (TEXT, TEXT, BIGINT, JSONB, BOOLEAN, TEXT)",
+    `CREATE FUNCTION session_append
+      (thread_id TEXT, expected TEXT, moment BIGINT, added JSONB, elsewhere BOOLEAN, place_id TEXT, waits JSONB)
+    RETURNS TABLE (reached BIGINT, clash TEXT) LANGUAGE plpgsql ${byIndex} AS $$
+    DECLARE
+      owner session_threads%ROWTYPE;
+      item RECORD;
+      place BIGINT;
+      depth BIGINT := 0;
+      name TEXT;
+    BEGIN
+      SELECT * INTO owner FROM session_threads t WHERE t.id = thread_id FOR UPDATE;
+      IF owner.key IS NULL OR owner.archived = 1 OR owner.leaf_id IS DISTINCT FROM expected THEN
+        RETURN;
+      END IF;
+      IF owner.origin IS NOT NULL THEN
+        FOR item IN SELECT j->>0 AS id FROM jsonb_array_elements(added) j LOOP
+          IF (session_visible(owner.key, item.id)).pk IS NOT NULL THEN
+            RETURN QUERY SELECT NULL::BIGINT, item.id;
+            RETURN;
+          END IF;
+        END LOOP;
+      END IF;
+      IF NOT elsewhere THEN
+        place := owner.leaf_pk;
+        depth := owner.step;
+      ELSIF place_id IS NOT NULL THEN
+        SELECT v.pk, v.step INTO place, depth FROM session_visible(owner.key, place_id) v;
+        IF place IS NULL THEN
+          RETURN;
+        END IF;
+      END IF;
+      FOR item IN SELECT j->>0 AS id, j->>1 AS tag, j->>2 AS body FROM jsonb_array_elements(added) WITH ORDINALITY x (j, n) ORDER BY n LOOP
+        depth := depth + 1;
+        INSERT INTO session_entries (thread, id, parent, step, at, tag, body)
+        VALUES (owner.key, item.id, place, depth, moment, item.tag, item.body) RETURNING pk INTO place;
+        IF item.tag = 'Message' THEN
+          INSERT INTO session_pending VALUES (place);
+        END IF;
+        name := item.id;
+      END LOOP;
+      UPDATE session_threads t SET leaf_pk = place, leaf_id = name, step = depth, updated_at = moment WHERE t.key = owner.key;
+      IF waits IS NOT NULL THEN
+        PERFORM session_wait(owner.key, owner.id, 0, waits);
+      END IF;
+      RETURN QUERY SELECT depth, NULL::TEXT;
+    END
+    $$`,
+    `CREATE FUNCTION session_append_all (batches JSONB)
+    RETURNS TABLE (n BIGINT, reached BIGINT, clash TEXT) LANGUAGE plpgsql AS $$
+    DECLARE
+      one RECORD;
+    BEGIN
+      FOR one IN SELECT b, i FROM jsonb_array_elements(batches) WITH ORDINALITY x (b, i) ORDER BY b->>0 COLLATE "C", i LOOP
+        n := one.i;
+        reached := NULL;
+        clash := NULL;
+        BEGIN
+          SELECT a.reached, a.clash INTO reached, clash FROM session_append(
+            one.b->>0, one.b->>1, (one.b->>2)::BIGINT, one.b->3, (one.b->>4)::BOOLEAN, one.b->>5,
+            NULLIF(one.b->6, 'null'::JSONB)) a;
+        EXCEPTION WHEN unique_violation THEN
+          reached := NULL;
+          clash := NULL;
+        END;
+        RETURN NEXT;
+      END LOOP;
+    END
+    $$`
   ]
 ]

@@ -4,20 +4,22 @@
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { key } from "../ids.ts"
+import type { Aside } from "../sqlite/aside.ts"
 import type { Phrases } from "../words.ts"
+import { inTransaction } from "./append.ts"
 import { decoded, first, insertAll, rows, transaction } from "./client.ts"
 import type { Entries } from "./entries.ts"
 import { type Search, toHit, untilDone, wordsOf } from "./hits.ts"
 import { entryColumns, number } from "./rows.ts"
 
 /** The number of messages that are put into the index in one go. */
-const batch = 500
+const batch = 200
 
 /** The phrases in FTS5's language. Words have no quotes in them. */
 const toMatch = (wanted: Phrases): string => wanted.map((phrase) => `"${phrase.join(" ")}" *`).join(" AND ")
 
-/** Searches by SQLite's FTS5. */
-export const searchSqlite = (sql: SqlClient, { within }: Pick<Entries, "within">): Search => {
+/** Searches by SQLite's FTS5; `aside` reads the hits, outside of a transaction, in a thread of its own. */
+export const searchSqlite = (sql: SqlClient, { within }: Pick<Entries, "within">, aside: Aside | undefined): Search => {
   const columns = sql.literal(entryColumns)
   const isBehind = Effect.map(
     first(sql`SELECT 1 AS behind FROM session_threads WHERE pending = 1 LIMIT 1`),
@@ -68,10 +70,20 @@ export const searchSqlite = (sql: SqlClient, { within }: Pick<Entries, "within">
               sql`(e.at < ${after.at} OR (e.at = ${after.at} AND (t.id, e.id) > (${after.threadId}, ${after.entryId})))`
             ])
       ]
-      const found = yield* rows(sql`SELECT ${columns}, t.id AS thread_id
+      const statement = sql`SELECT ${columns}, t.id AS thread_id
         FROM session_texts JOIN session_entries e ON e.pk = session_texts.rowid
         JOIN session_threads t ON t.key = e.thread
-        WHERE ${sql.and(conditions)} ORDER BY e.at DESC, t.id, e.id LIMIT ${limit}`)
+        WHERE ${sql.and(conditions)} ORDER BY e.at DESC, t.id, e.id LIMIT ${limit}`
+      const here = rows(statement)
+      const found = yield* aside === undefined
+        ? here
+        : inTransaction(
+            sql,
+            here,
+            Effect.flatMap(aside(...statement.compile(true)), (there) =>
+              there === undefined ? here : Effect.succeed(there)
+            )
+          )
       return (yield* decoded(found.map((row) => toHit(row, query, () => true)))).flat()
     }),
     await: () => Effect.void,

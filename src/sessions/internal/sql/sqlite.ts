@@ -124,5 +124,24 @@ export const sqliteVersions: ReadonlyArray<ReadonlyArray<string>> = [
     "DROP TABLE session_texts",
     "DROP TABLE session_texts_upto",
     "CREATE VIRTUAL TABLE session_texts USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'ascii')"
+  ],
+  [
+    // The open requests of threads, so that a list of what waits reads no thread. `id` is the thread's.
+    `CREATE TABLE session_waits (
+      thread INTEGER NOT NULL,
+      request TEXT NOT NULL,
+      at REAL NOT NULL,
+      id TEXT NOT NULL,
+      archived INTEGER NOT NULL,
+      body TEXT NOT NULL,
+      PRIMARY KEY (thread, request)
+    ) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX session_waits_request ON session_waits (request, id) WHERE archived = 0",
+    "CREATE INDEX session_waits_at ON session_waits (at, request, id) WHERE archived = 0",
+    // Threads up to `thread` are in it; no row: all are.
+    "CREATE TABLE session_waits_upto (thread INTEGER NOT NULL) STRICT",
+    "INSERT INTO session_waits_upto SELECT 0 WHERE EXISTS (SELECT 1 FROM session_threads)",
+    // A process of the version before would write nothing there. It is refused this way.
+    "ALTER TABLE session_threads RENAME COLUMN leaf TO leaf_pk"
   ]
 ]

@@ -8,6 +8,7 @@ import type { NewEntry, Stored } from "../../../core/SessionStore.ts"
 import { encode, toJson } from "../codec.ts"
 import { key } from "../ids.ts"
 import type { Appended, Fault, NewThread, Tables } from "../tables.ts"
+import { waitsIn } from "../waits.ts"
 import { appendPostgres, appendSqlite, inTransaction, large, type Outcome, ownWay } from "./append.ts"
 import { decoded, first, insertAll, rows, transaction } from "./client.ts"
 import { kindColumn, makeEntries } from "./entries.ts"
@@ -19,6 +20,7 @@ import { searchByReading } from "./searchByReading.ts"
 import { searchPostgres } from "./searchPostgres.ts"
 import { searchSqlite } from "./searchSqlite.ts"
 import { room } from "./sqlite.ts"
+import { makeWaits } from "./waits.ts"
 
 /** Tables in a database that has been migrated, which may be a file that can only be read. */
 export const make = (sql: SqlClient, isReadOnly = false): Tables => {
@@ -29,10 +31,12 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
   const locked = sql.literal(isPostgres ? "FOR UPDATE" : "")
   const entries = makeEntries(sql)
   const { visible, within } = entries
-  const search = isPostgres ? searchPostgres(sql) : searchSqlite(sql, entries)
-  const append = isPostgres ? appendPostgres(sql) : appendSqlite(sql, entries)
   const own = ownWay(sql)
+  const search = isPostgres ? searchPostgres(sql) : searchSqlite(sql, entries, own?.aside)
   const kind = kindColumn(sql)
+  const path = entries.pathTo(own?.reads)
+  const waits = makeWaits(sql, path)
+  const append = isPostgres ? appendPostgres(sql) : appendSqlite(sql, entries, waits)
 
   const find: Tables["find"] = (threadId) =>
     Effect.flatMap(first(sql`SELECT ${columns} FROM session_threads WHERE id = ${key(threadId)}`), (row) =>
@@ -90,7 +94,7 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
   }
 
   const setLeaf = (thread: number, leaf: number | null, leafId: string | null, step: number, at: number) =>
-    rows(sql`UPDATE session_threads SET leaf = ${leaf}, leaf_id = ${leafId}, step = ${step}, ${changed(at)}
+    rows(sql`UPDATE session_threads SET leaf_pk = ${leaf}, leaf_id = ${leafId}, step = ${step}, ${changed(at)}
       WHERE key = ${thread}`)
 
   const refused = (threadId: string, taken?: string): Effect.Effect<Appended, Fault> =>
@@ -122,6 +126,7 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
   const drop = (thread: number): Effect.Effect<void, Fault> =>
     Effect.gen(function* () {
       yield* search.forget(thread)
+      yield* waits.clear(thread)
       yield* rows(sql`DELETE FROM session_entries AS e WHERE ${within(thread)}`)
       if (!isPostgres) yield* rows(sql`DELETE FROM session_ids WHERE thread = ${thread}`)
       yield* rows(sql`DELETE FROM session_metadata WHERE thread = ${thread}`)
@@ -133,9 +138,10 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
       if (hidden !== undefined && (yield* forksOf(origin)) === undefined) yield* drop(origin)
     })
 
-  const insert: Tables["insert"] = ({ at, metadata, threadId }, { archived, entries, leaf, past }) =>
+  const insert: Tables["insert"] = ({ at, metadata, threadId }, content) =>
     atOnce(
       Effect.gen(function* () {
+        const { archived, entries, leaf, past } = content
         const updatedAt = past?.updatedAt ?? at
         const thread = yield* insertThread({
           ...fresh({ threadId, at: past?.createdAt ?? at, metadata }),
@@ -160,6 +166,7 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
         yield* named(thread, entries)
         const last = placed.get(leaf ?? "")
         yield* setLeaf(thread, last?.pk ?? null, last === undefined ? null : leaf, last?.step ?? 0, updatedAt)
+        yield* waits.set(thread, threadId, archived ? 1 : 0, yield* waitsIn(content))
         return true
       })
     )
@@ -173,7 +180,9 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
     list: makeList(sql),
     // The index of words can't be brought up to date there.
     search: isReadOnly ? searchByReading(sql) : search.search,
-    path: entries.pathTo(own?.reads),
+    path,
+    waiting: waits.waiting,
+    waitingFor: waits.waitingFor,
     labels: entries.labels,
     entries: entries.page,
 
@@ -183,7 +192,7 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
       return own === undefined || !isBlank ? general : inTransaction(sql, general, own.create(thread))
     },
 
-    fork: (source, entryId, { at, metadata, threadId }) =>
+    fork: (source, entryId, { at, metadata, threadId }, requests) =>
       atOnce(
         Effect.gen(function* () {
           const row = yield* lock(source)
@@ -195,7 +204,7 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
             ...fresh({ threadId, at, metadata }),
             ...place(at),
             archived: 0,
-            leaf: entry?.pk ?? null,
+            leaf_pk: entry?.pk ?? null,
             leaf_id: entryId,
             step: entry?.step ?? 0,
             origin,
@@ -206,12 +215,13 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
           })
           if (thread === undefined) return "Exists"
           yield* describe(thread, metadata)
+          yield* waits.set(thread, threadId, 0, requests)
           return "Done"
         })
       ),
 
-    append: (threadId, leaf, entries, at, behind, bytes) => {
-      const batch = { threadId, leaf, entries, at, behind, bytes }
+    append: (threadId, leaf, entries, at, behind, bytes, requests) => {
+      const batch = { threadId, leaf, entries, at, behind, bytes, waits: requests }
       const general = append(batch)
       // What is large is written entry by entry, so that others get their turn of the event loop.
       return Effect.flatMap(
@@ -248,7 +258,7 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
             : refused(threadId, outcome.taken)
       ),
 
-    move: (threadId, from, to, at) =>
+    move: (threadId, from, to, at, requests) =>
       atOnce(
         Effect.gen(function* () {
           const row = yield* lock(threadId)
@@ -256,16 +266,21 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
           const entry = to === null ? undefined : yield* visible(threadId, to)
           if (to !== null && entry === undefined) return false
           yield* setLeaf(number(row, "key"), entry?.pk ?? null, to, entry?.step ?? 0, at)
+          yield* waits.set(number(row, "key"), threadId, 0, requests)
           return true
         })
       ),
 
     update: (threadId, change, at) =>
       "archived" in change
-        ? Effect.map(
-            first(sql`UPDATE session_threads SET archived = ${change.archived ? 1 : 0}, ${changed(at)}
-              WHERE id = ${key(threadId)} RETURNING key`),
-            (row) => row !== undefined
+        ? atOnce(
+            Effect.gen(function* () {
+              const row = yield* first(sql`UPDATE session_threads
+                SET archived = ${change.archived ? 1 : 0}, ${changed(at)} WHERE id = ${key(threadId)} RETURNING key`)
+              if (row === undefined) return false
+              yield* waits.archive(number(row, "key"), change.archived)
+              return true
+            })
           )
         : atOnce(
             Effect.gen(function* () {
@@ -290,6 +305,7 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
             return true
           }
           yield* search.forget(thread)
+          yield* waits.clear(thread)
           yield* rows(sql`DELETE FROM session_metadata WHERE thread = ${thread}`)
           yield* rows(sql`UPDATE session_threads SET id = NULL, metadata = '{}' WHERE key = ${thread}`)
           return true

@@ -29,8 +29,14 @@ export const walk = (source: Source): Tables["path"] =>
     while (next !== null) {
       // One more has the id of the last one's parent.
       const part: ReadonlyArray<Cells> = yield* source.before(next, Math.min(page, limit + 1 - path.length))
-      // It was removed meanwhile.
-      if (part[0]?.[0] !== next) break
+      if (part[0]?.[0] !== next) {
+        // It was removed meanwhile, or what comes before is lost.
+        if ((yield* source.start(threadId, from)) === undefined) break
+        const behind = path.at(-1)
+        return yield* Effect.fail(
+          corrupt(behind === undefined ? `entry ${from} is not there` : `entry ${behind.id}: its parent is not there`)
+        )
+      }
       for (const cells of part) {
         if (cells[0] !== next) continue
         const behind = path.at(-1)

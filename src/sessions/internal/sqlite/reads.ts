@@ -11,7 +11,7 @@ import type { Fault } from "../tables.ts"
 
 /** The statements that follow an entry's parents. */
 const prepare = (database: DatabaseSync) => {
-  const leaf = database.prepare("SELECT leaf FROM session_threads WHERE id = ? AND leaf_id = ?")
+  const leaf = database.prepare("SELECT leaf_pk FROM session_threads WHERE id = ? AND leaf_id = ?")
   const before = database.prepare(`SELECT pk, id, parent, at, body FROM session_entries
     WHERE pk > ?1 >> 24 << 24 AND pk <= ?1 ORDER BY pk DESC LIMIT ?2`)
   leaf.setReturnArrays(true)

@@ -16,6 +16,7 @@ import { toFault } from "../sql/client.ts"
 import { type Due, group } from "../sql/group.ts"
 import { listedFor } from "../sql/list.ts"
 import { mayBeTaken, nameAll, seenBy, tooMany, topOf } from "../sql/names.ts"
+import { toCells } from "../sql/waits.ts"
 import type { Fault, NewThread } from "../tables.ts"
 import { isLocked, toSqlError } from "./errors.ts"
 
@@ -56,7 +57,7 @@ const capacity = 10_000
 
 /** The statements of an append. Their rows are as the columns say. */
 const prepare = (database: DatabaseSync) => {
-  const find = database.prepare(`SELECT t.key, leaf, leaf_id, step, archived, top, listed, pending, coalesce(
+  const find = database.prepare(`SELECT t.key, leaf_pk, leaf_id, step, archived, top, listed, pending, coalesce(
       (SELECT max(e.pk) FROM session_entries e WHERE e.pk > t.key << 24 AND e.pk < (t.key + 1) << 24), t.key << 24
     ) FROM session_threads t WHERE t.id = ?`)
   const visible = database.prepare(
@@ -64,9 +65,9 @@ const prepare = (database: DatabaseSync) => {
   )
   const many = database.prepare(tooMany("key"))
   const naming = nameAll("key").map((text) => database.prepare(text))
-  const move = "UPDATE session_threads SET leaf = ?1, leaf_id = ?2, step = ?3, top = ?4, updated_at = ?5"
+  const move = "UPDATE session_threads SET leaf_pk = ?1, leaf_id = ?2, step = ?3, top = ?4, updated_at = ?5"
   // Whatever was written to a thread has moved its leaf, or has the next number.
-  const asLeft = `key = ?6 AND id = ?7 AND leaf = ?8 AND leaf_id = ?9 AND archived = 0
+  const asLeft = `key = ?6 AND id = ?7 AND leaf_pk = ?8 AND leaf_id = ?9 AND archived = 0
     AND NOT EXISTS (SELECT 1 FROM session_entries e WHERE e.pk = ?10)`
   find.setReturnArrays(true)
   return {
@@ -84,6 +85,10 @@ const prepare = (database: DatabaseSync) => {
     create: database.prepare(`INSERT INTO session_threads (id, created_at, updated_at, listed, metadata, archived, step)
       VALUES (?1, ?2, ?2, ?2, ?3, 0, 0) ON CONFLICT (id) DO NOTHING`),
     describe: database.prepare("INSERT INTO session_metadata (thread, name, value) VALUES (?, ?, ?)"),
+    clearWaits: database.prepare("DELETE FROM session_waits WHERE thread = ?"),
+    wait: database.prepare(
+      "INSERT INTO session_waits (thread, id, archived, request, at, body) VALUES (?, ?, 0, ?, ?, ?)"
+    ),
     move: database.prepare(`${move} WHERE key = ?6`),
     // An index is written for a column that is named, changed or not.
     moveInLists: database.prepare(`${move}, listed = ?5, pending = 1 WHERE key = ?6`),
@@ -151,7 +156,7 @@ export const writesTo = (
   const append = (batch: Batch): Outcome => {
     const place = moveOn(batch) ?? move(batch)
     if (place === undefined) return other
-    const { at, entries, threadId } = batch
+    const { at, entries, threadId, waits } = batch
     let [{ last: pk, leaf: parent, leafId, step }, bytes] = [place, 0]
     for (const { entry, id } of entries) {
       const body = encode(entry)
@@ -159,6 +164,10 @@ export const writesTo = (
       parent = pk
       leafId = id
       bytes += body.length
+    }
+    if (waits !== undefined) {
+      statements.clearWaits.run(place.owner)
+      for (const cells of toCells(waits)) statements.wait.run(place.owner, threadId, ...cells)
     }
     // They are together: it is as one row.
     written(bytes)

@@ -4,11 +4,12 @@
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { byTime, type Request } from "../../../core/Approval.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
 import type { Listing, Service } from "../../../core/SessionStore.ts"
 import { assert, fails, same } from "../assert.ts"
-import { add, all, answered, ids, type Rules, said, step } from "./common.ts"
+import { add, all, answered, called, entry, ids, result, type Rules, said, step } from "./common.ts"
 
 const paths = ["a/b", "a_b", "a-b", "a%2Fb", "a\\b", "A/B", "a", "A", ".", "..", "../a", "/etc/passwd", "~"]
 const reserved = ["con", "NUL", "aux.", "*", "?", "__proto__", "constructor", "null", "{}", "0", "-1"]
@@ -146,10 +147,13 @@ const searches = Effect.fnUntraced(function* (store: Service) {
     ["words:deploy", []],
     ["", []],
     ["***", []],
-    ["x\u0000y", []]
+    ["x\u0000y", []],
+    ["deploy ".repeat(20_000), ["1", "2"]],
+    ["make deploy ".repeat(20_000), ["2"]],
+    ["deploy-all-".repeat(20_000), []]
   ]
   for (const [text, entries] of expected) {
-    yield* same(yield* found(text), entries, `a search for ${JSON.stringify(text)}`)
+    yield* same(yield* found(text), entries, `a search for ${JSON.stringify(text.slice(0, 40))}`)
   }
   const [newest] = (yield* store.search("d")).items
   yield* same(newest?.threadId, "t", "what is said is found by the beginning of a word")
@@ -167,6 +171,80 @@ const searches = Effect.fnUntraced(function* (store: Service) {
   yield* add(store, "v", said("6", "said after something was removed"))
   yield* same(yield* found("removed"), ["6"], "what is said after that is found")
   yield* fails(store.search("x", { cursor: "[1]" }), "a cursor that is none", "InvalidPoint")
+})
+
+/** A request as a suspension keeps it. */
+const request = (id: string, at: number, rule?: string): Request => ({
+  id,
+  runId: "r",
+  callId: "c",
+  path: ["clerk"],
+  toolName: "look",
+  arguments: { text: "\u0000 \ud83d\ude00 '" },
+  description: "Looks",
+  allow: ["approve", "reject"],
+  at,
+  ...(rule === undefined ? {} : { rule })
+})
+
+const suspended = (id: string, messageId: string, requests: ReadonlyArray<Request>, decided: ReadonlyArray<string>) =>
+  entry(id, {
+    _tag: "State",
+    slot: "suspension",
+    value: {
+      messageId,
+      requests: [...requests, request("soon", 0, byTime)],
+      decisions: decided.map((one) => ({ _tag: "Approve", id: one })),
+      waiting: [],
+      answers: [],
+      unknown: []
+    }
+  })
+
+const waits = Effect.fnUntraced(function* (store: Service) {
+  const waiting = Effect.map(
+    pagesOf((cursor) => store.waiting({ limit: 1, ...cursor })),
+    (found) => found.map((one) => `${one.threadId} ${one.request.id}`)
+  )
+  for (const threadId of ["t", "u", "idle"]) yield* store.create({ threadId })
+  yield* same(yield* waiting, [], "nothing waits in new threads")
+  yield* add(store, "idle", said("1", "hello"))
+  const [late, early] = [request("late", 20.5), request("early", 10)]
+  yield* add(store, "t", called("1", "c"), suspended("2", "m-1", [late, early], []))
+  yield* add(store, "u", called("1", "c"))
+  yield* add(store, "u", suspended("2", "m-1", [request("mine", 10), request("decided", 0)], ["decided"]), step("3"))
+  yield* same(yield* waiting, ["t early", "u mine", "t late"], "open requests are listed, the oldest first")
+  yield* same(yield* store.waitingFor("late"), { threadId: "t", request: late }, "a request is found by its id")
+  for (const id of ["decided", "soon", "none", "", "\ud800"]) {
+    yield* same(yield* store.waitingFor(id), undefined, `nothing waits by the id ${JSON.stringify(id)}`)
+  }
+  yield* same((yield* store.waiting({ threadId: "u" })).items.length, 1, "what one thread waits for")
+  yield* same((yield* store.waiting({ threadId: "none" })).items, [], "a thread that is not there waits for nothing")
+  yield* store.import(store.export("t"), { threadId: "copy" })
+  yield* same((yield* store.waitingFor("early"))?.threadId, "copy", "an imported thread waits as well")
+  yield* store.delete("copy")
+  yield* store.archive("t")
+  yield* same(
+    [yield* waiting, yield* store.waitingFor("late")],
+    [["u mine"], undefined],
+    "archived threads are left out"
+  )
+  yield* store.unarchive("t")
+  yield* same(yield* waiting, ["t early", "u mine", "t late"], "… until they are unarchived")
+  yield* add(store, "t", suspended("3", "m-1", [late, early], ["early"]))
+  yield* same(yield* waiting, ["u mine", "t late"], "what was decided on is gone")
+  yield* add(store, "u", said("4", "something else"))
+  yield* same(yield* waiting, ["t late"], "requests are gone when something else is said")
+  yield* add(store, "t", result("4", "c"))
+  yield* same(yield* waiting, [], "… and when every call has its result")
+  yield* add(store, "t", called("5", "d"), suspended("6", "m-5", [late], []))
+  yield* same(yield* waiting, ["t late"], "a later turn waits")
+  yield* store.rewind("t", "4")
+  yield* same(yield* waiting, [], "a thread that was rewound to before it waits no more")
+  yield* add(store, "t", called("7", "e"), suspended("8", "m-7", [late], []))
+  yield* store.delete("t")
+  yield* same(yield* waiting, [], "what was removed is gone")
+  yield* fails(store.waiting({ cursor: "nonsense" }), "a cursor that is none", "InvalidPoint")
 })
 
 const count = 10_000
@@ -195,6 +273,7 @@ export const listRules: Rules = [
   ["ids never collide or lead elsewhere", hostileIds],
   ["metadata are kept and found, whatever is in them", metadata],
   ["lists are paged, what changed last first", lists],
+  ["what waits is listed, the oldest first, and nothing that waits no more", waits],
   ["messages are found by their words, in any script", searches],
   ["a thread of 10,000 entries is read, forked, searched and exported", longThreads]
 ]

@@ -1,0 +1,81 @@
+/**
+ * The index of what waits, in Redis.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Waiting } from "../../../core/SessionStore.ts"
+import { key } from "../ids.ts"
+import { firstWaits } from "../memory.ts"
+import type { Fault, Tables, Waits } from "../tables.ts"
+import { type Backlog, makeCatchUp, toRequest } from "../waits.ts"
+import { texts, unmark } from "./records.ts"
+import * as scripts from "./scripts.ts"
+
+/** Waits as scripts take them. */
+export const toList = (waits: Waits): string =>
+  JSON.stringify(waits.map((request) => [request.id, String(request.at), JSON.stringify(request)]))
+
+/** The threads that are looked at in one go. */
+const page = 200
+
+const named = (requestId: string, threadId: string): string => `${requestId}\n${threadId}`
+
+const toWaiting = (name: string, body: string): Result.Result<Waiting, string> => {
+  const end = name.indexOf("\n")
+  return Result.map(toRequest(name.slice(0, end), body), (request) => ({ threadId: name.slice(end + 1), request }))
+}
+
+const toWaits = (reply: unknown): Effect.Effect<ReadonlyArray<Waiting>, Fault> => {
+  const found = texts(reply)
+  const waits: Array<Result.Result<Waiting, string>> = []
+  for (let index = 0; index < found.length; index += 2) {
+    waits.push(toWaiting(found[index] ?? "", found[index + 1] ?? ""))
+  }
+  return Effect.mapError(Effect.fromResult(Result.all(waits)), (problem) => ({ reason: { _tag: "Corrupt", problem } }))
+}
+
+/** Reads the index by scripts. */
+export const makeWaits = (
+  run: (script: typeof scripts.find, ...args: ReadonlyArray<string | number>) => Effect.Effect<unknown, Fault>,
+  path: Tables["path"]
+): Pick<Tables, "waiting" | "waitingFor"> => {
+  let upto = ""
+  const backlog: Backlog = {
+    next: Effect.map(run(scripts.unindexed, page), (reply) => {
+      const [next, ...found] = texts(reply)
+      if (next === undefined) return undefined
+      upto = next
+      const threads: Array<{ readonly threadId: string; readonly leaf: string }> = []
+      for (let index = 0; index < found.length; index += 2) {
+        threads.push({ threadId: found[index] ?? "", leaf: unmark(found[index + 1]) ?? "" })
+      }
+      return threads
+    }),
+    put: (found) =>
+      run(
+        scripts.index,
+        upto,
+        ...found
+          .filter(({ waits }) => waits.length > 0)
+          .flatMap(({ leaf, threadId, waits }) => [threadId, `+${leaf}`, toList(waits)])
+      )
+  }
+  const caughtUp = makeCatchUp(path, backlog)
+  return {
+    waiting: Effect.fnUntraced(function* (query) {
+      yield* caughtUp
+      const { after, limit, threadId } = query
+      if (threadId !== undefined) {
+        return firstWaits(yield* toWaits(yield* run(scripts.waitsOf, key(threadId))), query)
+      }
+      const [score, member] =
+        after === undefined ? ["-inf", ""] : [String(after.at), named(after.requestId, after.threadId)]
+      return yield* toWaits(yield* run(scripts.waiting, score, member, limit))
+    }),
+    waitingFor: Effect.fnUntraced(function* (requestId) {
+      yield* caughtUp
+      const [found] = yield* toWaits(yield* run(scripts.waitingFor, key(requestId)))
+      return found
+    })
+  }
+}

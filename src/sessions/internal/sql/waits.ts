@@ -1,0 +1,119 @@
+/**
+ * The index of what waits, in a SQL database. Nothing here reads threads, but for those that were there before it.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { Row } from "effect/sql/SqlConnection"
+import type { Waiting } from "../../../core/SessionStore.ts"
+import { key } from "../ids.ts"
+import type { Fault, Tables, WaitQuery, Waits } from "../tables.ts"
+import { type Backlog, makeCatchUp, toRequest } from "../waits.ts"
+import { decoded, first, insertAll, rows, transaction } from "./client.ts"
+import { kindColumn } from "./entries.ts"
+import { number, text } from "./rows.ts"
+
+/** What the index has of a request. */
+export const toCells = (waits: Waits): ReadonlyArray<readonly [request: string, at: number, body: string]> =>
+  waits.map((request) => [request.id, request.at, JSON.stringify(request)])
+
+const toWaiting = (row: Row): Result.Result<Waiting, string> =>
+  Result.map(toRequest(text(row, "request"), text(row, "body")), (request) => ({ threadId: text(row, "id"), request }))
+
+/** The threads that are looked at in one go. */
+const page = 500
+
+/** Selects what waits, by nothing but its index. */
+export const selectWaiting = (sql: SqlClient, { after, limit, threadId }: WaitQuery) => {
+  const conditions = [
+    sql`archived = 0`,
+    ...(threadId === undefined
+      ? []
+      : [sql`thread = (SELECT key FROM session_threads t WHERE t.id = ${key(threadId)})`]),
+    ...(after === undefined
+      ? []
+      : [sql`(at, request, id) > (${after.at}, ${key(after.requestId)}, ${key(after.threadId)})`])
+  ]
+  return sql<Row>`SELECT request, id, body FROM session_waits WHERE ${sql.and(conditions)}
+    ORDER BY at, request, id LIMIT ${limit}`
+}
+
+/** Selects a request by its id. */
+export const selectWaitingFor = (sql: SqlClient, requestId: string) =>
+  sql<Row>`SELECT request, id, body FROM session_waits WHERE archived = 0 AND request = ${key(requestId)}
+    ORDER BY id LIMIT 1`
+
+export type WaitsIndex = ReturnType<typeof makeWaits>
+
+/** The index of a database. */
+export const makeWaits = (sql: SqlClient, path: Tables["path"]) => {
+  /** Has a thread wait for requests. */
+  const set = Effect.fnUntraced(function* (thread: number, id: string, archived: number, waits: Waits) {
+    yield* clear(thread)
+    const added = toCells(waits).map(([request, at, body]) => ({ thread, request, at, id, archived, body }))
+    yield* insertAll(sql, "session_waits", added)
+  })
+
+  const clear = (thread: number) => rows(sql`DELETE FROM session_waits WHERE thread = ${thread}`)
+
+  const archive = (thread: number, archived: boolean) =>
+    rows(sql`UPDATE session_waits SET archived = ${archived ? 1 : 0} WHERE thread = ${thread}`)
+
+  /** A run that completed left nothing open. It ends with its settlement, and what it used. */
+  const isSettled = (entry: string) => {
+    const kind = kindColumn(sql)
+    return sql.literal(`(${entry}.${kind} = 'RunSettled' AND ${entry}.body LIKE '%"outcome":"completed"%')`)
+  }
+
+  const backlog: Backlog = {
+    next: Effect.gen(function* () {
+      const start = yield* first(sql`SELECT thread FROM session_waits_upto`)
+      if (start === undefined) return undefined
+      const found = yield* rows(
+        sql`SELECT t.key, t.id, t.leaf_id, CASE WHEN ${isSettled("e")} OR ${isSettled("p")} THEN 0 ELSE 1 END AS may
+          FROM session_threads t LEFT JOIN session_entries e ON e.pk = t.leaf_pk LEFT JOIN session_entries p ON p.pk = e.parent
+          WHERE t.key > ${number(start, "thread")} ORDER BY t.key LIMIT ${page}`
+      )
+      const end = found.at(-1)
+      upto = end === undefined ? undefined : number(end, "key")
+      if (upto === undefined) {
+        yield* rows(sql`DELETE FROM session_waits_upto`)
+        return undefined
+      }
+      return found.flatMap((row) =>
+        row["id"] === null || row["leaf_id"] === null || number(row, "may") === 0
+          ? []
+          : [{ threadId: text(row, "id"), leaf: text(row, "leaf_id") }]
+      )
+    }),
+    put: (found) =>
+      transaction(sql)(
+        Effect.gen(function* () {
+          for (const { leaf, threadId, waits } of found) {
+            if (waits.length === 0) continue
+            const thread = yield* first(sql`UPDATE session_threads SET archived = archived
+              WHERE id = ${threadId} AND leaf_id = ${leaf} RETURNING key, archived`)
+            if (thread !== undefined) yield* set(number(thread, "key"), threadId, number(thread, "archived"), waits)
+          }
+          yield* rows(sql`UPDATE session_waits_upto SET thread = ${upto ?? 0} WHERE thread < ${upto ?? 0}`)
+        })
+      )
+  }
+  let upto: number | undefined
+  const caughtUp = makeCatchUp(path, backlog)
+  const read = (found: ReadonlyArray<Row>): Effect.Effect<ReadonlyArray<Waiting>, Fault> =>
+    decoded(found.map(toWaiting))
+
+  const waiting: Tables["waiting"] = Effect.fnUntraced(function* (query) {
+    yield* caughtUp
+    return yield* read(yield* rows(selectWaiting(sql, query)))
+  })
+
+  const waitingFor: Tables["waitingFor"] = Effect.fnUntraced(function* (requestId) {
+    yield* caughtUp
+    const [found] = yield* read(yield* rows(selectWaitingFor(sql, requestId)))
+    return found
+  })
+
+  return { set, clear, archive, waiting, waitingFor }
+}

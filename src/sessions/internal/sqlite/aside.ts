@@ -1,0 +1,105 @@
+/**
+ * Reads an SQLite file in a thread of its own: a statement that goes through much never stops the event loop.
+ */
+import { Worker } from "node:worker_threads"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import type { Row } from "effect/sql/SqlConnection"
+
+const work = `
+const { parentPort, workerData } = require("node:worker_threads")
+const { DatabaseSync } = require("node:sqlite")
+const database = new DatabaseSync(workerData.path, { readOnly: true, timeout: 10000 })
+parentPort.on("message", ({ id, sql, params }) => {
+  try { parentPort.postMessage({ id, rows: database.prepare(sql).all(...params) }) }
+  catch { parentPort.postMessage({ id }) }
+})`
+
+/** Reads the rows of a statement. Gives `undefined` where the thread can't: the caller reads them itself. */
+export type Aside = (sql: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row> | undefined>
+
+/** A statement that was sent to the thread. */
+interface Sent {
+  readonly sql: string
+  readonly params: ReadonlyArray<unknown>
+  readonly answer: (rows: ReadonlyArray<Row> | undefined) => void
+}
+
+/** Starts the thread with the first statement, and ends it with the scope. */
+export const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Aside, never, Scope.Scope> {
+  const sent = new Map<number, Sent>()
+  let worker: Worker | undefined
+  let isOver = false
+  let last = 0
+
+  const forget = (id: number): Sent | undefined => {
+    const one = sent.get(id)
+    sent.delete(id)
+    if (sent.size === 0) worker?.unref()
+    return one
+  }
+
+  const stop = (): void => {
+    void worker?.terminate()
+    worker = undefined
+  }
+
+  const giveUp = (): void => {
+    isOver = true
+    stop()
+    for (const id of sent.keys()) forget(id)?.answer(undefined)
+  }
+
+  const start = (): Worker | undefined => {
+    const execArgv = ["--disable-warning=ExperimentalWarning"]
+    const made = Result.try(() => new Worker(work, { eval: true, workerData: { path }, execArgv }))
+    if (Result.isFailure(made)) {
+      giveUp()
+      return undefined
+    }
+    const started = made.success
+    // What an ended thread says is of no use any more.
+    const isCurrent = () => worker === started
+    started.on("error", () => {
+      if (isCurrent()) giveUp()
+    })
+    // The worker above sends nothing else.
+    started.on("message", ({ id, rows }: { readonly id: number; readonly rows?: ReadonlyArray<Row> }) => {
+      if (isCurrent()) forget(id)?.answer(rows)
+    })
+    return started
+  }
+
+  const post = (id: number, { params, sql }: Sent): void => {
+    worker ??= start()
+    worker?.ref()
+    worker?.postMessage({ id, sql, params })
+  }
+
+  /** Ends the thread, if it is at work on what nobody waits for any more. Others are sent again. */
+  const cancel = (id: number): void => {
+    const isFirst = sent.keys().next().value === id
+    forget(id)
+    if (!isFirst) return
+    stop()
+    for (const [other, one] of sent) post(other, one)
+  }
+
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      isOver = true
+      stop()
+    })
+  )
+
+  return (sql, params) =>
+    Effect.callback<ReadonlyArray<Row> | undefined>((resume) => {
+      if (isOver) return resume(Effect.undefined)
+      const id = last++
+      const one = { sql, params, answer: (rows: ReadonlyArray<Row> | undefined) => resume(Effect.succeed(rows)) }
+      sent.set(id, one)
+      post(id, one)
+      return Effect.sync(() => cancel(id))
+    })
+})
