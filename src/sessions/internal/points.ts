@@ -3,6 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import { isOpenCallSlot } from "../../core/Checkpoint.ts"
+import { isObject } from "../../core/Json.ts"
 import { callIds } from "../../core/Message.ts"
 import type { Stored } from "../../core/SessionStore.ts"
 
@@ -22,14 +23,20 @@ export const problemAt = Effect.fnUntraced(function* <E>(
   const answered = new Set<string>()
   /** Slots with a later value than the entry that is looked at. */
   const later = new Set<string>()
+  /** The message that a suspension is about: of a program, what it was asked. */
+  let asked: unknown
   const isReplaced = (slot: string): boolean => [...later].some((one) => slot === one || slot.startsWith(`${one}/`))
   let from: string | null = entryId
   while (from !== null) {
     const part: ReadonlyArray<Stored> = yield* path(from, window)
     for (const { entry } of part) {
       if (entry._tag === "State" && isOpenCallSlot(entry.slot)) {
-        if ((entry.value ?? null) !== null && !isReplaced(entry.slot)) return insideOfOpenCall
-        later.add(entry.slot)
+        const { slot, value = null } = entry
+        if (value !== null && !isReplaced(slot)) {
+          if (slot.startsWith("inside/")) return insideOfOpenCall
+          asked = isObject(value) ? value["messageId"] : undefined
+        }
+        later.add(slot)
       }
       if (entry._tag !== "Message") continue
       const { message } = entry
@@ -37,6 +44,7 @@ export const problemAt = Effect.fnUntraced(function* <E>(
         answered.add(message.toolCallId)
         continue
       }
+      if (message.role === "human" && message.id === asked) return insideOfOpenCall
       const open = message.role === "ai" ? callIds(message).filter((id) => !answered.has(id)) : []
       return open.length === 0
         ? undefined

@@ -12,7 +12,7 @@ import { text } from "./rows.ts"
 const quoted = (value: string): string => `'${value.replaceAll("'", "''")}'`
 
 /** The columns of a thread that a search and the indexes of SQLite never set. */
-const columns = "id, leaf, leaf_id, metadata, archived, updated_at"
+const columns = "id, leaf_pk, leaf_id, metadata, archived, updated_at"
 
 /** What changes a thread: an append, an import, a fork, a move, a label, new metadata, a removal. */
 const changes = [
