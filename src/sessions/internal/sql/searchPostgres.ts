@@ -15,6 +15,9 @@ import { entryColumns, nullable, number, text } from "./rows.ts"
 /** The number of messages that are put into the index in one go. */
 const batch = 200
 
+/** The messages that are looked at in one go, when the first ones were not enough. */
+const page = 200
+
 /** Of a longer word, the index has its beginning: a lexeme has 2,046 bytes at most. */
 const longest = 200
 
@@ -83,6 +86,7 @@ export const searchPostgres = (sql: SqlClient): Search => {
       const { archived, limit, phrases, threadId } = query
       const hits: Array<Hit> = []
       let { after } = query
+      let size = limit
       while (hits.length < limit) {
         const wanted = sql`${toQuery(phrases)}::text::tsquery`
         const conditions = [
@@ -98,11 +102,13 @@ export const searchPostgres = (sql: SqlClient): Search => {
         ]
         const found = yield* rows(sql`SELECT ${columns}, t.id AS thread_id
           FROM session_texts x JOIN session_entries e ON e.pk = x.pk JOIN session_threads t ON t.key = e.thread
-          WHERE ${sql.and(conditions)} ORDER BY e.at DESC, t.id, e.id LIMIT ${limit}`)
+          WHERE ${sql.and(conditions)} ORDER BY e.at DESC, t.id, e.id LIMIT ${size}`)
         hits.push(...(yield* decoded(found.map((row) => toHit(row, query, matches)))).flat())
         const last = found.at(-1)
-        if (last === undefined || found.length < limit) break
+        if (last === undefined || found.length < size) break
         after = cursorAt(last)
+        // Where most have the words and not the phrase, each page would sort all of them again.
+        size = Math.max(limit, page)
       }
       return hits.slice(0, limit)
     }),
