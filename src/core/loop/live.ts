@@ -353,7 +353,7 @@ export const save = (live: Live): Effect.Effect<void, AgentError> => {
 }
 
 /** Stores every entry that is due, but for those held back. */
-export const storeDue = (live: Live, recorder: Recorder): Effect.Effect<void, AgentError> =>
+const storeDue = (live: Live, recorder: Recorder): Effect.Effect<void, AgentError> =>
   recorder.lock.withPermits(1)(Effect.suspend(() => store(rootOf(live), recorder)))
 
 /** The usage, the rounds and the work of a run, as the record of a sub-agent keeps them. */
