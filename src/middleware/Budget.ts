@@ -16,6 +16,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import type { Cap, Ledger as AccountLedger, LedgerError, LedgerFull } from "../core/Ledger.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { ModelError } from "../core/ModelError.ts"
@@ -23,6 +24,7 @@ import type { Run } from "../core/Run.ts"
 import { ToolError } from "../core/ToolError.ts"
 import { totalTokens } from "../core/Usage.ts"
 import * as Attached from "../support/attached.ts"
+import * as Accounts from "./internal/accounts.ts"
 import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import * as WorkingTime from "./internal/workingTime.ts"
@@ -289,3 +291,91 @@ export const make = <const Mode extends "finalAnswer" | "fail">(
   (options.onExhausted === "fail" ? build(options, failing) : build(options, answering)) as Middleware.Middleware<
     "fail" extends Mode ? BudgetExceeded : never
   >
+
+/**
+ * Options of {@link accounts}.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface AccountOptions<Mode extends "finalAnswer" | "fail"> {
+  /** Names the accounts that pay for a run, with their windows and limits. It gets the outermost run. */
+  readonly caps: (run: Run) => Cap | ReadonlyArray<Cap>
+  /**
+   * The end of a run when an account is full: `"finalAnswer"` ends it with `stopReason` `budget:…` and no further model
+   * call, `"fail"` with `LedgerFull`.
+   */
+  readonly onExhausted: Mode
+}
+
+const topOf = (run: Run): Run => (run.parent === undefined ? run : topOf(run.parent))
+
+/**
+ * Charges all model calls and tool calls of a run, its sub-agents included, to accounts of the `Ledger`: of a person, a
+ * tenant, a day. Amounts are reserved before a call and settled after it, so that no run, process or machine overspends an
+ * account. If the ledger can't be reached, the run fails with `LedgerError`: nothing is spent that nobody counts.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { Budget } from "effect-deepagents/middleware"
+ *
+ * const agent = Agent.make({
+ *   name: "clerk",
+ *   prompt: "You help.",
+ *   middleware: [
+ *     Budget.accounts({
+ *       caps: () => ({ account: "tenant:acme", window: "day", max: { cost: 20 } }),
+ *       onExhausted: "finalAnswer"
+ *     })
+ *   ]
+ * })
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const accounts = <const Mode extends "finalAnswer" | "fail">(
+  options: AccountOptions<Mode>
+): Middleware.Middleware<LedgerError | ("fail" extends Mode ? LedgerFull : never), AccountLedger> => {
+  const { caps } = options
+  const charged = (run: Run) => caps(topOf(run))
+  const failing: Middleware.Middleware<LedgerError | LedgerFull, AccountLedger> = Middleware.make({
+    name: accountsName,
+    inherit: true,
+    wrapModelCall: (request, next, run) => Accounts.chargeModelCall(charged(run), request, next, run),
+    wrapToolCall: (call, next, run) =>
+      call.wasBegun === true ? next(call) : Accounts.chargeToolCall(charged(run), next(call))
+  })
+  // The end that can fail is taken for "fail" only, and then the type says so.
+  return (options.onExhausted === "fail" ? failing : answeringFor(charged)) as Middleware.Middleware<
+    LedgerError | ("fail" extends Mode ? LedgerFull : never),
+    AccountLedger
+  >
+}
+
+const accountsName = `${name}.accounts`
+
+const answeringFor = (charged: (run: Run) => Accounts.Caps): Middleware.Middleware<LedgerError, AccountLedger> => {
+  const ended = Attached.make<Run, LedgerFull>()
+  return Middleware.make({
+    name: accountsName,
+    inherit: true,
+    wrapModelCall: (request, next, run) =>
+      Stream.catchTag(Accounts.chargeModelCall(charged(run), request, next, run), "LedgerFull", (full) => {
+        if (request.purpose !== "turn") return Stream.fail(Accounts.exhausted(full, run))
+        ended.set(run, full)
+        return Stream.succeed(Accounts.refusedTurn(full))
+      }),
+    afterModel: (run) =>
+      Effect.sync(() => {
+        const full = ended.get(run)
+        return full === undefined ? undefined : Middleware.end(`budget:${Accounts.reachedBy(full).limit}`)
+      }),
+    wrapToolCall: (call, next, run) =>
+      call.wasBegun === true
+        ? next(call)
+        : Effect.catchTag(Accounts.chargeToolCall(charged(run), next(call)), "LedgerFull", (full) =>
+            Effect.fail(Accounts.refusal(full))
+          )
+  })
+}

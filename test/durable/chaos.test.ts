@@ -177,9 +177,8 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("chaos", (it) => {
           const isWait = asked.length % 4 === 3
           const words = `${isWait ? "wait" : "ship"} ${about}`
           const first = yield* client.send(words, { id: about })
-          if (first.stopReason === "completed") {
-            // Its runner ended between the turn and the question, and nobody knows that the call was not begun; or it was
-            // answered late, and the wait is over.
+          if (isWait && first.stopReason === "completed") {
+            // It was answered late, and the wait is over.
             asked.push({ words, answered: first.text, stopReason: first.stopReason })
             answered++
             continue

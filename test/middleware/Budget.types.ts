@@ -1,5 +1,6 @@
 import { Agent, type ChatModel, type Middleware, type ModelError } from "effect-deepagents"
 import { Budget } from "effect-deepagents/middleware"
+import { Ledger } from "effect-deepagents/stores"
 import { expectTypeOf } from "vitest"
 
 expectTypeOf(Budget.make({ tokens: 1, onExhausted: "finalAnswer" })).toEqualTypeOf<Middleware.Middleware>()
@@ -21,3 +22,11 @@ expectTypeOf(agent).toEqualTypeOf<
 
 // @ts-expect-error: what happens at a limit must be said
 Budget.make({ tokens: 1 })
+
+const caps = () => ({ account: "tenant:acme", window: "day", max: { cost: 1 } }) as const
+expectTypeOf(Budget.accounts({ caps, onExhausted: "finalAnswer" })).toEqualTypeOf<
+  Middleware.Middleware<Ledger.LedgerError, Ledger.Ledger>
+>()
+expectTypeOf(Budget.accounts({ caps, onExhausted: "fail" })).toEqualTypeOf<
+  Middleware.Middleware<Ledger.LedgerError | Ledger.LedgerFull, Ledger.Ledger>
+>()

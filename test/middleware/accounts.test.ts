@@ -2,46 +2,22 @@
  * Calls at the expense of accounts, by the smallest middleware that charges them.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Schema, Stream } from "effect"
-import { Agent, Middleware, type Run, Tool, type Usage } from "effect-deepagents"
-import { Subagents } from "effect-deepagents/middleware"
+import { Effect, Fiber, Layer, Schema } from "effect"
+import { Agent, Middleware, Tool, type Usage } from "effect-deepagents"
+import { Budget, Subagents } from "effect-deepagents/middleware"
 import { Ledger } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
-import * as Accounts from "../../src/middleware/internal/accounts.ts"
 import { failureOf, inBackground, prompt } from "./run.ts"
+
+type Caps = Ledger.Cap | ReadonlyArray<Ledger.Cap>
 
 const capOf = (max: Ledger.Amounts, account = "acme"): Ledger.Cap => ({ account, window: "day", max })
 
 /** Fails the run when an account is full. */
-const failing = (caps: Accounts.Caps) =>
-  Middleware.make({
-    name: "accounts",
-    inherit: true,
-    wrapModelCall: (request, next, run: Run.Run) => Accounts.chargeModelCall(caps, request, next, run),
-    wrapToolCall: (call, next) => Accounts.chargeToolCall(caps, next(call))
-  })
+const failing = (caps: Caps) => Budget.accounts({ caps: () => caps, onExhausted: "fail" })
 
 /** Ends the run with an answer when an account is full. */
-const gentle = (caps: Accounts.Caps) => {
-  const ended = new Map<string, Ledger.LedgerFull>()
-  return Middleware.make({
-    name: "accounts",
-    wrapModelCall: (request, next, run: Run.Run) =>
-      Stream.catchTag(Accounts.chargeModelCall(caps, request, next, run), "LedgerFull", (full) => {
-        ended.set(run.runId, full)
-        return Stream.succeed(Accounts.refusedTurn(full))
-      }),
-    afterModel: (run: Run.Run) =>
-      Effect.sync(() => {
-        const full = ended.get(run.runId)
-        return full === undefined ? undefined : Middleware.end(`budget:${Accounts.reachedBy(full).limit}`)
-      }),
-    wrapToolCall: (call, next) =>
-      Effect.catchTag(Accounts.chargeToolCall(caps, next(call)), "LedgerFull", (full) =>
-        Effect.fail(Accounts.refusal(full))
-      )
-  })
-}
+const gentle = (caps: Caps) => Budget.accounts({ caps: () => caps, onExhausted: "finalAnswer" })
 
 const worker = (log: Array<number> = []) =>
   Tool.make("work", {
@@ -87,7 +63,7 @@ describe("model calls at the expense of accounts", () => {
       assert.strictEqual(error?._tag, "LedgerFull")
       if (error?._tag !== "LedgerFull") return
       assert.strictEqual(error.account, "acme")
-      assert.deepStrictEqual(Accounts.reachedBy(error), { limit: "tokens", max: 4300, used: 250 })
+      assert.deepStrictEqual([error.limit, error.max, error.used + error.reserved], ["tokens", 4300, 250])
       assert.strictEqual((yield* TestChatModel.requests).length, 1)
     }).pipe(Effect.provide(on(work([1], { inputTokens: 250 }))))
   )
@@ -255,7 +231,7 @@ describe("a ledger that can't be reached", () => {
             Ledger.Ledger,
             Effect.map(Ledger.Ledger, (ledger) => ({
               ...ledger,
-              reserve: (caps: Accounts.Caps, want: Ledger.Amounts) =>
+              reserve: (caps: Caps, want: Ledger.Amounts) =>
                 Effect.map(ledger.reserve(caps, want), ({ id }) => ({
                   id,
                   settle: () =>

@@ -14,7 +14,7 @@ import {
   type Reservation
 } from "../../core/Ledger.ts"
 import * as Message from "../../core/Message.ts"
-import { isModelError, type ModelError, type Reason } from "../../core/ModelError.ts"
+import { isModelError, ModelError, type Reason } from "../../core/ModelError.ts"
 import type { Run } from "../../core/Run.ts"
 import { ToolError } from "../../core/ToolError.ts"
 import type { ToolOutput } from "../../core/ToolOutput.ts"
@@ -208,6 +208,14 @@ const isFull = ({ limit, max }: LedgerFull): string => {
 /** The answer to a tool call that an account has no room for. */
 export const refusal = (full: LedgerFull): ToolError =>
   new ToolError({ reason: "Rejected", message: `Not executed: ${isFull(full)}.` })
+
+/** The failure of a model call on the side that an account has no room for. */
+export const exhausted = (full: LedgerFull, run: Run): ModelError =>
+  new ModelError({
+    provider: run.model?.provider ?? run.agent,
+    reason: { _tag: "QuotaExhausted" },
+    detail: isFull(full)
+  })
 
 /** The turn that stands in the place of one that an account has no room for. */
 export const refusedTurn = (full: LedgerFull): TurnPart => ({

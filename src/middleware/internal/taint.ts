@@ -69,7 +69,9 @@ const merge = (current: Labels, incoming: Labels): Labels => {
 export const labels: AgentState.Slot<Labels> = AgentState.slot("taint", {
   schema: Labels,
   initial: { arrivals: 0, cleared: 0, from: [], secrets: [], asked: {} },
-  shared: { merge }
+  shared: { merge },
+  // Nobody knows what came in: as if something had.
+  ifTampered: { arrivals: 1, cleared: 0, from: ["a thread whose signature does not hold"], secrets: [], asked: {} }
 })
 
 /** The words of a developer, as `Taint.Options` explains them. */
