@@ -1,6 +1,6 @@
 import { Agent, type ChatModel, type Middleware, type ModelError } from "effect-deepagents"
 import { Budget } from "effect-deepagents/middleware"
-import { Ledger } from "effect-deepagents/stores"
+import type { Ledger } from "effect-deepagents/stores"
 import { expectTypeOf } from "vitest"
 
 expectTypeOf(Budget.make({ tokens: 1, onExhausted: "finalAnswer" })).toEqualTypeOf<Middleware.Middleware>()
