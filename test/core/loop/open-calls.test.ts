@@ -328,3 +328,58 @@ describe("a call that a gate answered", () => {
     )
   )
 })
+
+describe("a run that is resumed", () => {
+  it.effect("runs a call that an interruption kept from beginning, and says nothing of it before", () =>
+    Effect.gen(function* () {
+      const ran: Array<number> = []
+      const threads: Record<string, journal.Stored> = {}
+      const isBegun = yield* Deferred.make<void>()
+      let isFirst = true
+      const long = Tool.make("long", {
+        description: "",
+        parameters: {},
+        annotations: { resumable: true },
+        execute: () =>
+          isFirst
+            ? Effect.andThen(Deferred.succeed(isBegun, undefined), Effect.as(Effect.never, ""))
+            : Effect.succeed("long")
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [long, pay(ran)], toolConcurrency: 1 })
+      const fiber = yield* Agent.run(agent, "go", { threadId: "t" }).pipe(
+        Effect.provide(journal.layer(threads)),
+        Effect.forkChild
+      )
+      yield* Deferred.await(isBegun)
+      yield* Fiber.interrupt(fiber)
+      isFirst = false
+      const { messages } = yield* Agent.resume(agent, { threadId: "t" }).pipe(Effect.provide(journal.layer(threads)))
+      const answers = messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
+      assert.deepStrictEqual([answers, ran], [["long", "paid 1"], [1]])
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls([
+            { name: "long", arguments: {} },
+            { name: "pay", arguments: { n: 1 } }
+          ]),
+          "over"
+        ])
+      )
+    )
+  )
+
+  it.effect("counts a round again only if its calls are open", () =>
+    Effect.gen(function* () {
+      const threads: Record<string, journal.Stored> = {}
+      const inThread = Effect.provide(journal.layer(threads))
+      const agent = Agent.make({ name: "a", prompt: "", tools: [pay([])], middleware: [slowly()] })
+      const first = yield* Agent.run(agent, "go", { threadId: "t" }).pipe(inThread)
+      assert.deepStrictEqual([first.stopReason, first.rounds], ["suspended", 1])
+      const second = yield* Agent.resume(agent, { threadId: "t", decisions: approveAll(first.pending) }).pipe(inThread)
+      assert.deepStrictEqual([second.stopReason, second.rounds], ["completed", 2])
+      const third = yield* Agent.resume(agent, { threadId: "t" }).pipe(inThread)
+      assert.deepStrictEqual([third.text, third.rounds], [second.text, 2])
+    }).pipe(Effect.provide(paying))
+  )
+})
