@@ -18,11 +18,29 @@ export interface Listed {
 /** More problems are not told: each has a name that the server chose. */
 const mostProblems = 20
 
+const tooDeep = "it lies too deep in itself"
+
+interface Issue {
+  readonly message: string
+  readonly path?: ReadonlyArray<unknown> | undefined
+}
+
+const isIssue = (value: unknown): value is Issue => isObject(value) && typeof value["message"] === "string"
+
+const issuesOf = (result: unknown): ReadonlyArray<Issue> =>
+  isObject(result) && Array.isArray(result["issues"]) ? result["issues"].filter(isIssue) : []
+
 /** The fault of a tool: the first field that is not of the protocol; `undefined` if there is none. */
 const faultOf = ({ specTypeSchemas }: Sdk, tool: unknown): string | undefined => {
-  const validated = Result.try(() => specTypeSchemas.Tool["~standard"].validate(tool))
-  if (Result.isFailure(validated)) return "it lies too deep in itself"
-  const [issue] = validated.success.issues ?? []
+  const validated = Result.try((): unknown => specTypeSchemas.Tool["~standard"].validate(tool))
+  if (Result.isFailure(validated)) return tooDeep
+  const result = validated.success
+  if (Predicate.isPromiseLike(result)) {
+    // A schema that throws is tried again by a promise, which fails in the same way.
+    void result.then(undefined, () => undefined)
+    return tooDeep
+  }
+  const [issue] = issuesOf(result)
   if (issue === undefined) return undefined
   const path = (issue.path ?? []).map((part) => String(Predicate.isObject(part) && "key" in part ? part.key : part))
   return cut(oneLine(`${path.join(".")}: ${issue.message}`), 200)

@@ -98,7 +98,7 @@ export const makeAfter =
     if (last === undefined) {
       if (behind === leaf && !entries.some(({ entry }) => isChange(entry))) return undefined
       // It did not wait, and nothing is there now that it could wait for.
-      if (recent.slot(threadId, behind, slot) === null) return undefined
+      if (behind === leaf && recent.slot(threadId, behind, slot) === null) return undefined
     } else if (last._tag === "State" && (last.value ?? null) === null) return Effect.succeed(none)
     const turn = entries.findIndex(({ entry }) => isTurn(entry))
     const isWhole = turn >= 0 && entries.every(({ entry }, index) => index >= turn || !isSlot(entry))
