@@ -308,7 +308,10 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await say(program, "slow", "And this")
     program.type("/quit\r")
     expect(await program.ended).toBe(0)
-    expect(program.text()).toMatch(/And this\s+interrupted; what was said is kept\n[^]*\ndeepagents resume a$/)
+    // The terminal may read the last lines after the program has ended.
+    await expect
+      .poll(() => program.text(), { timeout: 5_000 })
+      .toMatch(/And this\s+interrupted; what was said is kept\n[^]*\ndeepagents resume a$/)
   })
 
   it("says how to go on when lines are interrupted, and what was cut off when they go on", async () => {
