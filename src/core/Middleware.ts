@@ -340,6 +340,8 @@ export const findTool = (tools: ReadonlySet<string>, name: string): string | und
 export const names = (list: ReadonlyArray<string>, tool: string): boolean =>
   list.includes(tool) || list.some((name) => normaliseName(name) === normaliseName(tool))
 
+const byReaches = " A tool that only another tool calls is named by the `reaches` of that tool."
+
 /**
  * Says what is wrong with names of tools that nobody has, for a middleware's `check`: a misspelt one would protect
  * nothing. `who` is who speaks of them. Nothing if all are there.
@@ -350,7 +352,7 @@ export const names = (list: ReadonlyArray<string>, tool: string): boolean =>
 export const unknownTool = (who: string, names: Iterable<string>, tools: ReadonlySet<string>): string | undefined => {
   for (const name of names) {
     if (findTool(tools, name) === undefined) {
-      return `${who} ${JSON.stringify(name)}, which is none of ${[...tools].join(", ")}; correct its name, or take it out. A tool that only another tool calls is named by the \`reaches\` of that tool.${didYouMean(name, tools)}`
+      return `${who} ${JSON.stringify(name)}, which is none of ${[...tools].join(", ")}; correct its name, or take it out.${didYouMean(name, tools) || byReaches}`
     }
   }
   return undefined
