@@ -91,7 +91,7 @@ export const create = Effect.fnUntraced(function* (
   const recorder: Recorder | undefined =
     thread === undefined || threadId === undefined
       ? parent?.journal?.recorder
-      : { thread, threadId, entries: [], spent: undefined, lock: Semaphore.makeUnsafe(1) }
+      : { thread, threadId, entries: [], spent: undefined, isSettled: false, lock: Semaphore.makeUnsafe(1) }
   const journal: Writer | undefined = recorder && { recorder, held: undefined }
   const begun = yield* Effect.fromResult(prepare(compiled, input, options, thread, parent?.decisions ?? []))
   const { inside, state: slots } = divide(begun.state)

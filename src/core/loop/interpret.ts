@@ -21,7 +21,18 @@ import { create, type Place } from "./create.ts"
 import type { Compiled } from "./definition.ts"
 import { voided } from "./gatekeepers.ts"
 import { slotsOf } from "./inside.ts"
-import { append, appendLate, flushLog, type Live, note, offerEnd, type Origin, save, spentBy } from "./live.ts"
+import {
+  append,
+  appendLate,
+  flushLog,
+  type Live,
+  note,
+  noteSettled,
+  offerEnd,
+  type Origin,
+  save,
+  spentBy
+} from "./live.ts"
 import { type Ending, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
 import { programmed } from "./program.ts"
@@ -106,7 +117,7 @@ const finish = Effect.fnUntraced(function* (live: Live, ending: Ending) {
   for (const hook of compiled.afterAgent) yield* hook(run, { stopReason: ending.stopReason, text: ending.text })
   // The end of a sub-agent is stored with its answer.
   if (live.parent === undefined) {
-    note(live, { _tag: "RunSettled", runId: run.runId, outcome: ending.stopReason })
+    noteSettled(live, ending.stopReason)
     yield* save(live)
   }
   return result(live, ending)
@@ -148,7 +159,7 @@ const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   yield* flushLog(live)
   if (live.parent === undefined) {
     const outcome = interrupted ? "interrupted" : "failed"
-    note(live, { _tag: "RunSettled", runId: live.run.runId, outcome })
+    noteSettled(live, outcome)
     yield* Effect.catch(save(live), (error) =>
       Effect.logError(`The end of a run could not be stored: ${error.message}`)
     )

@@ -71,6 +71,8 @@ export interface Recorder {
   entries: Array<Entry>
   /** The work of the whole tree, as the thread has it. */
   spent: Spent | undefined
+  /** True from the entry that settles the run: nothing may come behind it. */
+  isSettled: boolean
   /** One append at a time: what waits for it is stored in one go. */
   readonly lock: Semaphore.Semaphore
 }
@@ -349,12 +351,14 @@ export const save = (live: Live): Effect.Effect<void, AgentError> => {
   const { recorder } = journal
   if (recorder.entries.length === 0 && rootOf(live).run.spent === recorder.spent) return Effect.void
   if (live.place !== undefined) note(live, { _tag: "State", slot: `${live.place}/u`, value: progressOf(live) })
-  return storeDue(live, recorder)
+  return recorder.lock.withPermits(1)(Effect.suspend(() => store(rootOf(live), recorder)))
 }
 
-/** Stores every entry that is due, but for those held back. */
-const storeDue = (live: Live, recorder: Recorder): Effect.Effect<void, AgentError> =>
-  recorder.lock.withPermits(1)(Effect.suspend(() => store(rootOf(live), recorder)))
+/** Notes the end of the outermost run. */
+export const noteSettled = (live: Live, outcome: string): void => {
+  if (live.journal !== undefined) live.journal.recorder.isSettled = true
+  note(live, { _tag: "RunSettled", runId: live.run.runId, outcome })
+}
 
 /** The usage, the rounds and the work of a run, as the record of a sub-agent keeps them. */
 export const progressOf = (live: Live): Json =>
@@ -446,8 +450,11 @@ export const charge = (live: Live, { beside, rounds = 0, toolCalls = 0 }: Partia
     if (one.place !== undefined) noteShared(one, { _tag: "State", slot: `${one.place}/u`, value: progressOf(one) })
   }
   const recorder = live.journal?.recorder
-  if (recorder === undefined || rootOf(live).origin.ending) return Effect.void
-  return Effect.catch(storeDue(live, recorder), (error) =>
+  if (recorder === undefined) return Effect.void
+  const stored = recorder.lock.withPermits(1)(
+    Effect.suspend(() => (recorder.isSettled ? Effect.void : store(rootOf(live), recorder)))
+  )
+  return Effect.catch(stored, (error) =>
     Effect.logError(`Work in the background could not be counted in its thread: ${error.message}`)
   )
 }
