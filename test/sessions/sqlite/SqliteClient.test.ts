@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
@@ -143,6 +144,21 @@ describe("SqliteClient", () => {
       yield* Fiber.interrupt(ticking)
       yield* Fiber.join(holding)
       expect(yield* sql`SELECT n FROM t`.values).toEqual([[1], [2]])
+    })
+  )
+
+  it.effect("waits by the machine's clock for a lock: its owner knows nothing of a test clock", () =>
+    Effect.gen(function* () {
+      const { file, sql } = yield* client()
+      yield* sql`CREATE TABLE t (n INTEGER)`
+      const owner = new DatabaseSync(file)
+      owner.exec("BEGIN IMMEDIATE")
+      setTimeout(() => {
+        owner.exec("COMMIT")
+        owner.close()
+      }, 50)
+      yield* sql`INSERT INTO t VALUES (1)`
+      expect(yield* sql`SELECT n FROM t`.values).toEqual([[1]])
     })
   )
 

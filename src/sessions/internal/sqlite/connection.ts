@@ -9,7 +9,6 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { SafeIntegers } from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
@@ -17,6 +16,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
 import * as Checkpoints from "./checkpoints.ts"
 import { isLocked, movedAway, toOpenError, toSqlError } from "./errors.ts"
+import { retryWhileLocked } from "./lock.ts"
 import { iterate, makeCache, prepare, type Prepared, type Row, run, runRaw, runValues, take } from "./statements.ts"
 
 /** The name of a database that is in memory, and of this connection only. */
@@ -32,9 +32,6 @@ export interface SqliteConnection extends Connection {
   readonly isTransaction: () => boolean
 }
 
-/** A lock of the file is waited for asleep: SQLite's own waiting would stop the whole process. */
-const waiting = Schedule.spaced("5 millis").pipe(Schedule.jittered, Schedule.upTo({ duration: "10 seconds" }))
-
 /** Does what touches the file; again, while somebody else has its lock. */
 const touch = <A>(body: (safe: boolean) => Result.Result<A, SqlError>): Effect.Effect<A, SqlError> =>
   Effect.withFiber((fiber) => {
@@ -42,10 +39,7 @@ const touch = <A>(body: (safe: boolean) => Result.Result<A, SqlError>): Effect.E
     const first = body(safe)
     if (Result.isSuccess(first)) return Effect.succeed(first.success)
     if (!isLocked(first.failure)) return Effect.fail(first.failure)
-    return Effect.retry(
-      Effect.suspend(() => Effect.fromResult(body(safe))),
-      { schedule: waiting, while: isLocked }
-    )
+    return retryWhileLocked(Effect.suspend(() => Effect.fromResult(body(safe))))
   })
 
 const pageSize = 128

@@ -5,7 +5,6 @@
 import type { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import * as Schedule from "effect/Schedule"
 import type * as Semaphore from "effect/Semaphore"
 import type { SqlError } from "effect/sql/SqlError"
 import { canonical } from "../../../core/Json.ts"
@@ -19,13 +18,13 @@ import { mayBeTaken, nameAll, seenBy, tooMany, topOf } from "../sql/names.ts"
 import { toCells } from "../sql/waits.ts"
 import type { Fault, NewThread } from "../tables.ts"
 import { isLocked, toSqlError } from "./errors.ts"
+import { retryWhileLocked } from "./lock.ts"
 
 /** A longer transaction keeps other processes waiting. */
 const most = 500
 
 /** Most locks of somebody else are gone when the event loop comes round a few times. */
 const atOnce = 20
-const waiting = Schedule.spaced("2 millis").pipe(Schedule.jittered, Schedule.upTo({ duration: "10 seconds" }))
 
 /** A thread, and the last number that one of its entries has. */
 type ThreadRow = readonly [
@@ -212,8 +211,7 @@ export const writesTo = (
       Effect.suspend(() => {
         rollBack()
         const again = Effect.flatMap(Effect.yieldNow, () => Effect.fromResult(transact(writes)))
-        const soon = Effect.retry(again, { times: atOnce, while: isLocked })
-        return Effect.retry(soon, { schedule: waiting, while: isLocked })
+        return retryWhileLocked(Effect.retry(again, { times: atOnce, while: isLocked }))
       })
     )
 
